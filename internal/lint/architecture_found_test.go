@@ -37,7 +37,9 @@ func step(do func()) { do() }
 		return nil
 	}
 	inWalk := func(text string) []string { return checkWalk(of, chart{1, strings.Split(text, "\n")}, said) }
-	inText := func(text string) []string { return checkPlaces(of, text) }
+	inText := func(text string) []string {
+		return checkPlaces(of, text, func(name string) bool { return name != "other" })
+	}
 	inPicture := func(text string) []string {
 		return checkPicture(rowsOf(chart{1, strings.Split(text, "\n")}), []string{"a", "b", "b/c", "d"}, map[string][]string{"a": {"b", "d"}, "b": {"b/c"}, "b/c": {"b"}})
 	}
@@ -59,6 +61,9 @@ func step(do func()) { do() }
 		{inText, "see `run` and `stop` in `p/loop.go`", "no stop in p/loop.go"},
 		{inText, "see `stop`\nin `p`", "no stop in p"},
 		{inText, "see `step` in `q`", "no step in q"},
+		{inText, "see `run`, `stop` and `step` in `p`", "no stop in p"},
+		{inText, "see `loop.go` in `p`, `other` in `p`, and `step` in this `q`", ""},
+		{inText, "see `loop.go` in `pp`", "no loop.go in pp"},
 		{inPicture, "top     a\nmiddle  b/...\n        ──────\nbottom  d", ""},
 		{inPicture, "top     a  b/...\nbottom  d", ""},
 		{inPicture, "top     b/...  a\nbottom  d", "a imports b, which is above it or to its left"},

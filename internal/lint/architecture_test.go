@@ -122,7 +122,7 @@ func mentions(body *ast.BlockStmt, name string) (found bool) {
 var (
 	walkLine = regexp.MustCompile(`^( *)(\w+(?:\.\w+)?) +([\w./-]+\.go)(?:  +(\S.*))?$`)
 	saidName = regexp.MustCompile(`\b(?:[A-Z]\w*\.[A-Z]\w*|Err[A-Z]\w*)`)
-	nameIn   = regexp.MustCompile("`([\\w.]+)`(?: and `([\\w.]+)`)? in `([\\w./-]+)`")
+	namesIn  = regexp.MustCompile("((?:`[\\w.]+`(?:, | and |, and )?)+) in `([\\w./-]+)`")
 )
 
 // A call is a line of a walk.
@@ -174,21 +174,45 @@ func checkWalk(of map[string]declared, c chart, spans func(text string) []string
 	return wrong
 }
 
-// checkPlaces returns what is wrong with the places in a text that say in which file or folder a name is.
-func checkPlaces(of map[string]declared, text string) (wrong []string) {
+// checkPlaces returns what is wrong with the places in a text that say in which file or folder a name or a file is. A
+// folder may be named by its end. Counts reports whether a name is looked at.
+func checkPlaces(of map[string]declared, text string, counts func(name string) bool) (wrong []string) {
 	text = strings.ReplaceAll(text, "\n", " ")
-	for _, m := range nameIn.FindAllStringSubmatch(text, -1) {
-		for _, name := range m[1:3] {
-			found := name == ""
+	for _, m := range namesIn.FindAllStringSubmatch(text, -1) {
+		for _, name := range spans.FindAllStringSubmatch(m[1], -1) {
+			if !counts(name[1]) {
+				continue
+			}
+			found := false
 			for file, names := range of {
-				found = found || (file == m[3] || path.Dir(file) == m[3]) && names.has(name)
+				in := path.Dir(file)
+				found = found || (file == m[2] || in == m[2] || strings.HasSuffix(in, "/"+m[2])) && (names.has(name[1]) || path.Base(file) == name[1])
 			}
 			if !found {
-				wrong = append(wrong, fmt.Sprintf("there is no %s in %s", name, m[3]))
+				wrong = append(wrong, fmt.Sprintf("there is no %s in %s", name[1], m[2]))
 			}
 		}
 	}
 	return wrong
+}
+
+// TestPlaces wants each test and file of Go to be in the folder in which a document says that it is.
+func TestPlaces(t *testing.T) {
+	of := declarations(sources(t))
+	counts := func(name string) bool { return testLike.MatchString(name) || strings.HasSuffix(name, "_test.go") }
+	places := 0
+	for file, text := range documents(t) {
+		if obsolete(text) {
+			continue
+		}
+		places += len(namesIn.FindAllString(strings.ReplaceAll(text, "\n", " "), -1))
+		for _, w := range checkPlaces(of, text, counts) {
+			t.Errorf("%s: %s", file, w)
+		}
+	}
+	if places < 60 {
+		t.Errorf("only %d places were found", places)
+	}
 }
 
 // rowsOf returns the rows of a picture of layers, top to bottom. A row has a label, and goes on in lines that have
@@ -310,10 +334,10 @@ func TestArchitecture(t *testing.T) {
 			t.Errorf("%s: %s", architecture, w)
 		}
 	}
-	for _, w := range checkPlaces(of, text) {
+	for _, w := range checkPlaces(of, text, func(string) bool { return true }) {
 		t.Errorf("%s: %s", architecture, w)
 	}
-	if places := len(nameIn.FindAllString(strings.ReplaceAll(text, "\n", " "), -1)); walks < 6 || calls < 70 || pictures != 1 || places < 25 {
+	if places := len(namesIn.FindAllString(strings.ReplaceAll(text, "\n", " "), -1)); walks < 6 || calls < 70 || pictures != 1 || places < 25 {
 		t.Errorf("%s has %d walks with %d calls, %d pictures and %d places of names", architecture, walks, calls, pictures, places)
 	}
 }

@@ -15,6 +15,7 @@ func TestMentionsFound(t *testing.T) {
 	}
 	inSpan := func(text string) []string { return d.checkSpan(passage{file, 1, span, text}) }
 	inHydro := func(text string) []string { return d.checkSpan(passage{"doc/hydro.md", 1, span, text}) }
+	inProse := func(text string) []string { return d.checkProse(passage{file, 1, prose, text}) }
 	inLine := func(text string) []string { return d.checkLine("", text) }
 	inLink := func(text string) []string { return d.checkLink(passage{file, 1, link, text}) }
 	for _, test := range []struct {
@@ -57,6 +58,33 @@ func TestMentionsFound(t *testing.T) {
 		{inHydro, "ThresholdUniform", ""},
 		{inHydro, "ThresholdUneven", "ThresholdUneven"},
 		{inHydro, "OpenSession", "OpenSession"}, // is no operator
+		{inSpan, "webhook-id", ""},
+		{inSpan, "webhook-ad", "webhook-ad"},
+		{inHydro, "use-up", ""}, // is a word of others
+		{inSpan, "Retry-After: 2", ""},
+		{inSpan, "Retry-Soon: 2", "Retry-Soon"},
+		{inSpan, `{"id","call_id","operation","arguments"}`, ""},
+		{inSpan, `{"id","call_no","operation","arguments"}`, "call_no"},
+		{inSpan, `{"type":"anything"}`, ""}, // a value may be anything
+		{inSpan, `"max_users": 3`, ""},
+		{inSpan, `"max_losers": 3`, "max_losers"},
+		{inSpan, "?wait=30s", ""},
+		{inSpan, "/calls/t/c?wayt=30s", "wayt"},
+		{inSpan, "POST {public URL}/rap/v1/migration", ""},
+		{inSpan, "POST {public URL}/rap/v1/immigration", "immigration"},
+		{inSpan, "GET /threads/{t}/prompts", ""},
+		{inSpan, "GET /threads/{t}/promptz", "promptz"},
+		{inSpan, "durable.Options{Log: disklog.Dir(d), Upgrade: nil}", ""},
+		{inSpan, "durable.Options{Log: disklog.Dir(d), Upgrades: nil}", "durable.Options.Upgrades"},
+		{inComment, "	host.Start(ctx, host.Options{Toolset: x})", "host.Options.Toolset"},
+		{inSpan, "owner.follow negate 5", ""},
+		{inSpan, "owner.fallow negate 5", "owner.fallow"},
+		{inSpan, "KeyedNode.compile", ""},
+		{inSpan, "KeyedNode.compost", "KeyedNode.compost"},
+		{inProse, "begun with --migration-key, see doc/threats.md and TestThreats", ""},
+		{inProse, "begun with --migration-kea", "--migration-kea"},
+		{inProse, "see doc/treats.md", "doc/treats.md"},
+		{inProse, "which TestThrats shows", "TestThrats"},
 		{inComment, " See [Flow.Reasons] and [App].", ""},
 		{inComment, " See [Flow.Raisins].", "Flow.Raisins"},
 		{inComment, " It ends with a [dataflow.PanicError].", "dataflow.PanicError"},
@@ -112,7 +140,7 @@ func TestMentionsFound(t *testing.T) {
 func TestPassages(t *testing.T) {
 	text := "Say `one\ntwo`, and [see](there.md).\n\n    go test \\\n      ./x\n\n```go\nx := 1\n```\n```json\n{}\n```\n| `a` | `b` |\n"
 	want := []passage{
-		{"f", 1, span, "one two"}, {"f", 2, link, "there.md"}, {"f", 5, command, "go test ./x"}, {"f", 8, code, "x := 1"}, {"f", 11, object, "{}"},
+		{"f", 1, span, "one two"}, {"f", 1, prose, "Say"}, {"f", 2, link, "there.md"}, {"f", 2, prose, ", and [see]."}, {"f", 5, command, "go test ./x"}, {"f", 8, code, "x := 1"}, {"f", 11, object, "{}"},
 		{"f", 13, span, "a"}, {"f", 13, span, "b"},
 	}
 	got := passagesOf("f", text)

@@ -86,6 +86,8 @@ func TestMentions(t *testing.T) {
 				report(p, d.checkMembers(p.text))
 			case code:
 				report(p, d.checkQualified(p.text, d.publicly(p.file), nil))
+			case prose:
+				report(p, d.checkProse(p))
 			case span:
 				report(p, d.checkSpan(p))
 			}
@@ -192,7 +194,7 @@ func (d *checker) checkQualified(text string, counts func(string) bool, alias ma
 		}
 		wrong = append(wrong, strings.TrimRight("there is no "+m[1]+"."+m[2]+"."+m[3], "."))
 	}
-	return wrong
+	return append(wrong, d.checkFields(text, counts, alias)...)
 }
 
 // checkSpan looks at what stands between backquotes.
@@ -208,6 +210,7 @@ func (d *checker) checkSpan(p passage) (wrong []string) {
 	wrong = append(wrong, d.checkPaths(p.file, text)...)
 	wrong = append(wrong, d.checkAddresses(text)...)
 	wrong = append(wrong, d.checkTests(text)...)
+	wrong = append(wrong, d.checkWords(p.file, text)...)
 	for _, m := range member.FindAllStringSubmatch(text, -1) {
 		if !d.anyMember(m[1], m[2]) && foreign[m[1]] == "" {
 			wrong = append(wrong, fmt.Sprintf("there is no %s.%s", m[1], m[2]))
@@ -330,6 +333,7 @@ var generated = []string{"bench/results/"}
 var foreign = map[string]string{
 	"Monotonic": "Hydro", "InitNone": "Hydro", "UnderlyingBound": "Hydro",
 	"Origin": "HTTP", "Host": "HTTP",
+	"call.thread": "a group of the attributes of logs", "model.json": "a file of the reader", "ext-tasks": "MCP",
 	"Commutative":       "the end of a name",
 	"KeyedSingletonMap": "an operator that there could be",
 }

@@ -11,7 +11,7 @@ import (
 )
 
 // A passage is a piece of a document: what stands between backquotes, a line of a command,
-// a line of Go or JSON, or the target of a link.
+// a line of Go or JSON, the target of a link, or a line of text without all of that.
 type passage struct {
 	file string // from the root of the repository
 	line int
@@ -27,6 +27,7 @@ const (
 	code
 	object
 	link
+	prose
 	comment
 )
 
@@ -66,28 +67,34 @@ var (
 	links = regexp.MustCompile(`\]\(([^)\s]+)\)`)
 )
 
+// blanked returns the ends of the lines of a text.
+func blanked(text string) string { return strings.Repeat("\n", strings.Count(text, "\n")) }
+
 // passagesOf divides a Markdown text.
-func passagesOf(file, text string) (all []passage) {
+func passagesOf(file, page string) (all []passage) {
 	add := func(kind passageKind, line int, text string) {
 		all = append(all, passage{file, line, kind, text})
 	}
-	var prose []string // of one paragraph
+	var text []string // of one paragraph
 	begun := 0
 	flush := func() {
 		// A span may go over the end of a line.
-		for _, m := range spans.FindAllStringSubmatchIndex(strings.Join(prose, "\n"), -1) {
-			joined := strings.Join(prose, "\n")
+		for _, m := range spans.FindAllStringSubmatchIndex(strings.Join(text, "\n"), -1) {
+			joined := strings.Join(text, "\n")
 			add(span, begun+strings.Count(joined[:m[0]], "\n"), strings.ReplaceAll(joined[m[2]:m[3]], "\n", " "))
 		}
-		for i, l := range prose {
-			for _, m := range links.FindAllStringSubmatch(spans.ReplaceAllString(l, ""), -1) {
+		for i, l := range strings.Split(spans.ReplaceAllStringFunc(strings.Join(text, "\n"), blanked), "\n") {
+			for _, m := range links.FindAllStringSubmatch(l, -1) {
 				add(link, begun+i, m[1])
 			}
+			if l = strings.TrimSpace(links.ReplaceAllString(l, "]")); strings.Trim(l, "|- ") != "" {
+				add(prose, begun+i, l)
+			}
 		}
-		prose = nil
+		text = nil
 	}
 	fence, language, blank, indented, continued := false, "", true, false, ""
-	for i, l := range strings.Split(text, "\n") {
+	for i, l := range strings.Split(page, "\n") {
 		n := i + 1
 		shell := func(l string) {
 			if l = strings.TrimSpace(l); strings.HasSuffix(l, `\`) {
@@ -120,10 +127,10 @@ func passagesOf(file, text string) (all []passage) {
 			shell(l)
 			continue
 		default:
-			if len(prose) == 0 {
+			if len(text) == 0 {
 				begun = n
 			}
-			prose = append(prose, l)
+			text = append(text, l)
 			if strings.HasPrefix(trimmed, "|") { // the rows of a table are apart
 				flush()
 			}

@@ -3,6 +3,7 @@ package lint
 import (
 	"go/ast"
 	"go/token"
+	"reflect"
 	"regexp"
 	"strconv"
 	"strings"
@@ -95,6 +96,58 @@ func TestTells(t *testing.T) {
 	} {
 		if got := tells(usage, pattern); got != want {
 			t.Errorf("%s: %v, want %v", pattern, got, want)
+		}
+	}
+}
+
+// TestControl wants doc/control.md to have each request, member and part of the control interface: it is what others
+// write it from.
+func TestControl(t *testing.T) {
+	text := documents(t)["doc/control.md"]
+	var requests, words []string
+	for _, f := range sources(t) {
+		switch f.path {
+		case "cmd/millrace/control.go":
+			ast.Inspect(f.File, func(n ast.Node) bool {
+				if call, ok := n.(*ast.CallExpr); ok && len(call.Args) == 2 {
+					if id, ok := call.Fun.(*ast.Ident); ok && id.Name == "handle" {
+						pattern, _ := textOf(call.Args[0])
+						requests = append(requests, pattern)
+					}
+				}
+				return true
+			})
+		case "agentproto/conform/control.go":
+			ast.Inspect(f.File, func(n ast.Node) bool {
+				switch n := n.(type) {
+				case *ast.Field:
+					if n.Tag != nil {
+						tag, _ := textOf(n.Tag)
+						if name, _, _ := strings.Cut(reflect.StructTag(tag).Get("json"), ","); name != "" {
+							words = append(words, name)
+						}
+					}
+				case *ast.ValueSpec:
+					if len(n.Values) == 1 && strings.HasPrefix(n.Names[0].Name, "Part") {
+						part, _ := textOf(n.Values[0])
+						words = append(words, part)
+					}
+				}
+				return true
+			})
+		}
+	}
+	if len(requests) < 10 || len(words) < 50 {
+		t.Fatalf("found %d requests and %d words", len(requests), len(words))
+	}
+	for _, pattern := range requests {
+		if !regexp.MustCompile("`" + regexp.MustCompile(`\\\{\w+\\\}`).ReplaceAllString(regexp.QuoteMeta(pattern), `\{\w+\}`) + "`").MatchString(text) {
+			t.Errorf("doc/control.md does not have %s", pattern)
+		}
+	}
+	for _, w := range words {
+		if !regexp.MustCompile("[`\"]" + w + "[`\"]").MatchString(text) {
+			t.Errorf("doc/control.md does not have %s", w)
 		}
 	}
 }

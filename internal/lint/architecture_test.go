@@ -258,10 +258,13 @@ func levelOf(rows [][]string, p string) (level, error) {
 			}
 		}
 	}
-	if len(found) != 1 {
-		return level{}, fmt.Errorf("%s is in the picture %d times", p, len(found))
+	switch len(found) {
+	case 1:
+		return found[0], nil
+	case 0:
+		return level{}, fmt.Errorf("%s has no place in the picture", p)
 	}
-	return found[0], nil
+	return level{}, fmt.Errorf("%s has %d places in the picture", p, len(found))
 }
 
 // checkPicture returns what is wrong with a picture of layers: packages that are not in it once, names that are no

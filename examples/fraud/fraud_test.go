@@ -2,6 +2,7 @@ package main
 
 import (
 	"math/rand/v2"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -10,22 +11,16 @@ import (
 	"github.com/millrace/millrace/dataflow/sim"
 )
 
-const payments = `{"card":"gold","cents":60000,"time":"2026-11-01T12:00:00Z"}
-{"card":"blue","cents":99000,"time":"2026-11-01T12:00:10Z"}
-{"card":"gold","cents":30000,"time":"2026-11-01T12:00:40Z"}
-{"card":"gold","cents":20000,"time":"2026-11-01T12:00:38Z"}
-{"card":"blue","cents":1500,"time":"2027-11-01T12:00:50Z"}
-{"card":"blue","cents":500,"time":"2026-11-01T12:00:50Z"}
-{"card":"gold","cents":70000,"time":"2026-11-01T12:01:01Z"}
-{"card":"blue","cents":900000,"time":"2026-11-01T12:00:20Z"}
-{"card":"gold","cents":1,"time":"2026-11-01T12:03:00Z"}
-`
-
 // TestRun reads payments that are nearly in order, one whose clock is wrong by a year, and one
 // that is too late.
 func TestRun(t *testing.T) {
+	payments, err := os.Open("testdata/payments.jsonl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer payments.Close()
 	var alerts, late strings.Builder
-	if err := run(t.Context(), strings.NewReader(payments), &alerts, &late); err != nil {
+	if err := run(t.Context(), payments, &alerts, &late); err != nil {
 		t.Fatal(err)
 	}
 	const wantAlerts = `{"card":"gold","time":"2026-11-01T12:00:40Z","payments":3,"cents":110000}

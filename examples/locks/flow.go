@@ -1,7 +1,6 @@
 package main
 
 import (
-	"github.com/millrace/millrace/bounds"
 	"github.com/millrace/millrace/dataflow"
 	"github.com/millrace/millrace/keyedstream"
 )
@@ -15,27 +14,13 @@ type keeper struct {
 	notices  *dataflow.OutputPort[dataflow.Entry[string, notice]]
 }
 
-type (
-	// asked is what clients ask for, in the order of each client.
-	asked = dataflow.KeyedStream[string, request, Keeper, bounds.Unbounded, dataflow.TotalOrder, dataflow.ExactlyOnce]
-	// told is what happens to each lock, in the order in which it happens.
-	told = dataflow.KeyedStream[string, notice, Keeper, bounds.Unbounded, dataflow.TotalOrder, dataflow.ExactlyOnce]
-)
-
-// newKeeper builds the flow.
+// newKeeper builds the flow. What a lock is asked for, and the end of its lease, are in one order: a
+// release is before the end of the lease or after it, and nobody can see it otherwise.
 func newKeeper(flow *dataflow.Flow) keeper {
-	at := dataflow.At[Keeper](flow)
-	port, requests := keyedstream.Input[string, request](at, "requests")
-	return keeper{port, keyedstream.Output(keep(requests), "notices")}
-}
-
-// keep says what becomes of requests. What a lock is asked for, and the end of its lease, are
-// in one order: a release is before the end of the lease or after it, and nobody can see it
-// otherwise.
-func keep(requests asked) told {
+	port, requests := keyedstream.Input[string, request](dataflow.At[Keeper](flow), "requests")
 	signed := keyedstream.MapWithKey(requests, func(client string, r request) request { return r.from(client) })
 	byLock := keyedstream.Rekey(signed, func(_ string, r request) string { return r.Lock })
-	notices, _ := keyedstream.TimedMachine(byLock, unlocked, (*lock).handle, (*lock).expire,
+	notices, _ := keyedstream.TimedMachine(byLock, func() lock { return lock{} }, (*lock).handle, (*lock).expire,
 		"a lock goes to whoever asks first, and a lease ends where its timer falls between the requests")
-	return notices
+	return keeper{port, keyedstream.Output(notices, "notices")}
 }

@@ -8,21 +8,12 @@ import (
 	"github.com/millrace/millrace/keyedstream"
 )
 
-// What a client can ask for.
+// What a client can ask for, and what becomes of it.
 const (
-	acquire = "acquire"
-	renew   = "renew"
-	release = "release"
-)
+	acquire, renew, release = "acquire", "renew", "release"
 
-// What becomes of it.
-const (
-	granted  = "granted"
-	queued   = "queued"
-	renewed  = "renewed"
-	released = "released"
-	expired  = "expired"
-	refused  = "refused"
+	granted, queued, renewed   = "granted", "queued", "renewed"
+	released, expired, refused = "released", "expired", "refused"
 )
 
 // A token is the number of a grant. A later grant of the same lock has a larger one,
@@ -31,56 +22,35 @@ type token uint64
 
 // A request is what is asked of a lock.
 type request struct {
-	Kind   string
-	Lock   string
-	Client string
-	For    time.Duration // how long the lease is to be
-	Token  token         // of what is renewed or released
+	Kind, Lock, Client string
+	For                time.Duration // how long the lease is to be
+	Token              token         // of what is renewed or released
 }
 
-func (r request) from(client string) request {
-	r.Client = client
-	return r
-}
+func (r request) from(client string) request { r.Client = client; return r }
 
 // A notice is what has become of a request, or of a lease.
 type notice struct {
-	Kind   string
-	Client string
-	Token  token
-	For    time.Duration // how long the lease is, of one that is granted or renewed
-	At     time.Duration // when, since the keeper began
+	Kind, Client string
+	Token        token         // of one that is queued, that of the holder
+	For          time.Duration // how long the lease is, of one that is granted or renewed
+	At           time.Duration // when, since the keeper began
 }
 
-func (n notice) String() string {
-	if n.Token == 0 {
-		return fmt.Sprintf("%s %s", n.Client, n.Kind)
-	}
-	return fmt.Sprintf("%s %s, token %d", n.Client, n.Kind, n.Token)
-}
+func (n notice) String() string { return fmt.Sprintf("%s %s, token %d", n.Client, n.Kind, n.Token) }
 
-// lease is the timer of a lock: the lease of its holder ends when it rings.
-const lease keyedstream.Timer = 0
+const lease keyedstream.Timer = 0 // of the holder, which ends when it fires
 
-// A turn is what a lock does at once.
 type turn = keyedstream.TimedTurn[string, notice, struct{}]
 
-// A lock is a lock as its keeper knows it. A lock that nobody wants is not forgotten, since
-// its tokens have to go on growing.
-//
-// It maintains:
-//
-//  1. if it is not held, nobody waits, and its timer is not set,
-//  2. Token is that of the last grant,
-//  3. a client waits once, and not while it holds the lock.
+// A lock is a lock as its keeper knows it. If it is not held, nobody waits, and its timer is not set. A client waits once, and
+// not while it holds the lock. One that nobody wants is not forgotten, since its tokens go on growing.
 type lock struct {
 	Held    bool
 	Holder  string // the client that holds it, or did
 	Token   token
 	Waiting []request
 }
-
-func unlocked() lock { return lock{} }
 
 // handle decides what becomes of a request.
 func (l *lock) handle(r request, do *turn) {
@@ -89,7 +59,7 @@ func (l *lock) handle(r request, do *turn) {
 		l.grant(r, do)
 	case r.Kind == acquire && l.Holder != r.Client && !l.awaits(r.Client):
 		l.Waiting = append(l.Waiting, r)
-		tell(do, notice{Kind: queued, Client: r.Client})
+		tell(do, notice{Kind: queued, Client: r.Client, Token: l.Token})
 	case r.Kind == renew && l.holds(r):
 		l.lend(renewed, r, do)
 	case r.Kind == release && l.holds(r):
@@ -99,7 +69,6 @@ func (l *lock) handle(r request, do *turn) {
 	}
 }
 
-// expire ends the lease of the holder.
 func (l *lock) expire(_ keyedstream.Timer, do *turn) { l.pass(expired, do) }
 
 func (l *lock) holds(r request) bool { return l.Held && l.Holder == r.Client && r.Token == l.Token }
@@ -121,8 +90,7 @@ func (l *lock) pass(why string, do *turn) {
 }
 
 func (l *lock) grant(r request, do *turn) {
-	l.Held, l.Holder = true, r.Client
-	l.Token++
+	l.Held, l.Holder, l.Token = true, r.Client, l.Token+1
 	l.lend(granted, r, do)
 }
 

@@ -19,8 +19,7 @@ func main() {
 
 	ask := func(client, kind string, length time.Duration, of token) {
 		fmt.Printf("%s: %s\n", client, kind)
-		r := request{Kind: kind, Lock: "ledger", For: length, Token: of}
-		check(k.requests.Send(ctx, client, r))
+		check(k.requests.Send(ctx, client, request{Kind: kind, Lock: "ledger", For: length, Token: of}))
 	}
 	hear := func(notices int) {
 		for range notices {
@@ -30,13 +29,7 @@ func main() {
 		}
 	}
 	var ledger store
-	write := func(client string, with token) {
-		if err := ledger.write(with); err != nil {
-			fmt.Printf("%s: cannot write: %v\n", client, err)
-			return
-		}
-		fmt.Printf("%s: writes\n", client)
-	}
+	write := func(client string, with token) { fmt.Printf("%s: %s\n", client, ledger.write(with)) }
 
 	ask("ann", acquire, time.Minute, 0)
 	ask("bob", acquire, 20*time.Millisecond, 0)
@@ -53,6 +46,18 @@ func main() {
 	ask("cid", release, 0, 3)
 	hear(2)
 	check(app.Stop(ctx))
+}
+
+// A store is what a lock guards. It does not know the keeper, only the tokens: a client that was
+// asleep when its lease ended is refused, because somebody with a larger token came before it.
+type store struct{ newest token }
+
+func (s *store) write(t token) string {
+	if t < s.newest {
+		return fmt.Sprintf("cannot write: token %d is older than %d", t, s.newest)
+	}
+	s.newest = t
+	return "writes"
 }
 
 func check(err error) {

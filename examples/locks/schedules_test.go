@@ -4,9 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/millrace/millrace/dataflow"
 	"github.com/millrace/millrace/dataflow/sim"
-	"github.com/millrace/millrace/keyedstream"
 )
 
 // A witness sees the notices of one lock in order and knows what must never happen.
@@ -50,9 +48,7 @@ func (w *witness) see(n notice) {
 // planned for them: to renew or release it, or nothing, as if they had crashed. It goes
 // on until nothing can happen any more.
 func play(s *sim.Sim, locks, clients []string, plans map[string][]string) {
-	at := dataflow.At[Keeper](s.Flow())
-	port, requests := keyedstream.Input[string, request](at, "requests")
-	events := keyedstream.Output(keep(requests), "notices")
+	k := newKeeper(s.Flow())
 	s.Start()
 
 	witnesses := make(map[string]*witness)
@@ -60,11 +56,11 @@ func play(s *sim.Sim, locks, clients []string, plans map[string][]string) {
 		witnesses[lock] = &witness{Sim: s, grants: make(map[string]int)}
 		for i, client := range clients {
 			r := request{Kind: acquire, Lock: lock, For: time.Duration(i+1) * time.Second}
-			s.Check(port.Send(s.Context(), client, r))
+			s.Check(k.requests.Send(s.Context(), client, r))
 		}
 	}
 	for {
-		e, err := events.Next(s.Context())
+		e, err := k.notices.Next(s.Context())
 		if err != nil {
 			break // everything is quiet
 		}
@@ -74,7 +70,7 @@ func play(s *sim.Sim, locks, clients []string, plans map[string][]string) {
 		}
 		for _, kind := range plans[e.Value.Client] {
 			r := request{Kind: kind, Lock: e.Key, For: 3 * time.Second, Token: e.Value.Token}
-			s.Check(port.Send(s.Context(), e.Value.Client, r))
+			s.Check(k.requests.Send(s.Context(), e.Value.Client, r))
 		}
 	}
 	for _, lock := range locks {

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"slices"
+
 	"github.com/millrace/millrace/bounds"
 	"github.com/millrace/millrace/dataflow"
 	"github.com/millrace/millrace/keyedsingleton"
@@ -10,42 +12,45 @@ import (
 // Coordinator is where requests come and replies are counted.
 type Coordinator struct{ dataflow.Process }
 
-// Replica is one of several locations that each keep the value.
+// Replica is one of several locations that each keep the values.
 type Replica struct{ dataflow.Process }
 
-// A request writes a value, or reads what was written. Requests are numbered from 1 on. Of
-// two values, that of the later request counts.
+// A request writes the value of a key, or reads what was written. Requests are numbered from 1 on.
+// Of two values of a key, that of the later request counts.
 type request struct {
 	Number int
+	Key    string
 	Write  bool
 	Value  int
 }
 
-// A reply is what a replica has after a request.
+// A version is a value, and the number of the request that wrote it; 0 if none did.
+type version struct{ Number, Value int }
+
+// A reply is what a replica has of the key after a request.
 type reply struct {
 	Request request
 	Replica int
-	Version int // the number of the request that wrote the value; 0 if none did
-	Value   int
+	Has     version
 }
 
 // A tally is the replies to a request so far: who has replied, and the latest value.
 type tally struct {
 	From   []int
-	Latest reply
+	Latest version
 }
 
 // A quorum says how many replicas have to reply to a request.
 type quorum struct{ Write, Read int }
 
-// A register is a value that several replicas keep, so that some of them may fail.
-type register struct {
+// A store is values by key that several replicas keep, so that some of them may fail.
+type store struct {
 	requests *dataflow.InputPort[request]
 	answers  *dataflow.EntryOutputPort[int, tally] // by number of the request
 }
 
-// newRegister builds the flow for a number of replicas.
-func newRegister(flow *dataflow.Flow, replicas int, need quorum) register {
+// newStore builds the flow for a number of replicas.
+func newStore(flow *dataflow.Flow, replicas int, need quorum) store {
 	coordinator := dataflow.At[Coordinator](flow)
 	port, requests := dataflow.Input[request](coordinator, "requests")
 
@@ -53,7 +58,7 @@ func newRegister(flow *dataflow.Flow, replicas int, need quorum) register {
 	var all replies
 	for i, replica := range dataflow.Members[Replica](flow, replicas) {
 		there := dataflow.Send(requests, replica)
-		kept := dataflow.Scan(there, func() reply { return reply{Replica: i} }, keep)
+		kept := dataflow.Scan(there, func() shelf { return shelf{} }, func(s *shelf, q request, emit func(reply)) { emit(reply{q, i, s.keep(q)}) })
 		back := dataflow.WeakenOrder(dataflow.Send(kept, coordinator))
 		if i == 0 {
 			all = back
@@ -64,28 +69,28 @@ func newRegister(flow *dataflow.Flow, replicas int, need quorum) register {
 	byRequest := dataflow.KeyBy(all, func(r reply) int { return r.Request.Number })
 	ordered := keyedstream.AssumeOrder(byRequest, "any replicas will do: those that are read have one among them that was written")
 	answered := keyedstream.FoldEarlyStop(ordered, func() tally { return tally{} }, need.count)
-	return register{port, keyedsingleton.Output(answered, "answers")}
+	return store{port, keyedsingleton.Output(answered, "answers")}
 }
 
-// keep handles a request at a replica.
-func keep(has *reply, q request, emit func(reply)) {
-	has.Request = q
-	if q.Write && q.Number > has.Version {
-		has.Version, has.Value = q.Number, q.Value
+// A shelf is what a replica keeps.
+type shelf map[string]version
+
+// keep handles a request at a replica, and returns what it has of the key then.
+func (s *shelf) keep(q request) version {
+	if q.Write && q.Number > (*s)[q.Key].Number {
+		(*s)[q.Key] = version{q.Number, q.Value}
 	}
-	emit(*has)
+	return (*s)[q.Key]
 }
 
 // count counts a reply and says whether there are enough.
 func (need quorum) count(t *tally, r reply) (enough bool) {
-	for _, replica := range t.From {
-		if replica == r.Replica { // the network has repeated it
-			return false
-		}
+	if slices.Contains(t.From, r.Replica) { // the network has repeated it
+		return false
 	}
 	t.From = append(t.From, r.Replica)
-	if r.Version >= t.Latest.Version {
-		t.Latest = r
+	if r.Has.Number >= t.Latest.Number {
+		t.Latest = r.Has
 	}
 	if r.Request.Write {
 		return len(t.From) == need.Write

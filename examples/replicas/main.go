@@ -1,4 +1,4 @@
-// Command replicas writes a value to several replicas and reads it, as many of them as it takes.
+// Command replicas keeps values at several replicas, and writes and reads them at as many as it takes.
 package main
 
 import (
@@ -12,16 +12,37 @@ import (
 func main() {
 	ctx := context.Background()
 	flow := dataflow.New()
-	r := newRegister(flow, 3, quorum{Write: 2, Read: 2})
+	s := newStore(flow, 3, quorum{Write: 2, Read: 2})
 	app, err := dataflow.Start(ctx, flow)
 	check(err)
-	check(r.requests.Send(ctx, request{Number: 1, Write: true, Value: 42}))
-	_, err = r.answers.Await(ctx, 1)
-	check(err)
-	check(r.requests.Send(ctx, request{Number: 2}))
-	read, err := r.answers.Await(ctx, 2)
-	check(err)
-	fmt.Println("two of three replicas have", read.Latest.Value)
+
+	number := 0
+	ask := func(r request) version {
+		number++
+		r.Number = number
+		check(s.requests.Send(ctx, r))
+		answer, err := s.answers.Await(ctx, number)
+		check(err)
+		return answer.Latest
+	}
+	put := func(key string, value int) {
+		has := ask(request{Key: key, Write: true, Value: value})
+		fmt.Printf("put %s: two of three replicas have %d, of request %d\n", key, has.Value, has.Number)
+	}
+	get := func(key string) {
+		if has := ask(request{Key: key}); has.Number == 0 {
+			fmt.Printf("get %s: nobody has written it\n", key)
+		} else {
+			fmt.Printf("get %s: %d, of request %d\n", key, has.Value, has.Number)
+		}
+	}
+
+	put("tea", 250)
+	put("rice", 900)
+	put("tea", 275)
+	get("tea")
+	get("rice")
+	get("salt")
 	check(app.Stop(ctx))
 }
 

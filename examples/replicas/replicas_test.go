@@ -8,7 +8,12 @@ import (
 	"github.com/millrace/millrace/dataflow"
 	"github.com/millrace/millrace/dataflow/sim"
 	"github.com/millrace/millrace/dataflow/sim/linear"
+	"github.com/millrace/millrace/examples/internal/page"
 )
+
+func TestPicture(t *testing.T) {
+	page.Picture(t, func(flow *dataflow.Flow) { newStore(flow, 3, quorum{Write: 2, Read: 2}) })
+}
 
 const (
 	stale   = "the read is stale"
@@ -17,14 +22,14 @@ const (
 
 // writeAndRead writes, and reads when the write is answered. It returns an error if there is
 // no answer, or if no register could have given it.
-func writeAndRead(c *sim.Ctx, r register) error {
-	if err := r.requests.Send(c, request{Number: 1, Write: true, Value: 42}); err != nil {
+func writeAndRead(c *sim.Ctx, r store) error {
+	if err := r.requests.Send(c, request{Number: 1, Key: "tea", Write: true, Value: 42}); err != nil {
 		return err
 	}
 	if _, err := r.answers.Await(c, 1); err != nil {
 		return fmt.Errorf("%s to the write: %w", missing, err)
 	}
-	if err := r.requests.Send(c, request{Number: 2}); err != nil {
+	if err := r.requests.Send(c, request{Number: 2, Key: "tea"}); err != nil {
 		return err
 	}
 	read, err := r.answers.Await(c, 2)
@@ -73,9 +78,9 @@ func TestQuorums(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			test.faults.Locations = []string{"Replica"}
-			report, err := sim.Check(t.Context(), sim.Spec[register]{
-				Build:   func(flow *dataflow.Flow) register { return newRegister(flow, 3, test.need) },
-				Clients: []sim.Client[register]{{Name: "ann", Do: writeAndRead}},
+			report, err := sim.Check(t.Context(), sim.Spec[store]{
+				Build:   func(flow *dataflow.Flow) store { return newStore(flow, 3, test.need) },
+				Clients: []sim.Client[store]{{Name: "ann", Do: writeAndRead}},
 				Faults:  test.faults,
 			})
 			t.Logf("%d schedules in %d executions", report.Schedules, report.Executions)
@@ -90,5 +95,36 @@ func TestQuorums(t *testing.T) {
 				t.Errorf("%d schedules, want %d", report.Schedules, test.schedules)
 			}
 		})
+	}
+}
+
+// TestKeys writes two keys, one of them twice and in the wrong order, and reads them and a third one.
+func TestKeys(t *testing.T) {
+	flow := dataflow.New()
+	s := newStore(flow, 3, quorum{Write: 2, Read: 2})
+	app, err := dataflow.Start(t.Context(), flow)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct {
+		ask  request
+		want version
+	}{
+		{request{Number: 2, Key: "tea", Write: true, Value: 7}, version{2, 7}},
+		{request{Number: 1, Key: "tea", Write: true, Value: 5}, version{2, 7}}, // it was on its way for longer
+		{request{Number: 3, Key: "rice", Write: true, Value: 9}, version{3, 9}},
+		{request{Number: 4, Key: "tea"}, version{2, 7}},
+		{request{Number: 5, Key: "rice"}, version{3, 9}},
+		{request{Number: 6, Key: "salt"}, version{}},
+	} {
+		if err := s.requests.Send(t.Context(), test.ask); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := s.answers.Await(t.Context(), test.ask.Number); got.Latest != test.want || len(got.From) != 2 || err != nil {
+			t.Errorf("%+v is answered %+v, %v, want %v", test.ask, got, err, test.want)
+		}
+	}
+	if err := app.Stop(t.Context()); err != nil {
+		t.Fatal(err)
 	}
 }

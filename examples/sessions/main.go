@@ -1,5 +1,5 @@
-// Command sessions reads clicks, a JSON object a line, and prints each visit when it is over. A
-// visit is over when its visitor has not clicked for half an hour, by the time of the clicks and
+// Command sessions reads clicks, a JSON object a line, and prints each visit, and for each page how
+// often it was clicked in each hour, when these are over. That is so by the time of the clicks, and
 // not by that of the reader.
 //
 //	sessions < clicks.jsonl
@@ -19,13 +19,14 @@ import (
 	"github.com/millrace/millrace/dataflow"
 )
 
-// A line is what is printed of a visit.
+// A line is what is printed of a visit, or of an hour of a page.
 type line struct {
-	Visitor string         `json:"visitor"`
+	Visitor string         `json:"visitor,omitempty"`
+	Page    string         `json:"page,omitempty"`
 	From    time.Time      `json:"from"`
-	Last    time.Time      `json:"last"`
+	To      time.Time      `json:"to"` // of a visit, the last click
 	Clicks  int            `json:"clicks"`
-	Pages   map[string]int `json:"pages"`
+	Pages   map[string]int `json:"pages,omitempty"`
 }
 
 func main() {
@@ -34,35 +35,51 @@ func main() {
 	}
 }
 
-// run reads clicks and writes visits.
-func run(ctx context.Context, clicks io.Reader, visits io.Writer) error {
+// run reads clicks and writes lines.
+func run(ctx context.Context, clicks io.Reader, lines io.Writer) error {
 	flow := dataflow.New()
 	ports := build(flow)
 	app, err := dataflow.Start(ctx, flow)
 	if err != nil {
 		return err
 	}
-	var reader sync.WaitGroup
-	reader.Go(func() {
-		to := json.NewEncoder(visits)
+	var mu sync.Mutex
+	to := json.NewEncoder(lines)
+	write := func(l line) {
+		mu.Lock()
+		defer mu.Unlock()
+		_ = to.Encode(l) // a reader that has gone away is told nothing more
+	}
+	var readers sync.WaitGroup
+	readers.Go(func() {
 		for k, v := range ports.Visits.All(ctx) { // takes each, so that none is kept
-			_ = to.Encode(line{k.Key, k.Span.From.Time(), k.Span.To.Time().Add(-30 * time.Minute), v.Clicks, v.Pages})
+			write(line{Visitor: k.Key, From: k.Span.From.Time(), To: k.Span.To.Time().Add(-pause), Clicks: v.Clicks, Pages: v.Pages})
 		}
 	})
-	from := json.NewDecoder(clicks)
-	for err == nil {
+	readers.Go(func() {
+		for k, n := range ports.Hours.All(ctx) {
+			write(line{Page: k.Key, From: k.Span.From.Time(), To: k.Span.To.Time(), Clicks: n})
+		}
+	})
+	err = send(ctx, json.NewDecoder(clicks), ports.Clicks)
+	ports.Clicks.Close() // which ends time: what is open is over
+	err = errors.Join(err, app.Wait())
+	readers.Wait()
+	return err
+}
+
+// send sends clicks until there are no more.
+func send(ctx context.Context, from *json.Decoder, to *dataflow.InputPort[Click]) error {
+	for {
 		var c Click
-		if err = from.Decode(&c); err == nil {
-			err = ports.Clicks.Send(ctx, c)
-		} else if !errors.Is(err, io.EOF) {
-			err = fmt.Errorf("reading clicks: %w", err)
+		switch err := from.Decode(&c); {
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil:
+			return fmt.Errorf("reading clicks: %w", err)
+		}
+		if err := to.Send(ctx, c); err != nil {
+			return err
 		}
 	}
-	if errors.Is(err, io.EOF) {
-		err = nil
-	}
-	ports.Clicks.Close() // which ends time: visits that are open are over
-	err = errors.Join(err, app.Wait())
-	reader.Wait()
-	return err
 }

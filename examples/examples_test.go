@@ -69,6 +69,10 @@ func TestPages(t *testing.T) {
 				switch b.kind {
 				case "go":
 					shown(t, dir, b.text)
+				case "mermaid":
+					if !strings.HasPrefix(b.text, "flowchart ") {
+						t.Error("the picture is empty: run the example's test with -picture.update")
+					}
 				case "diff":
 					overlay = change(t, dir, b.text)
 				case "console":

@@ -18,7 +18,7 @@ type keeper struct {
 // release is before the end of the lease or after it, and nobody can see it otherwise.
 func newKeeper(flow *dataflow.Flow) keeper {
 	port, requests := keyedstream.Input[string, request](dataflow.At[Keeper](flow), "requests")
-	signed := keyedstream.MapWithKey(requests, func(client string, r request) request { return r.from(client) })
+	signed := keyedstream.MapWithKey(requests, func(client string, r request) request { r.Client = client; return r })
 	byLock := keyedstream.Rekey(signed, func(_ string, r request) string { return r.Lock })
 	notices, _ := keyedstream.TimedMachine(byLock, func() lock { return lock{} }, (*lock).handle, (*lock).expire,
 		"a lock goes to whoever asks first, and a lease ends where its timer falls between the requests")

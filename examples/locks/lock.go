@@ -8,10 +8,9 @@ import (
 	"github.com/millrace/millrace/keyedstream"
 )
 
-// What a client can ask for, and what becomes of it.
+// Kinds of requests and of notices.
 const (
-	acquire, renew, release = "acquire", "renew", "release"
-
+	acquire, renew, release    = "acquire", "renew", "release"
 	granted, queued, renewed   = "granted", "queued", "renewed"
 	released, expired, refused = "released", "expired", "refused"
 )
@@ -27,9 +26,7 @@ type request struct {
 	Token              token         // of what is renewed or released
 }
 
-func (r request) from(client string) request { r.Client = client; return r }
-
-// A notice is what has become of a request, or of a lease.
+// A notice is the answer to a request, or says that a lease has ended.
 type notice struct {
 	Kind, Client string
 	Token        token         // of one that is queued, that of the holder
@@ -40,7 +37,6 @@ type notice struct {
 func (n notice) String() string { return fmt.Sprintf("%s %s, token %d", n.Client, n.Kind, n.Token) }
 
 const lease keyedstream.Timer = 0 // of the holder, which ends when it fires
-
 type turn = keyedstream.TimedTurn[string, notice, struct{}]
 
 // A lock is a lock as its keeper knows it. If it is not held, nobody waits, and its timer is not set. A client waits once, and
@@ -52,7 +48,7 @@ type lock struct {
 	Waiting []request
 }
 
-// handle decides what becomes of a request.
+// handle answers a request.
 func (l *lock) handle(r request, do *turn) {
 	switch {
 	case r.Kind == acquire && !l.Held:

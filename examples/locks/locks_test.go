@@ -65,8 +65,8 @@ func TestStore(t *testing.T) {
 		with token
 		ok   bool
 	}{{1, true}, {1, true}, {3, true}, {2, false}, {3, true}, {4, true}} {
-		if said := s.write(test.with); (said == "writes") != test.ok {
-			t.Errorf("with token %d the client %s", test.with, said)
+		if err := s.write(test.with); (err == nil) != test.ok {
+			t.Errorf("writing with token %d: %v", test.with, err)
 		}
 	}
 }

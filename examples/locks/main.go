@@ -11,8 +11,7 @@ import (
 )
 
 func main() {
-	ctx := context.Background()
-	flow := dataflow.New()
+	ctx, flow := context.Background(), dataflow.New()
 	k := newKeeper(flow)
 	app, err := dataflow.Start(ctx, flow)
 	check(err)
@@ -29,7 +28,13 @@ func main() {
 		}
 	}
 	var ledger store
-	write := func(client string, with token) { fmt.Printf("%s: %s\n", client, ledger.write(with)) }
+	write := func(client string, with token) {
+		if err := ledger.write(with); err != nil {
+			fmt.Printf("%s: cannot write: %v\n", client, err)
+			return
+		}
+		fmt.Printf("%s: writes\n", client)
+	}
 
 	ask("ann", acquire, time.Minute, 0)
 	ask("bob", acquire, 20*time.Millisecond, 0)
@@ -52,12 +57,12 @@ func main() {
 // asleep when its lease ended is refused, because somebody with a larger token came before it.
 type store struct{ newest token }
 
-func (s *store) write(t token) string {
+func (s *store) write(t token) error {
 	if t < s.newest {
-		return fmt.Sprintf("cannot write: token %d is older than %d", t, s.newest)
+		return fmt.Errorf("token %d is older than %d", t, s.newest)
 	}
 	s.newest = t
-	return "writes"
+	return nil
 }
 
 func check(err error) {

@@ -54,8 +54,8 @@ func (in *Input[T]) Send(ctx context.Context, x T) error {
 	return in.sendBusy(ctx, x)
 }
 
-// misused panics for a call on the way of each record without a context. As the result of a function that does not return, it leaves its caller nothing
-// to keep for afterwards.
+// misused panics for a call on the way of each record without a context. As the result of a
+// function that does not return, it leaves its caller nothing to keep for afterwards.
 func misused(name, method string) error {
 	engine.NilContext(name + "." + method)
 	return nil

@@ -46,8 +46,8 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// TestByHand reads clicks of a day, out of order by less than the slack, and compares what is printed with what
-// comes of looking at all of them at once.
+// TestByHand reads clicks of a day, out of order by less than the slack, and compares what is printed with the
+// sessions found by looking at all of them at once.
 func TestByHand(t *testing.T) {
 	for seed := range uint64(50) {
 		rng := rand.New(rand.NewPCG(seed, 1))

@@ -142,6 +142,16 @@ func TestMisuse(t *testing.T) {
 		},
 		"singleton: Map: the collection is a zero value: collections come from operators and inputs",
 	}, {
+		"zero stream that is named",
+		func(*dataflow.Flow, server) { dataflow.Named("it", numbers{}) },
+		"dataflow: Named: the collection is a zero value: collections come from operators and inputs",
+	}, {
+		"zero keyed singleton that is passive",
+		func(_ *dataflow.Flow, at server) {
+			slice.Passive(dataflow.KeyedSingleton[int, int, dataflow.Tick[server], bounded]{})
+		},
+		"slice: Passive: the collection is a zero value: collections come from operators and inputs",
+	}, {
 		"operator after Start",
 		func(flow *dataflow.Flow, at server) {
 			s := input(at)

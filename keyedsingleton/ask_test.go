@@ -74,6 +74,8 @@ func TestAskMisuse(t *testing.T) {
 	_, entries := keyedsingleton.Input[int, int](dataflow.At[Bank](dataflow.New()), "in")
 	out := keyedsingleton.Output(entries, "out")
 	var none *dataflow.EntryInputPort[int, int]
+	var noOutput *dataflow.EntryOutputPort[int, int]
+	var unmade dataflow.EntryOutputPort[int, int]
 	var zero keyedsingleton.Asker[int, int, int]
 	for _, x := range []struct {
 		do   func()
@@ -81,6 +83,8 @@ func TestAskMisuse(t *testing.T) {
 	}{
 		{func() { keyedsingleton.Ask(in, out) }, "ports of two flows"},
 		{func() { keyedsingleton.Ask(none, out) }, "nil or a zero value"},
+		{func() { keyedsingleton.Ask(in, noOutput) }, "nil or a zero value"},
+		{func() { keyedsingleton.Ask(in, &unmade) }, "nil or a zero value"},
 		{func() { zero.Ask(t.Context(), 1, 1) }, "nil or a zero value"},
 	} {
 		func() {

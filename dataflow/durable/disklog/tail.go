@@ -2,8 +2,9 @@ package disklog
 
 import "github.com/millrace/millrace/dataflow/durable/journal"
 
-// tailBytes bounds a tail. A reader that is further behind reads from the files.
-const tailBytes = 1 << 20
+// tailBytes bounds a tail. A reader that is further behind reads from the files. Connectors send
+// messages of 1 MiB, and a tail holds a few of them.
+const tailBytes = 4 << 20
 
 // A tail is the last messages of a partition in memory, for the one who reads them ahead.
 type tail struct {

@@ -18,16 +18,8 @@ func BenchmarkSink(b *testing.B) {
 	for i := range values {
 		values[i] = value(i)
 	}
-	var raw float64 // records a second
-	report := func(b *testing.B) {
-		rate := float64(b.N*size) / b.Elapsed().Seconds()
-		b.ReportMetric(rate/1000, "krecords/s")
-		if raw > 0 {
-			b.ReportMetric(rate/raw, "of-raw")
-		} else {
-			raw = rate
-		}
-	}
+	var raw reference
+	report := func(b *testing.B) { raw.report(b, float64(b.N*size)/b.Elapsed().Seconds()) }
 	b.Run("raw", func(b *testing.B) {
 		topic := at.topic(1, nil)
 		cl, err := kgo.NewClient(kgo.SeedBrokers(at.seeds...), kgo.DefaultProduceTopic(topic), kgo.TransactionalID("raw "+topic))

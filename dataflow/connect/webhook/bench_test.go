@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 
 	"github.com/millrace/millrace/dataflow/connect/webhook"
@@ -15,12 +16,12 @@ func BenchmarkSink(b *testing.B) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { io.Copy(io.Discard, r.Body) }))
 	defer server.Close()
 	body := bytes.Repeat([]byte("v"), 256)
-	var raw float64 // requests a second
+	var raw float64 // requests a second: the best of the runs
 	report := func(b *testing.B, n int) {
 		rate := float64(b.N*n) / b.Elapsed().Seconds()
 		b.ReportMetric(rate/1000, "kposts/s")
-		if raw == 0 {
-			raw = rate
+		if strings.HasSuffix(b.Name(), "/raw") {
+			raw = max(raw, rate)
 			return
 		}
 		b.ReportMetric(rate/raw, "of-raw")

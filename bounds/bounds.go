@@ -1,9 +1,8 @@
 // Package bounds names what may still change about a live collection.
 //
-// A bound is a phantom type: it carries no data and exists only as the last word
-// of a collection's type, where the compiler uses it to reject a program whose
-// answer would depend on timing. A keyed singleton tracks its keys and its values
-// separately:
+// A bound is a phantom type: it carries no data and exists only as the last word of a
+// collection's type. The compiler uses it to reject a program whose answer would depend
+// on timing. A keyed singleton tracks its keys and its values separately:
 //
 //	bound            keys                      value of a key
 //	---------------  ------------------------  --------------------------
@@ -14,29 +13,29 @@
 //	MonotonicKeys    added over time           changes freely
 //	Unbounded        added and removed         changes freely
 //
-// The time from a key's appearance to its being forgotten is a life of the key. Under
+// The time from a key's appearance until it is forgotten is a life of the key. Under
 // RetainedValue a key may have several lives, one after the other, each with one value.
-// Forgetting is not retraction: what was made of an entry stays true, and the library
-// stops remembering it. So elements made of entries are not taken back, while outputs,
-// counts, timers and calls of a key end with its life.
+// Forgetting is not retraction: results made from an entry stay valid, and the library
+// only stops remembering the entry. Stream elements made from the entry are not taken
+// back. Outputs, counts, timers and calls of the key end with its life.
 //
-// A stream has no values to revise, so only [Bounded] and [Unbounded] apply to it;
-// a singleton has no keys, so [Bounded], [MonotonicValue] and [Unbounded] apply.
+// A stream has no values to revise, so only [Bounded] and [Unbounded] apply to it. A
+// singleton has no keys, so [Bounded], [MonotonicValue] and [Unbounded] apply to it.
 //
 // # Constraints
 //
-// Every constraint lists the bounds that satisfy it. Those that an operator asks
-// for also have a method, whose only job is to finish the sentence when the
-// compiler rejects a program:
+// Every constraint lists the bounds that satisfy it. A constraint that an operator
+// requires also has a method. Its only job is to finish the sentence when the compiler
+// rejects a program:
 //
 //	B (type bounds.MonotonicKeys) does not satisfy bounds.FixedValues[Keys]
 //	(missing method valuesNeverChange)
 //
-// Two kinds of constraint live here. [Stream], [Singleton] and [KeyedSingleton] say
-// which bounds a collection may carry. The others say what an operator needs
-// ([Complete], [FixedValues], [Permanent], [GrowingValues], [Changing], [Growing]) or what it produces.
-// The latter take a type parameter that the compiler computes, so that a caller
-// never writes it:
+// There are two kinds of constraint. [Stream], [Singleton] and [KeyedSingleton] list
+// the bounds that a collection may carry. The others say what an operator needs
+// ([Complete], [FixedValues], [Permanent], [GrowingValues], [Changing], [Growing]) or
+// what it produces. The latter take a type parameter that the compiler computes, so a
+// caller never writes it:
 //
 //	keyed singleton  Keyed      Counted         Mapped         Filtered
 //	---------------  ---------  --------------  -------------  -------------
@@ -76,20 +75,20 @@
 //	}
 //
 // Source: part 2.1 of the keyed-singleton document that the library implements, for all
-// bounds but RetainedValue. That one is the library's own: the document has no bound for
-// an entry that is there until it is forgotten.
+// bounds except RetainedValue. The document has no bound for an entry that exists until
+// it is forgotten, so the library adds that one.
 package bounds
 
 // Bounded marks a collection that is finite, known as a whole, and will not change.
 type Bounded struct{}
 
-// BoundedValue marks a keyed singleton that gains keys over time but never removes
-// one, and never changes the value of a key it has.
+// BoundedValue marks a keyed singleton that gains keys over time. It never removes a
+// key and never changes the value of a key that is present.
 type BoundedValue struct{}
 
-// RetainedValue marks a keyed singleton that gains keys over time and forgets them, and
-// never changes the value of a key while it has it. A key that was forgotten may come
-// again, with another value.
+// RetainedValue marks a keyed singleton that gains keys over time and forgets them. It
+// never changes the value of a key while the key is present. A forgotten key may come
+// again with another value.
 type RetainedValue struct{}
 
 // MonotonicValue marks a keyed singleton that never removes a key and whose values
@@ -118,37 +117,37 @@ type KeyedSingleton interface {
 	Bounded | BoundedValue | RetainedValue | MonotonicValue | MonotonicKeys | Unbounded
 }
 
-// Complete is satisfied only by [Bounded]. An operator that asks for it reads a
-// whole collection at once, and so cannot wait for one that may still grow.
+// Complete is satisfied only by [Bounded]. An operator that requires it reads a whole
+// collection at once, so the collection must not grow further.
 //
-// To read a changing collection at a moment of the runtime's choosing, take a slice
-// of it; see package slice.
+// To read a changing collection at a moment of the runtime's choosing, take a slice of
+// it; see package slice.
 type Complete interface {
 	Bounded
 }
 
 // FixedValues is satisfied by the bounds under which a key's value never changes while
-// the key is there. Keys is the bound of a stream with one element for each key, or for
-// each life of a key that can be forgotten.
+// the key is present. Keys is the bound of a stream with one element for each life of a
+// key.
 //
-// An operator that turns entries into stream elements asks for it: an element
-// cannot be taken back, so an entry must not change after it was emitted. Take a
-// slice.SnapshotEntries of a collection whose values change.
+// Operators that turn entries into stream elements require it: an element cannot be
+// taken back, so its entry must not change after it was emitted. For a collection whose
+// values change, take a slice.SnapshotEntries.
 type FixedValues[Keys Stream] interface {
 	Bounded | BoundedValue | RetainedValue
 	valuesNeverChange() Keys
 }
 
-// FixedValuesLater is satisfied by the bounds of [FixedValues]. Out is the bound of what
-// comes later of each entry: the answer of a call, the firing of a timer, the entry at
-// another location.
+// FixedValuesLater is satisfied by the bounds of [FixedValues]. Out is the bound of a
+// result that arrives later for each entry: the answer of a call, the firing of a
+// timer, or the entry at another location.
 type FixedValuesLater[Out KeyedSingleton] interface {
 	Bounded | BoundedValue | RetainedValue
 	valuesNeverChangeLater() Out
 }
 
-// Permanent is satisfied by the bounds under which an entry, once there, is there for
-// good. Keys is the bound of what follows the whole content.
+// Permanent is satisfied by the bounds under which an entry stays for good once it is
+// present. Keys is the bound of a collection that follows the whole content.
 type Permanent[Keys Stream] interface {
 	Bounded | BoundedValue
 	entriesStay() Keys
@@ -161,24 +160,24 @@ type GrowingValues[Keys Stream] interface {
 	valuesNeverShrink() Keys
 }
 
-// Changing is satisfied by the bounds under which what is there may change, because a
-// value is revised or a key goes, so that reading it means taking a snapshot. The entries
-// of a collection whose values are fixed are read with slice.BatchEntries; one that
-// forgets keys allows both.
+// Changing is satisfied by the bounds under which the content may change: a value is
+// revised or a key goes. Reading such a collection means taking a snapshot. The entries
+// of a collection whose values are fixed are read with slice.BatchEntries instead; a
+// collection that forgets keys allows both.
 type Changing interface {
 	RetainedValue | MonotonicValue | MonotonicKeys | Unbounded
 	contentMayChange()
 }
 
-// Keyed is satisfied by every bound of a keyed singleton. Keys is the bound of a
-// stream, or of a singleton, that follows its whole content.
+// Keyed is satisfied by every bound of a keyed singleton. Keys is the bound of a stream
+// or singleton that follows its whole content.
 type Keyed[Keys Stream] interface {
 	KeyedSingleton
 	keys() Keys
 }
 
 // Counted is satisfied by every bound of a keyed singleton. Out is the bound of the
-// number of its keys, which only grows where keys are never removed.
+// number of its keys. The number only grows where keys are never removed.
 type Counted[Out Singleton] interface {
 	KeyedSingleton
 	counted() Out
@@ -220,7 +219,7 @@ type FoldedGrowing[Out Aggregate] interface {
 	foldedGrowing() Out
 }
 
-// Aggregate is the set of bounds that an aggregate which only grows can have.
+// Aggregate is the set of bounds of an aggregate that only grows.
 type Aggregate interface {
 	Bounded | MonotonicValue
 }
@@ -234,18 +233,18 @@ type Altered[Out Stream] interface {
 
 // Growing is satisfied by the bounds under which the value of a singleton never
 // shrinks, so that a threshold, once crossed, stays crossed. Out is the bound of a
-// stream that says when it was.
+// stream that reports the crossing.
 //
-// Where a value only grows because of what it counts or adds, say so with
+// If a value only grows because of what it counts or adds, declare it with
 // dataflow.FoldGrowing or singleton.MapGrowing, which take a proof.
 type Growing[Out Stream] interface {
 	Bounded | MonotonicValue
 	valueNeverShrinks() Out
 }
 
-// Forgotten is satisfied by the bounds of a keyed singleton to which something may still
-// happen: nothing is later inside a slice. Out is the bound after its entries are
-// forgotten.
+// Forgotten is satisfied by the bounds of a keyed singleton that can still change.
+// [Bounded] does not satisfy it, because nothing happens later inside a slice. Out is
+// the bound after entries are forgotten.
 type Forgotten[Out KeyedSingleton] interface {
 	BoundedValue | RetainedValue | MonotonicValue | MonotonicKeys | Unbounded
 	canBeForgotten() Out

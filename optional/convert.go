@@ -8,7 +8,8 @@ import (
 	"github.com/millrace/millrace/internal/engine/port"
 )
 
-// IntoSingleton returns the value or its absence as one value that is always there.
+// IntoSingleton returns the value or its absence as a [dataflow.Maybe], which is always
+// present.
 func IntoSingleton[T any, L dataflow.Location, B bounds.Altered[Out], Out bounds.Stream](
 	o dataflow.Optional[T, L, B],
 ) dataflow.Singleton[dataflow.Maybe[T], L, Out] {
@@ -17,8 +18,8 @@ func IntoSingleton[T any, L dataflow.Location, B bounds.Altered[Out], Out bounds
 	return newSingleton[dataflow.Maybe[T], L, Out](operators.ValueTotal(c, op, maybe))
 }
 
-// IsSome returns whether there is a value. It changes only when that does, and not with
-// the value.
+// IsSome reports whether there is a value. The result changes when the value comes or
+// goes, and not when it only changes.
 func IsSome[T any, L dataflow.Location, B bounds.Altered[Out], Out bounds.Stream](
 	o dataflow.Optional[T, L, B],
 ) dataflow.Singleton[bool, L, Out] {
@@ -26,7 +27,7 @@ func IsSome[T any, L dataflow.Location, B bounds.Altered[Out], Out bounds.Stream
 	return newSingleton[bool, L, Out](operators.ValueIs(c, op, true))
 }
 
-// IsNone returns whether there is no value; see [IsSome].
+// IsNone reports whether there is no value; see [IsSome].
 func IsNone[T any, L dataflow.Location, B bounds.Altered[Out], Out bounds.Stream](
 	o dataflow.Optional[T, L, B],
 ) dataflow.Singleton[bool, L, Out] {
@@ -34,8 +35,9 @@ func IsNone[T any, L dataflow.Location, B bounds.Altered[Out], Out bounds.Stream
 	return newSingleton[bool, L, Out](operators.ValueIs(c, op, false))
 }
 
-// IntoStream returns the value as a stream of one element, or of none. It must be
-// complete, that is, inside a slice: each run of the slice gives what it has.
+// IntoStream returns the value as a stream of one element, or of none if there is no
+// value. It must be complete, that is, inside a slice: each run of the slice gives its
+// own element.
 func IntoStream[T any, L dataflow.Location, B bounds.Complete](
 	o dataflow.Optional[T, L, B],
 ) dataflow.Stream[T, L, bounds.Bounded, dataflow.TotalOrder, dataflow.ExactlyOnce] {
@@ -43,9 +45,8 @@ func IntoStream[T any, L dataflow.Location, B bounds.Complete](
 	return newStream[T, L, bounds.Bounded, dataflow.TotalOrder, dataflow.ExactlyOnce](operators.ValueStream(c, op))
 }
 
-// Output returns a port from which the latest value is read, if there is one. Like
-// that of a singleton it need not be read. The name appears in errors, traces and
-// graphs.
+// Output returns a port for reading the latest value, if there is one. Like the output
+// of a singleton it need not be read. The name appears in errors, traces and graphs.
 func Output[T any, L dataflow.Location, B bounds.Singleton](
 	o dataflow.Optional[T, L, B], name string,
 ) *dataflow.OptionalOutputPort[T] {

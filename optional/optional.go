@@ -6,9 +6,9 @@
 //	highest := dataflow.Max(bids)
 //	price := optional.UnwrapOr(highest, singleton.Of(server, reserve))
 //
-// To have no value is not to have the zero value, and not an error either. Functions
-// that need a value, such as [Map], wait for one; [IntoSingleton], [UnwrapOr], [IsSome]
-// and [IsNone] turn its absence into a value of its own.
+// An absent value is neither the zero value nor an error. Functions that need a value,
+// such as [Map], wait for one. [IntoSingleton], [UnwrapOr], [IsSome] and [IsNone] turn
+// its absence into a value.
 package optional
 
 import (
@@ -18,8 +18,9 @@ import (
 	"github.com/millrace/millrace/internal/engine/operators"
 )
 
-// Map returns f of the value while there is one, again whenever it changes. A value
-// that only grew may now change in any way, since f need not preserve order.
+// Map returns f of the value while there is one, computed again whenever the value
+// changes. The result of a value that only grows may change in any way, since f need
+// not preserve order.
 func Map[T, U any, L dataflow.Location, B bounds.Altered[Out], Out bounds.Stream](
 	o dataflow.Optional[T, L, B], f func(T) U,
 ) dataflow.Optional[U, L, Out] {
@@ -35,8 +36,8 @@ func Filter[T any, L dataflow.Location, B bounds.Altered[Out], Out bounds.Stream
 	return newOptional[T, L, Out](operators.ValueFilterMap(c, op, func(v T) (T, bool) { return v, keep(v) }))
 }
 
-// FilterMap returns what f returned together with true, and nothing while there is no
-// value or f returns false.
+// FilterMap returns the result of f while f returns true with it, and nothing while
+// there is no value or f returns false.
 func FilterMap[T, U any, L dataflow.Location, B bounds.Altered[Out], Out bounds.Stream](
 	o dataflow.Optional[T, L, B], f func(T) (U, bool),
 ) dataflow.Optional[U, L, Out] {
@@ -62,8 +63,8 @@ func UnwrapOr[T any, L dataflow.Location, B bounds.Altered[Out], Out bounds.Stre
 }
 
 // Zip returns the values of a and b together, if both have one. Both must be complete,
-// that is, inside one slice: of two values that change, a pair would show a moment that
-// never was.
+// that is, inside one slice. For two values that change, a pair could show a
+// combination that never existed.
 func Zip[A, B any, L dataflow.Location, Bound bounds.Complete](
 	a dataflow.Optional[A, L, Bound], b dataflow.Optional[B, L, Bound],
 ) dataflow.Optional[dataflow.Pair[A, B], L, Bound] {

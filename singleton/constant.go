@@ -7,8 +7,8 @@ import (
 	"github.com/millrace/millrace/internal/engine/operators"
 )
 
-// Of returns a value that never changes and is there when the flow starts. Inside a
-// slice, it is there in each run of it.
+// Of returns a value that never changes. It is present when the flow starts, and inside
+// a slice in each of its runs.
 func Of[T any, L dataflow.Location](at L, value T) dataflow.Singleton[T, L, bounds.Bounded] {
 	p := placeOf(at, "singleton.Of")
 	engine.NewOp(p.Location, "singleton.Of", "")

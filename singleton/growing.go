@@ -19,9 +19,9 @@ func MapGrowing[T, U any, L dataflow.Location, B bounds.Growing[Out], Out bounds
 	return newSingleton[U, L, B](operators.ValueMap(c, op, claims.Monotone(op, f, c.Region == nil)))
 }
 
-// Threshold returns limit, once, when the value is limit or more for the first time.
-// The element is the limit and not the value, which may have jumped far beyond before
-// anybody looked. A value that never gets there gives nothing.
+// Threshold returns limit, once, when the value first reaches limit or more. The
+// element is the limit and not the value, which may have jumped far beyond it before it
+// was looked at. If the value never reaches the limit, the stream stays empty.
 //
 // The value must only grow, so that it does not matter when it is looked at.
 func Threshold[T cmp.Ordered, L dataflow.Location, B bounds.Growing[Out], Out bounds.Stream](

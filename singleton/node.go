@@ -9,8 +9,8 @@ import (
 	"github.com/millrace/millrace/internal/seal"
 )
 
-// What is here declares the promises that a collection's type makes, so it is all in one
-// file; see package seal.
+// The functions in this file declare the promises that a collection's type makes, so they are
+// all in one file; see package seal.
 
 func newStream[T, L, B, O, R any](n *engine.Node[T]) seal.Type[func(T, L, B, O, R), engine.HeldNode[T]] {
 	return seal.Make[func(T, L, B, O, R), engine.HeldNode[T]](n)
@@ -29,7 +29,8 @@ func newSingletonOutputPort[T any](out *port.ValueOutput[T]) *dataflow.Singleton
 	return &p
 }
 
-// placeOf returns where a location is. It panics if the location was not made as an L.
+// placeOf returns the place of a location. It panics if the location was not made as an
+// L.
 func placeOf[L dataflow.Location](at L, op string) engine.Place {
 	return engine.PlaceOf(seal.Untyped(&at), reflect.TypeFor[L](), op)
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/millrace/millrace/internal/engine/operators"
 )
 
-// Filter returns the value while it satisfies keep. Where it changes, the result comes
-// and goes with it.
+// Filter returns the value while it satisfies keep. If the value changes, the result
+// may come and go.
 func Filter[T any, L dataflow.Location, B bounds.Altered[Out], Out bounds.Stream](
 	s dataflow.Singleton[T, L, B], keep func(T) bool,
 ) dataflow.Optional[T, L, Out] {
@@ -16,8 +16,8 @@ func Filter[T any, L dataflow.Location, B bounds.Altered[Out], Out bounds.Stream
 	return newOptional[T, L, Out](operators.ValueFilterMap(c, op, func(v T) (T, bool) { return v, keep(v) }))
 }
 
-// FilterMap returns what f returned together with true, and nothing while f returns
-// false. See [Filter].
+// FilterMap returns the result of f while f returns true with it, and nothing while f
+// returns false. See [Filter].
 func FilterMap[T, U any, L dataflow.Location, B bounds.Altered[Out], Out bounds.Stream](
 	s dataflow.Singleton[T, L, B], f func(T) (U, bool),
 ) dataflow.Optional[U, L, Out] {

@@ -7,9 +7,9 @@ import (
 	"github.com/millrace/millrace/internal/engine/port"
 )
 
-// Output returns a port from which the latest value is read. Unlike an output of a
-// stream it need not be read: versions that nobody looked at are skipped. The name
-// appears in errors, traces and graphs.
+// Output returns a port for reading the latest value. Unlike an output of a stream it
+// need not be read: versions that were not read are skipped. The name appears in
+// errors, traces and graphs.
 func Output[T any, L dataflow.Location, B bounds.Singleton](
 	s dataflow.Singleton[T, L, B], name string,
 ) *dataflow.SingletonOutputPort[T] {

@@ -9,8 +9,8 @@ import (
 	"github.com/millrace/millrace/internal/engine/operators"
 )
 
-// Map returns f of the value, again whenever it changes. A value that only grew may
-// now change in any way, since f need not preserve order.
+// Map returns f of the value, computed again whenever the value changes. The result of
+// a value that only grows may change in any way, since f need not preserve order.
 func Map[T, U any, L dataflow.Location, B bounds.Altered[Out], Out bounds.Stream](
 	s dataflow.Singleton[T, L, B], f func(T) U,
 ) dataflow.Singleton[U, L, Out] {
@@ -19,7 +19,8 @@ func Map[T, U any, L dataflow.Location, B bounds.Altered[Out], Out bounds.Stream
 }
 
 // Zip returns the values of a and b together. Both must be complete, that is, inside
-// one slice: of two values that change, a pair would show a moment that never was.
+// one slice. For two values that change, a pair could show a combination that never
+// existed.
 func Zip[A, B any, L dataflow.Location, Bound bounds.Complete](
 	a dataflow.Singleton[A, L, Bound], b dataflow.Singleton[B, L, Bound],
 ) dataflow.Singleton[dataflow.Pair[A, B], L, Bound] {

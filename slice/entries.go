@@ -7,21 +7,21 @@ import (
 	"github.com/millrace/millrace/internal/engine/operators"
 )
 
-// StateEntries carries a keyed singleton from one run of the slice to the next. It
-// has the content that the previous run left, initial in the first run; keep, called
-// once while the flow is built, says which keyed singleton of the slice gives the
-// next. What that does not have is gone: next replaces the content, it is not added
-// to it. Without keep the content stays initial. A key that is twice in initial
-// panics.
+// StateEntries carries a keyed singleton from one run of the slice to the next. In the
+// first run it holds initial, in each later run the content that the previous run left.
+// The function keep, called once while the flow is built, says which keyed singleton of
+// the slice gives the next content. That one replaces the content: a key that it does
+// not hold is gone. Without keep the content stays initial. StateEntries panics if
+// initial holds a key twice.
 //
-// Entries are let in once, so what is to be matched later has to be kept here:
+// Entries are let in once, so entries that must be matched later have to be kept here:
 //
 //	waiting, keep := slice.StateEntries[string, Order](tick)
 //	open := keyedstream.First(keyedstream.Chain(
 //		keyedsingleton.IntoKeyedStream(waiting), keyedsingleton.IntoKeyedStream(fresh)))
 //	keep(keyedsingleton.WithoutKeys(open, paid))
 //
-// Reading an entry of the state costs a probe. A run costs the content of next.
+// Reading an entry of the state costs one probe. A run costs the size of next.
 func StateEntries[K comparable, V any, L dataflow.Location](
 	tick dataflow.Tick[L], initial ...dataflow.Entry[K, V],
 ) (value dataflow.KeyedSingleton[K, V, dataflow.Tick[L], bounds.Bounded], keep func(next dataflow.KeyedSingleton[K, V, dataflow.Tick[L], bounds.Bounded])) {

@@ -7,14 +7,14 @@ import (
 	"github.com/millrace/millrace/internal/engine/operators"
 )
 
-// SnapshotOptional lets into the slice the value of x at the cut, if it has one. That
-// it comes, changes or goes is news that runs the slice; that it was never there is
-// none.
+// SnapshotOptional lets into the slice the value of x at the cut, if x has one. The
+// slice runs when the value comes, changes or goes. It does not run for a value that
+// has been absent from the start.
 //
 // # Nondeterminism
 //
-// Which versions are seen is the runtime's choice; a version that was skipped is
-// never seen, the last one always is.
+// The runtime chooses which versions are seen. A skipped version is never seen later;
+// the last version always is.
 func SnapshotOptional[T any, L dataflow.Location, B bounds.Singleton](
 	tick dataflow.Tick[L], x dataflow.Optional[T, L, B], why dataflow.NonDet,
 ) dataflow.Optional[T, dataflow.Tick[L], bounds.Bounded] {
@@ -23,10 +23,10 @@ func SnapshotOptional[T any, L dataflow.Location, B bounds.Singleton](
 	return newOptional[T, dataflow.Tick[L], bounds.Bounded](in)
 }
 
-// Latest lets the value of x out of the slice: outside, it is that of the newest run,
-// and init before the first. Whoever looks at it between two runs misses none; who
-// takes a snapshot of it may skip one, and should have [Emit] of its versions instead
-// where each counts.
+// Latest lets the value of x out of the slice. Outside, it is the value of the newest
+// run, and init before the first run. A reader that looks at it between every two runs
+// misses no version. A snapshot of it may skip versions: where each version counts,
+// [Emit] them instead.
 func Latest[T any, L dataflow.Location](
 	x dataflow.Singleton[T, dataflow.Tick[L], bounds.Bounded], init T,
 ) dataflow.Singleton[T, L, bounds.Unbounded] {
@@ -34,8 +34,8 @@ func Latest[T any, L dataflow.Location](
 	return newSingleton[T, L, bounds.Unbounded](operators.EmitValue(c, op, &init))
 }
 
-// LatestOptional lets the value of x out of the slice: outside, it is that of the
-// newest run, and absent if that run had none or there was none yet.
+// LatestOptional lets the value of x out of the slice. Outside, it is the value of the
+// newest run. It is absent if that run had no value or the slice has not run yet.
 func LatestOptional[T any, L dataflow.Location](
 	x dataflow.Optional[T, dataflow.Tick[L], bounds.Bounded],
 ) dataflow.Optional[T, L, bounds.Unbounded] {

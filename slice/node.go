@@ -8,8 +8,8 @@ import (
 	"github.com/millrace/millrace/internal/seal"
 )
 
-// What is here declares the promises that a collection's type makes, so it is all in one
-// file; see package seal.
+// The functions in this file declare the promises that a collection's type makes, so they are
+// all in one file; see package seal.
 
 func newStream[T, L, B, O, R any](n *engine.Node[T]) seal.Type[func(T, L, B, O, R), engine.HeldNode[T]] {
 	return seal.Make[func(T, L, B, O, R), engine.HeldNode[T]](n)
@@ -43,7 +43,7 @@ func regionOf[L dataflow.Location](tick dataflow.Tick[L], op string) *engine.Reg
 	return engine.PlaceOf(seal.Untyped(&tick), reflect.TypeFor[dataflow.Tick[L]](), op).Region
 }
 
-// A passive is a node of what has one version at a time.
+// A passive is a node of a collection that has one version at a time.
 type passive interface {
 	Location() *engine.Location
 	MakePassive(*engine.Op)

@@ -1,11 +1,11 @@
 // Package slice cuts the history of a location into pieces and looks at changing
 // collections between them.
 //
-// A slice is a part of the program that runs once for each cut. What is let in is
-// cut at one point of the history, so inputs of one slice agree with each other:
-// with inputs 1, 2 and their running sum, a batch and a snapshot see (1, 1), (2, 3)
-// or (1, 3), (2, 3), never (1, 0). Inside, every collection is [bounds.Bounded] and
-// lives at [dataflow.Tick], so every operator is available; what leaves is emitted:
+// A slice is a part of the program that runs once for each cut. All its inputs are cut
+// at one point of the history, so they agree with each other: with inputs 1, 2 and
+// their running sum, a batch and a snapshot see (1, 1), (2, 3) or (1, 3), (2, 3), never
+// (1, 0). Inside, every collection is [bounds.Bounded] and lives at [dataflow.Tick], so
+// every operator is available. Results leave the slice through Emit functions:
 //
 //	tick := slice.At(server)
 //	fresh := slice.BatchEntries(tick, orders, "each order is quoted alone, once")
@@ -15,15 +15,16 @@
 // # Rules
 //
 //  1. A slice runs only if one of its inputs has something new: a batch that is not
-//     empty, or a new version of a snapshot that is not [Passive] (the first version
-//     counts, once; a constant is no news). When a location is quiet, every slice that
-//     had news has run with the final version of each input.
-//  2. Batches are prefixes of what is ordered, and each element is in one batch.
+//     empty, or a new version of a snapshot that is not [Passive]. The first version
+//     counts, once; a constant never does. By the time a location is quiet, every slice
+//     that had new input has run with the final version of each input.
+//  2. Batches of an ordered collection are consecutive pieces of it, and each element is
+//     in one batch.
 //  3. Stateful operators start afresh in every run. [State] carries a value from one
 //     run to the next, [StateEntries] a keyed singleton.
-//  4. Nothing is let in twice. What is to be matched later goes into state.
-//  5. What a slice emits cannot come back into it except through state, an input or
-//     another location: the build refuses it and names the way.
+//  4. Nothing is let in twice. Keep in state what must be matched later.
+//  5. An emitted result cannot come back into the slice except through state, an input
+//     or another location: the build refuses such a cycle and names its path.
 package slice
 
 import (
@@ -40,7 +41,7 @@ func At[L dataflow.Location](at L) dataflow.Tick[L] { return newTick(at) }
 //
 // # Nondeterminism
 //
-// Where one batch ends and the next begins is the runtime's choice.
+// The runtime chooses where one batch ends and the next begins.
 func Batch[T any, L dataflow.Location, B bounds.Stream, O dataflow.Order, R dataflow.Retries](
 	tick dataflow.Tick[L], s dataflow.Stream[T, L, B, O, R], why dataflow.NonDet,
 ) dataflow.Stream[T, dataflow.Tick[L], bounds.Bounded, O, R] {
@@ -52,7 +53,7 @@ func Batch[T any, L dataflow.Location, B bounds.Stream, O dataflow.Order, R data
 //
 // # Nondeterminism
 //
-// Where one batch ends and the next begins is the runtime's choice.
+// The runtime chooses where one batch ends and the next begins.
 func BatchKeyed[K comparable, V any, L dataflow.Location, B bounds.Stream, O dataflow.Order, R dataflow.Retries](
 	tick dataflow.Tick[L], ks dataflow.KeyedStream[K, V, L, B, O, R], why dataflow.NonDet,
 ) dataflow.KeyedStream[K, V, dataflow.Tick[L], bounds.Bounded, O, R] {
@@ -62,13 +63,12 @@ func BatchKeyed[K comparable, V any, L dataflow.Location, B bounds.Stream, O dat
 }
 
 // BatchEntries lets into the slice the entries of ks that appeared since the previous
-// cut. Each key is in exactly one batch and never comes again, so that each request
-// is handled once. Values must be fixed; of a collection whose values change, take
-// [SnapshotEntries].
+// cut. Each entry is in exactly one batch, so a slice handles each request once. Values
+// must be fixed: for a collection whose values change, take [SnapshotEntries].
 //
 // # Nondeterminism
 //
-// Which entries share a batch is the runtime's choice.
+// The runtime chooses which entries share a batch.
 func BatchEntries[K comparable, V any, L dataflow.Location, B bounds.FixedValues[Keys], Keys bounds.Stream](
 	tick dataflow.Tick[L], ks dataflow.KeyedSingleton[K, V, L, B], why dataflow.NonDet,
 ) dataflow.KeyedSingleton[K, V, dataflow.Tick[L], bounds.Bounded] {
@@ -81,8 +81,8 @@ func BatchEntries[K comparable, V any, L dataflow.Location, B bounds.FixedValues
 //
 // # Nondeterminism
 //
-// Which versions are seen is the runtime's choice; a version that was skipped is
-// never seen, the last one always is.
+// The runtime chooses which versions are seen. A skipped version is never seen later;
+// the last version always is.
 func Snapshot[T any, L dataflow.Location, B bounds.Singleton](
 	tick dataflow.Tick[L], s dataflow.Singleton[T, L, B], why dataflow.NonDet,
 ) dataflow.Singleton[T, dataflow.Tick[L], bounds.Bounded] {
@@ -90,14 +90,14 @@ func Snapshot[T any, L dataflow.Location, B bounds.Singleton](
 	return newSingleton[T, dataflow.Tick[L], bounds.Bounded](operators.Snapshot(regionOf(tick, op.Name), c, op))
 }
 
-// SnapshotEntries lets into the slice the whole of ks at the cut. It is borrowed from
-// the location's state: taking it costs nothing whatever its size, a join costs a
-// probe for each key asked for, and only reading all of it costs all of it.
+// SnapshotEntries lets into the slice the whole content of ks at the cut. The snapshot
+// borrows the location's state, so taking it costs nothing at any size. A join costs
+// one probe for each key looked up; only reading the whole content costs its size.
 //
 // # Nondeterminism
 //
-// Which versions are seen is the runtime's choice; a version that was skipped is
-// never seen, the last one always is.
+// The runtime chooses which versions are seen. A skipped version is never seen later;
+// the last version always is.
 func SnapshotEntries[K comparable, V any, L dataflow.Location, B bounds.Changing](
 	tick dataflow.Tick[L], ks dataflow.KeyedSingleton[K, V, L, B], why dataflow.NonDet,
 ) dataflow.KeyedSingleton[K, V, dataflow.Tick[L], bounds.Bounded] {
@@ -106,10 +106,10 @@ func SnapshotEntries[K comparable, V any, L dataflow.Location, B bounds.Changing
 	return newKeyedSingleton[K, V, dataflow.Tick[L], bounds.Bounded](in)
 }
 
-// State carries a value from one run of the slice to the next. The singleton has the
-// value that the previous run left, init in the first run; keep, called once while
-// the flow is built, says which singleton of the slice gives the next one. Without
-// keep the value stays init.
+// State carries a value from one run of the slice to the next. In the first run the
+// singleton is init, in each later run the value that the previous run left. The
+// function keep, called once while the flow is built, says which singleton of the slice
+// gives the next value. Without keep the value stays init.
 func State[T any, L dataflow.Location](
 	tick dataflow.Tick[L], init T,
 ) (value dataflow.Singleton[T, dataflow.Tick[L], bounds.Bounded], keep func(next dataflow.Singleton[T, dataflow.Tick[L], bounds.Bounded])) {
@@ -142,8 +142,8 @@ func EmitKeyed[K comparable, V any, L dataflow.Location, O dataflow.Order, R dat
 }
 
 // EmitEntries lets the entries of ks out of the slice. Every key must come from a
-// [BatchEntries] of the slice, which gives it once, so that outside each key still
-// has one value: anything else panics while the flow is built.
+// [BatchEntries] of the slice, which gives it once, so that outside each key still has
+// one value. Otherwise EmitEntries panics.
 func EmitEntries[K comparable, V any, L dataflow.Location](
 	ks dataflow.KeyedSingleton[K, V, dataflow.Tick[L], bounds.Bounded],
 ) dataflow.KeyedSingleton[K, V, L, bounds.BoundedValue] {
@@ -157,9 +157,9 @@ func EmitEntries[K comparable, V any, L dataflow.Location](
 	return newKeyedSingleton[K, V, L, bounds.BoundedValue](operators.EmitKeyed(n, op))
 }
 
-// EmitRetained is [EmitEntries] for keys that come from a BatchEntries of this slice and of
-// a collection that forgets them: an entry that is emitted is there until its key is
-// forgotten by that collection. It keeps a copy of the keys that are there.
+// EmitRetained is [EmitEntries] for keys from a [BatchEntries] of this slice over a
+// collection that forgets keys. An emitted entry stays until that collection forgets
+// its key. EmitRetained keeps a copy of the present keys.
 //
 // It panics if the keys do not come from such a BatchEntries.
 func EmitRetained[K comparable, V any, L dataflow.Location](

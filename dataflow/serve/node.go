@@ -9,8 +9,8 @@ import (
 	"github.com/millrace/millrace/internal/seal"
 )
 
-// What is here declares the promises that a collection's type makes, so it is all in one
-// file; see package seal.
+// The functions in this file declare the promises that a collection's type makes, so they are
+// all in one file; see package seal.
 
 func newKeyedSingleton[K comparable, V, L, B any](n *engine.KeyedNode[K, V]) seal.Type[func(K, V, L, B), engine.HeldKeyedNode[K, V]] {
 	return seal.Make[func(K, V, L, B), engine.HeldKeyedNode[K, V]](n)

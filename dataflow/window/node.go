@@ -5,8 +5,8 @@ import (
 	"github.com/millrace/millrace/internal/seal"
 )
 
-// What is here declares the promises that a collection's type makes, so it is all in one
-// file; see package seal.
+// The functions in this file declare the promises that a collection's type makes, so they are
+// all in one file; see package seal.
 
 func newStream[T, L, B, O, R any](n *engine.Node[T]) seal.Type[func(T, L, B, O, R), engine.HeldNode[T]] {
 	return seal.Make[func(T, L, B, O, R), engine.HeldNode[T]](n)

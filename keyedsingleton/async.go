@@ -22,7 +22,7 @@ func (o AsyncOptions) check(op *engine.Op) {
 	}
 }
 
-// within returns f with a context that ends after a time, if that is not 0.
+// within returns f with a context that ends after timeout, unless timeout is 0.
 func within[K comparable, V, U any](timeout time.Duration, f func(context.Context, K, V) U) func(context.Context, K, V) U {
 	if timeout == 0 {
 		return f
@@ -34,8 +34,8 @@ func within[K comparable, V, U any](timeout time.Duration, f func(context.Contex
 	}
 }
 
-// MapAsyncWithKey is [MapAsync] for a function that also sees the key, which names the call
-// for services that are to make each once.
+// MapAsyncWithKey is [MapAsync] for a function that also sees the key. A service can use
+// the key to perform each call once.
 func MapAsyncWithKey[K comparable, V, U any, L dataflow.Location, B bounds.FixedValuesLater[Out], Out bounds.KeyedSingleton](
 	ks dataflow.KeyedSingleton[K, V, L, B], f func(context.Context, K, V) U, opts AsyncOptions,
 ) dataflow.KeyedSingleton[K, U, L, Out] {
@@ -44,18 +44,19 @@ func MapAsyncWithKey[K comparable, V, U any, L dataflow.Location, B bounds.Fixed
 	return newKeyedSingleton[K, U, L, Out](port.MapAsync(n, op, within(opts.Timeout, f), cmp.Or(opts.Concurrency, 64)))
 }
 
-// Backoff says how [TryAsync] tries again. The zero value is ready to use.
+// Backoff says how [TryAsync] repeats a failed call. The zero value is ready to use.
 type Backoff struct {
-	// Attempts is how many attempts a call has, the first one included. Zero means 3.
+	// Attempts is the maximum number of attempts of a call, including the first. Zero means
+	// 3.
 	Attempts int
 
-	// First is the pause after the first attempt that failed. Each further pause is twice
-	// the one before, and at most Most. Zero means 100 ms, and 10 s for Most.
+	// First is the pause after the first failed attempt. Each further pause is twice the
+	// one before, and at most Most. Zero means 100 ms for First and 10 s for Most.
 	First, Most time.Duration
 }
 
-// A CallError says why a call of [TryAsync] failed for good. It has the text of the error
-// of the last attempt, because a durable flow keeps it.
+// A CallError says why a call of [TryAsync] failed for good. It holds the text of the last
+// attempt's error and not the error itself, because a durable flow stores it.
 type CallError struct {
 	Text     string
 	Attempts int // that were made
@@ -64,22 +65,21 @@ type CallError struct {
 // Error returns the text and the number of attempts.
 func (e CallError) Error() string { return fmt.Sprintf("%s (attempt %d)", e.Text, e.Attempts) }
 
-// An outcome is what a call of TryAsync came to. Without an attempt that failed for good,
-// Failure is zero.
+// An outcome is the result of a call of TryAsync. Failure is zero if the call succeeded.
 type outcome[U any] struct {
 	Value   U
 	Failure CallError
 }
 
-// TryAsync is [MapAsyncWithKey] for a function that can fail. It is called again, as again
-// says, until it succeeds or has no attempt left: then the key has a [CallError] among the
-// failures. Each key is in one of the two results. A panic of f ends the flow, as in
-// [MapAsync].
+// TryAsync is [MapAsyncWithKey] for a function that can fail. It calls f again, as again
+// says, until f succeeds or no attempt is left. In the latter case the key gets a
+// [CallError] among the failures. Each key is in one of the two results. A panic of f ends
+// the flow, as in [MapAsync].
 //
-// Only the outcome is part of the history. A call waits for its next attempt within the call:
-// it counts for Concurrency meanwhile, and in a durable flow that is started again it begins
-// with its first attempt. Where others have to see attempts, or to end them, set a timer for
-// each with [AfterEach]. The simulator makes no pauses.
+// Only the outcome is part of the history. A call pauses between its attempts within the
+// call, so it counts toward Concurrency meanwhile. After a restart of a durable flow it
+// begins with its first attempt again. If other parts of the program must see or end
+// attempts, set a timer for each attempt with [AfterEach]. The simulator makes no pauses.
 func TryAsync[K comparable, V, U any, L dataflow.Location, B bounds.FixedValuesLater[Out], Out bounds.KeyedSingleton](
 	ks dataflow.KeyedSingleton[K, V, L, B], f func(context.Context, K, V) (U, error), opts AsyncOptions, again Backoff,
 ) (values dataflow.KeyedSingleton[K, U, L, Out], failures dataflow.KeyedSingleton[K, CallError, L, Out]) {
@@ -119,7 +119,7 @@ func TryAsync[K comparable, V, U any, L dataflow.Location, B bounds.FixedValuesL
 	return newKeyedSingleton[K, U, L, Out](us), newKeyedSingleton[K, CallError, L, Out](fs)
 }
 
-// sleep waits, and reports whether ctx has not ended.
+// sleep waits for d or until ctx ends. It reports whether ctx has not ended.
 func sleep(ctx context.Context, d time.Duration) bool {
 	if d == 0 {
 		return ctx.Err() == nil

@@ -7,21 +7,21 @@ import (
 	"github.com/millrace/millrace/internal/engine/operators"
 )
 
-// Changes returns each change of an entry of ks, under its key: what the value was and what it
-// is now. It is what an index, a cache or a page outside needs to follow ks.
+// Changes returns each change of an entry of ks, under its key: the old value and the new one.
+// An index, a cache or a page outside the flow can follow ks with it.
 //
-// It looks at ks at moments of the runtime's choosing, as a slice does, when all that a step has
-// done is done. What changes more than once between two such moments is one change, from the
+// It looks at ks at moments of the runtime's choosing, as a slice does, after the work of a
+// step is done. Several changes of an entry between two such moments are one change, from the
 // first value to the last; these may be equal. The changes of a key are in order, and the first
-// one has no old value, so that whoever applies them has the content of ks.
+// one has no old value, so a reader that applies all of them has the content of ks.
 //
-// It keeps the content of ks, and that of the moment before. The cost is two table probes for
-// each change.
+// It keeps the content of ks, and the content at the moment before. The cost is two table
+// probes for each change.
 //
 // # Nondeterminism
 //
-// Which changes are seen as one depends on when they are looked at; why says that it does
-// no harm.
+// Which changes are combined depends on when they are looked at; why says that this does no
+// harm.
 func Changes[K comparable, V any, L dataflow.Location, B bounds.Changing](
 	ks dataflow.KeyedSingleton[K, V, L, B], why dataflow.NonDet,
 ) dataflow.KeyedStream[K, dataflow.Change[V], L, bounds.Unbounded, dataflow.TotalOrder, dataflow.ExactlyOnce] {

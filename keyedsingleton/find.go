@@ -9,8 +9,9 @@ import (
 	"github.com/millrace/millrace/internal/engine/operators"
 )
 
-// Get returns the value of the key that k holds, and nothing if ks does not have it.
-// Both must be complete, that is, inside one slice. The cost is one table probe.
+// Get returns the value in ks of the key that k holds, and nothing if ks does not hold
+// that key. Both must be complete, that is, inside one slice. The cost is one table
+// probe.
 func Get[K comparable, V any, L dataflow.Location, B bounds.Complete](
 	ks dataflow.KeyedSingleton[K, V, L, B], k dataflow.Singleton[K, L, bounds.Bounded],
 ) dataflow.Optional[V, L, bounds.Bounded] {
@@ -18,8 +19,8 @@ func Get[K comparable, V any, L dataflow.Location, B bounds.Complete](
 	return newOptional[V, L, bounds.Bounded](operators.KGet(n, engine.Made(engine.ValueNodeOf(k), op.Name), op))
 }
 
-// MaxKey returns the entry with the largest key. Before the first entry there is
-// none; after it there always is one, since no key goes away.
+// MaxKey returns the entry with the largest key. It is absent only before the first
+// entry, since no key goes away.
 func MaxKey[K cmp.Ordered, V any, L dataflow.Location, B bounds.Permanent[Keys], Keys bounds.Stream](
 	ks dataflow.KeyedSingleton[K, V, L, B],
 ) dataflow.Optional[dataflow.Entry[K, V], L, Keys] {
@@ -31,8 +32,8 @@ func MaxKey[K cmp.Ordered, V any, L dataflow.Location, B bounds.Permanent[Keys],
 // WithoutKeys returns the entries whose key is not in keys. A key may be in keys more
 // than once.
 //
-// Either both are in one slice, or keys is a constant: a key that came later could not
-// take back what was let through.
+// Either both are in one slice, or keys is a constant: an entry that was let through
+// could not be taken back when its key came later.
 func WithoutKeys[K comparable, V any, L dataflow.Location, B bounds.KeyedSingleton, O dataflow.Order, R dataflow.Retries, Keys bounds.Complete](
 	ks dataflow.KeyedSingleton[K, V, L, B], keys dataflow.Stream[K, L, Keys, O, R],
 ) dataflow.KeyedSingleton[K, V, L, B] {

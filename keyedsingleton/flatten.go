@@ -8,11 +8,11 @@ import (
 	"github.com/millrace/millrace/internal/engine/port"
 )
 
-// Entries returns each entry as an element, as it appears, in no particular order:
-// keys complete when they do.
+// Entries returns each entry as an element when it appears, in no particular order. The
+// stream is complete when the keys are.
 //
-// Values must be fixed, because an element cannot be taken back when its entry
-// changes. Of a collection that changes, take a slice.SnapshotEntries first.
+// Values must be fixed, because an element cannot be taken back when its entry changes.
+// For a collection that changes, take a slice.SnapshotEntries first.
 func Entries[K comparable, V any, L dataflow.Location, B bounds.FixedValues[Keys], Keys bounds.Stream](
 	ks dataflow.KeyedSingleton[K, V, L, B],
 ) dataflow.Stream[dataflow.Entry[K, V], L, Keys, dataflow.NoOrder, dataflow.ExactlyOnce] {
@@ -21,8 +21,8 @@ func Entries[K comparable, V any, L dataflow.Location, B bounds.FixedValues[Keys
 	return newStream[dataflow.Entry[K, V], L, Keys, dataflow.NoOrder, dataflow.ExactlyOnce](port.Loose(operators.Zip(operators.Lives(n, op), op, entry), op.Name, true))
 }
 
-// Values returns the value of each entry as an element, as it appears. Equal values
-// of two keys are two elements. See [Entries].
+// Values returns the value of each entry as an element when it appears. Equal values of
+// two keys are two elements. See [Entries].
 func Values[K comparable, V any, L dataflow.Location, B bounds.FixedValues[Keys], Keys bounds.Stream](
 	ks dataflow.KeyedSingleton[K, V, L, B],
 ) dataflow.Stream[V, L, Keys, dataflow.NoOrder, dataflow.ExactlyOnce] {
@@ -30,7 +30,7 @@ func Values[K comparable, V any, L dataflow.Location, B bounds.FixedValues[Keys]
 	return newStream[V, L, Keys, dataflow.NoOrder, dataflow.ExactlyOnce](port.Loose(operators.Values(operators.Lives(n, op), op), op.Name, true))
 }
 
-// Keys returns the key of each entry as an element, as it appears. See [Entries].
+// Keys returns the key of each entry as an element when it appears. See [Entries].
 func Keys[K comparable, V any, L dataflow.Location, B bounds.FixedValues[Bound], Bound bounds.Stream](
 	ks dataflow.KeyedSingleton[K, V, L, B],
 ) dataflow.Stream[K, L, Bound, dataflow.NoOrder, dataflow.ExactlyOnce] {

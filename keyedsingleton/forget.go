@@ -9,22 +9,22 @@ import (
 	"github.com/millrace/millrace/internal/engine/operators"
 )
 
-// ForgetAfter returns the entries of ks, each for as long as it has changed within the
-// time ttl: an entry that did not change for that long is removed. Where values are
-// fixed, that is ttl after it appeared. A ttl that is not positive panics.
+// ForgetAfter returns the entries of ks and removes an entry when it has not changed
+// for ttl. Where values are fixed, that is ttl after it appeared. A ttl that is not
+// positive panics.
 //
-// A removal is seen by everything that is made of the result: counts, views,
-// snapshots, filters. Nothing upstream is forgotten. So whether a key comes again is
-// for ks to say: an entry of a BoundedValue appears once, so that it is gone for good,
-// while a running aggregate that changes again is back with the whole of its value.
+// Everything made from the result sees a removal: counts, views, snapshots, filters.
+// Nothing upstream is forgotten, so ks decides whether a key comes again. An entry of a
+// BoundedValue appears once, so it is gone for good. A running aggregate that changes
+// again is back with its whole value.
 //
 // It keeps the entries it shows. Each change resets a timer, in O(1). A flow whose
-// inputs are closed ends when the last entry was removed; dataflow.App.Stop does not
-// wait for that.
+// inputs are closed ends when the last entry has been removed; dataflow.App.Stop does
+// not wait for that.
 //
 // # Nondeterminism
 //
-// What happens before an entry is removed is the clock's choice.
+// The clock decides what happens before an entry is removed.
 func ForgetAfter[K comparable, V any, L dataflow.Location, B bounds.Forgotten[Out], Out bounds.KeyedSingleton](
 	ks dataflow.KeyedSingleton[K, V, L, B], ttl time.Duration, why dataflow.NonDet,
 ) dataflow.KeyedSingleton[K, V, L, Out] {

@@ -34,8 +34,8 @@ func JoinKeyedSingleton[K comparable, V, W any, L dataflow.Location, B bounds.Co
 	return newKeyedSingleton[K, dataflow.Pair[V, W], L, B](operators.Join(n, engine.Made(engine.KeyedNodeOf(b), op.Name), op, pair))
 }
 
-// LookupKeyedSingleton looks up each *value* of a as a key of b. Every key of a is
-// kept, with its value and what b has under that value, if anything. Both must be
+// LookupKeyedSingleton looks up each *value* of a as a key of b. It returns every key
+// of a with its value and the value that b holds under that value, if any. Both must be
 // complete, that is, inside one slice.
 func LookupKeyedSingleton[K, V comparable, W any, L dataflow.Location, B bounds.Complete](
 	a dataflow.KeyedSingleton[K, V, L, B], b dataflow.KeyedSingleton[V, W, L, B],
@@ -45,9 +45,9 @@ func LookupKeyedSingleton[K, V comparable, W any, L dataflow.Location, B bounds.
 }
 
 // LookupKeyedStream looks up each *value* of a as a key of stream. For each key of a it
-// returns its value with each value that stream has under that, in the order of
-// stream, or with none if there is none. Both must be complete, that is, inside one
-// slice.
+// returns one pair for each value that stream holds under a's value, in the order of
+// stream, and a single pair without a match if there is none. Both must be complete,
+// that is, inside one slice.
 func LookupKeyedStream[K, V comparable, W any, L dataflow.Location, B bounds.Complete, O dataflow.Order, R dataflow.Retries](
 	a dataflow.KeyedSingleton[K, V, L, B], stream dataflow.KeyedStream[V, W, L, bounds.Bounded, O, R],
 ) dataflow.KeyedStream[K, dataflow.Pair[V, dataflow.Maybe[W]], L, bounds.Bounded, O, R] {

@@ -24,11 +24,11 @@ import (
 	"github.com/millrace/millrace/internal/engine/port"
 )
 
-// Input returns a port and the keyed singleton of the entries put there. A key can
-// be put once. The name appears in errors, traces and graphs.
+// Input returns a port and the keyed singleton of the entries put there. A key can be put once.
+// The name appears in errors, traces and graphs.
 //
-// It remembers each key for ever, in 22 to 32 bytes and the key's own. Where clients count their
-// keys, [dataflow.Sequenced] remembers them in a bit or less; [InputWithin] forgets.
+// It remembers each key forever, in 22 to 32 bytes plus the key itself. Where clients count
+// their keys, [dataflow.Sequenced] remembers them in a bit or less. [InputWithin] forgets keys.
 func Input[K comparable, V any, L dataflow.Location](
 	at L, name string, how ...dataflow.Sequence[K],
 ) (*dataflow.EntryInputPort[K, V], dataflow.KeyedSingleton[K, V, L, bounds.BoundedValue]) {
@@ -38,20 +38,19 @@ func Input[K comparable, V any, L dataflow.Location](
 	return newEntryInputPort(in), newKeyedSingleton[K, V, L, bounds.BoundedValue](n)
 }
 
-// InputWithin is [Input] that forgets: a key that was put is refused with
-// [dataflow.ErrDuplicateKey] for as long as it is remembered, and can be put again when it
-// was forgotten, with another value. That ends the one life of the key and begins another:
-// see bounds.RetainedValue.
+// InputWithin is [Input] with limited memory: a key that was put is refused with
+// [dataflow.ErrDuplicateKey] for as long as it is remembered. After that it can be put again,
+// with another value. That ends one life of the key and begins another: see
+// bounds.RetainedValue.
 //
-// It keeps the keys that it remembers, in some 40 bytes and twice the key's own, and takes O(1) for
-// each entry. A flow ends without waiting for a key to be forgotten. A retain without Keys
-// and For, with a negative field, or with Open panics.
+// It keeps the keys that it remembers, in some 40 bytes plus twice the key, and takes O(1) for
+// each entry. A flow ends without waiting for a key to be forgotten. A retain without Keys and
+// For, with a negative field, or with Open panics.
 //
 // # Nondeterminism
 //
-// Which keys are forgotten when an entry is put depends on the order in which others come,
-// and on the clock if For is set; why says that no repeat comes so late, or that it does no
-// harm.
+// Which keys are forgotten when an entry is put depends on the order in which others come, and
+// on the clock if For is set; why says that no repeat comes so late, or that it does no harm.
 func InputWithin[K comparable, V any, L dataflow.Location](
 	at L, name string, retain dataflow.Retain, why dataflow.NonDet,
 ) (*dataflow.EntryInputPort[K, V], dataflow.KeyedSingleton[K, V, L, bounds.RetainedValue]) {
@@ -66,14 +65,15 @@ func InputWithin[K comparable, V any, L dataflow.Location](
 	return newEntryInputPort(in), newKeyedSingleton[K, V, L, bounds.RetainedValue](kept)
 }
 
-// Output returns a port from which the value of each key is read when it is there.
-// Unlike an output of a stream it need not be read: what nobody has asked for waits, until it is
-// taken. [ForgetAfter] before the output has it wait for a time.
+// Output returns a port for reading the value of each key once the value exists. Unlike an
+// output of a stream it need not be read: an entry stays in the output until it is taken. A
+// [ForgetAfter] before the output limits that time.
 //
-// Values must be fixed, because what was read once cannot be taken back. An entry that is
-// forgotten, because ks is a bounds.RetainedValue, leaves the output: dataflow.EntryOutputPort.Await
-// returns the value of the key's present life, or waits for that of the next. A caller that waits
-// when an entry appears has it, even if the same step forgets it.
+// Values must be fixed, because a value that was read cannot be taken back. If ks is a
+// bounds.RetainedValue, an entry leaves the output when it is forgotten:
+// dataflow.EntryOutputPort.Await returns the value of the key's present life, or waits for that
+// of the next. A caller that waits when an entry appears receives it, even if the same step
+// forgets the entry.
 func Output[K comparable, V any, L dataflow.Location, B bounds.FixedValues[Keys], Keys bounds.Stream](
 	ks dataflow.KeyedSingleton[K, V, L, B], name string,
 ) *dataflow.EntryOutputPort[K, V] {
@@ -81,11 +81,11 @@ func Output[K comparable, V any, L dataflow.Location, B bounds.FixedValues[Keys]
 	return newEntryOutputPort(port.NewEntryOutput(n, op))
 }
 
-// Map returns f of each value, under its key. A value that only grew may now change
+// Map returns f of each value, under its key. The results for values that only grow may change
 // in any way, since f need not preserve order.
 //
-// The function must be pure: it is called again when the value changes, and perhaps
-// when somebody reads it.
+// The function must be pure: it is called again when the value changes, and possibly when the
+// value is read.
 func Map[K comparable, V, U any, L dataflow.Location, B bounds.Mapped[Out], Out bounds.KeyedSingleton](
 	ks dataflow.KeyedSingleton[K, V, L, B], f func(V) U,
 ) dataflow.KeyedSingleton[K, U, L, Out] {
@@ -118,8 +118,8 @@ func FilterWithKey[K comparable, V any, L dataflow.Location, B bounds.Filtered[O
 	return newKeyedSingleton[K, V, L, Out](operators.KFilterMap(n, op, func(k K, v V) (V, bool) { return v, keep(k, v) }))
 }
 
-// FilterMap returns what f returned together with true, under the value's key. Where
-// values change, the result is Unbounded, as for [Filter].
+// FilterMap returns the result of f for each value for which f returns true, under the value's
+// key. Where values change, the result is Unbounded, as for [Filter].
 func FilterMap[K comparable, V, U any, L dataflow.Location, B bounds.Filtered[Out], Out bounds.KeyedSingleton](
 	ks dataflow.KeyedSingleton[K, V, L, B], f func(V) (U, bool),
 ) dataflow.KeyedSingleton[K, U, L, Out] {
@@ -135,8 +135,8 @@ func FilterMapWithKey[K comparable, V, U any, L dataflow.Location, B bounds.Filt
 	return newKeyedSingleton[K, U, L, Out](operators.KFilterMap(n, op, f))
 }
 
-// Inspect calls f with each value, again when it changes, and returns ks. The call is
-// made whether or not anything reads the result.
+// Inspect calls f with each value, and again when the value changes, and returns ks. It calls f
+// whether or not anything reads the result.
 func Inspect[K comparable, V any, L dataflow.Location, B bounds.KeyedSingleton](
 	ks dataflow.KeyedSingleton[K, V, L, B], f func(V),
 ) dataflow.KeyedSingleton[K, V, L, B] {

@@ -48,7 +48,7 @@ func newEntryOutputPort[K comparable, V any](out *port.EntryOutput[K, V]) *dataf
 	return &p
 }
 
-// placeOf returns where a location is. It panics if the location was not made as an L.
+// placeOf returns the place of a location. It panics if the location was not made as an L.
 func placeOf[L dataflow.Location](at L, op string) engine.Place {
 	return engine.PlaceOf(seal.Untyped(&at), reflect.TypeFor[L](), op)
 }
@@ -71,7 +71,8 @@ func outputOf[K comparable, V any](p *dataflow.EntryOutputPort[K, V]) *port.Entr
 	return out
 }
 
-// sequenceOf returns the one way to remember keys that was asked for, or nil.
+// sequenceOf returns the sequence in how, or nil if there is none. It panics if there are
+// several.
 func sequenceOf[K comparable](op string, how []dataflow.Sequence[K]) (one *operators.Sequence[K]) {
 	if len(how) > 1 {
 		engine.Misuse(op, "there are %d ways to remember a key, one is enough", len(how))

@@ -7,14 +7,14 @@ import (
 	"github.com/millrace/millrace/internal/engine/port"
 )
 
-// Send returns the entries at another location, each once, as it appears. If the other
-// is a [dataflow.Cluster], each partition gets the keys that are its own. For the rest it
-// is like [dataflow.Send].
+// Send returns the entries at another location, each once, when it appears. If the other
+// is a [dataflow.Cluster], each partition receives the keys that belong to it. Otherwise
+// it is like [dataflow.Send].
 //
-// Values must be fixed: a value that changes is not a record but many, and the other
-// location would see some of them. Send what changes it and fold that there, or send a
-// slice.SnapshotEntries. From a Cluster, each key must come from one partition, as the
-// keys do by which it was divided.
+// Values must be fixed: a changing value is many records, and the other location would
+// see some of them. Send the changes and fold them there, or send a
+// slice.SnapshotEntries. From a Cluster, each key must come from one partition, which is
+// true of the keys by which it was divided.
 func Send[K comparable, V any, L, To dataflow.Location, B bounds.FixedValuesLater[Out], Out bounds.KeyedSingleton](
 	ks dataflow.KeyedSingleton[K, V, L, B], to To,
 ) dataflow.KeyedSingleton[K, V, To, Out] {

@@ -9,12 +9,12 @@ import (
 	"github.com/millrace/millrace/internal/engine/operators"
 )
 
-// Threshold returns each key of ks once its value is at least its threshold, with the
-// threshold. It does not matter whether the value or the threshold comes first, nor
-// how far the value has gone by then. A key without a threshold never appears, nor
-// does one that does not reach it.
+// Threshold returns each key of ks with its threshold once its value is at least that
+// threshold. It does not matter whether the value or the threshold comes first, nor how
+// far the value has gone by then. A key that has no threshold or does not reach it never
+// appears.
 //
-// Since values only grow, what was reached stays reached, and the result never
+// Since values only grow, a threshold once reached stays reached, and the result never
 // changes. A NaN is larger than all, as it is for keyedstream.Max.
 //
 // Either both are in one slice, or both are outside, where thresholds may also be a

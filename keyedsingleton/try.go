@@ -7,12 +7,12 @@ import (
 	"github.com/millrace/millrace/internal/engine/operators"
 )
 
-// TryMap returns f of each value for which f succeeds, and a [dataflow.Failure] for
-// each other, both under the value's key. Where values change, an entry moves from one
-// to the other with its value, so that both are Unbounded, as for [Filter].
+// TryMap returns f of each value for which f succeeds, and a [dataflow.Failure] for each
+// other value, both under the value's key. Where values change, an entry moves between
+// the two results with its value, so both are Unbounded, as for [Filter].
 //
-// The function must be pure, as for [Map]. A failure does not end the flow; a panic of
-// f does.
+// The function must be pure, as for [Map]. A failure does not end the flow; a panic of f
+// does.
 func TryMap[K comparable, V, U any, L dataflow.Location, B bounds.Filtered[Out], Out bounds.KeyedSingleton](
 	ks dataflow.KeyedSingleton[K, V, L, B], f func(V) (U, error),
 ) (values dataflow.KeyedSingleton[K, U, L, Out], failures dataflow.KeyedSingleton[K, dataflow.Failure[V], L, Out]) {

@@ -8,12 +8,11 @@ import (
 	"github.com/millrace/millrace/internal/engine/operators"
 )
 
-// First returns the first value of each key. Later values are ignored, so an entry
-// keeps the value it has, whatever comes.
+// First returns the first value of each key and ignores later ones.
 //
-// A key is remembered for as long as the flow runs, in 22 to 32 bytes with the key's
-// own. Where keys are counted, [dataflow.Sequenced] remembers them in a bit; [FirstWithin]
-// forgets them. Source: first() of the keyed-singleton document, part 4.
+// A key is remembered for as long as the flow runs, in 22 to 32 bytes plus the key
+// itself. Where keys are counted, [dataflow.Sequenced] remembers them in a bit;
+// [FirstWithin] forgets them. Source: first() of the keyed-singleton document, part 4.
 func First[K comparable, V any, L dataflow.Location, B bounds.Final[Out], O dataflow.Ordered, R dataflow.NoRetries, Out bounds.KeyedSingleton](
 	ks dataflow.KeyedStream[K, V, L, B, O, R], how ...dataflow.Sequence[K],
 ) dataflow.KeyedSingleton[K, V, L, Out] {
@@ -24,14 +23,14 @@ func First[K comparable, V any, L dataflow.Location, B bounds.Final[Out], O data
 	return newKeyedSingleton[K, V, L, Out](operators.First(n, op))
 }
 
-// FoldEarlyStop folds the values of each key, in order, starting from init's result.
-// When step returns true the key is complete: its aggregate is released downstream
-// at once, even if the stream never ends, and never changes again. Later values of
-// the key are ignored. A key that never completes never appears.
+// FoldEarlyStop folds the values of each key, in order, starting from init's result. When
+// step returns true the key is complete: its aggregate is released downstream at once,
+// even if the stream never ends, and never changes again. Later values of the key are
+// ignored. A key that never completes never appears.
 //
-// It fits a request that is spread across messages, such as a quorum of votes. A
-// complete key is remembered for as long as the flow runs, with an empty aggregate.
-// Where keys are counted, [dataflow.Sequenced] remembers them in a bit; [FoldEarlyStopWithin]
+// Use it for a request that is spread across messages, such as a quorum of votes. A
+// complete key is remembered for as long as the flow runs, with an empty aggregate. Where
+// keys are counted, [dataflow.Sequenced] remembers them in a bit; [FoldEarlyStopWithin]
 // forgets them. Source: fold_early_stop of the keyed-singleton document, part 4.
 func FoldEarlyStop[K comparable, V, A any, L dataflow.Location, B bounds.Final[Out], O dataflow.Ordered, R dataflow.NoRetries, Out bounds.KeyedSingleton](
 	ks dataflow.KeyedStream[K, V, L, B, O, R], init func() A, step func(acc *A, v V) (done bool), how ...dataflow.Sequence[K],
@@ -43,11 +42,12 @@ func FoldEarlyStop[K comparable, V, A any, L dataflow.Location, B bounds.Final[O
 	return newKeyedSingleton[K, A, L, Out](operators.FoldEarlyStop(n, op, init, step))
 }
 
-// Fold returns, for each key, what step made of init's result and the key's values,
-// in order. The aggregate is revised as values come.
+// Fold calls step, for each key, with an accumulator that starts as init's result and
+// each of the key's values, in order. It returns the aggregate, revised as values come.
 //
-// An aggregate that is a map, slice or pointer and is changed in place changes
-// earlier snapshots as well: return to a fresh one, or read it inside slices only.
+// If the aggregate is a map, slice or pointer that step changes in place, earlier
+// snapshots change as well: let step return to a fresh one, or read the aggregate only
+// inside slices.
 func Fold[K comparable, V, A any, L dataflow.Location, B bounds.Folded[Out], O dataflow.Ordered, R dataflow.NoRetries, Out bounds.KeyedSingleton](
 	ks dataflow.KeyedStream[K, V, L, B, O, R], init func() A, step func(acc *A, v V),
 ) dataflow.KeyedSingleton[K, A, L, Out] {
@@ -55,9 +55,9 @@ func Fold[K comparable, V, A any, L dataflow.Location, B bounds.Folded[Out], O d
 	return newKeyedSingleton[K, A, L, Out](operators.KFold(n, op, init, step))
 }
 
-// FoldGrowing is [Fold] for an aggregate that only grows, in an order of the caller's
-// choosing: why says what makes it so. The result can be compared with a threshold,
-// which [Fold]'s cannot.
+// FoldGrowing is [Fold] for an aggregate that only grows, in an order that the caller
+// defines: why says what makes it grow. Unlike [Fold]'s result, this one can be compared
+// with a threshold.
 func FoldGrowing[K comparable, V, A any, L dataflow.Location, B bounds.FoldedGrowing[Out], O dataflow.Ordered, R dataflow.NoRetries, Out bounds.Aggregate](
 	ks dataflow.KeyedStream[K, V, L, B, O, R], init func() A, step func(acc *A, v V), why dataflow.Proof,
 ) dataflow.KeyedSingleton[K, A, L, Out] {
@@ -65,8 +65,8 @@ func FoldGrowing[K comparable, V, A any, L dataflow.Location, B bounds.FoldedGro
 	return newKeyedSingleton[K, A, L, Out](operators.KFold(n, op, init, claims.Growing(op, step)))
 }
 
-// FoldCommutative is [Fold] for a step that gives the same aggregate for the same
-// values in any order: why says what makes it so. A repeat would still matter.
+// FoldCommutative is [Fold] for a step that gives the same aggregate for the same values
+// in any order: why says why it does. A repeated value would still change the result.
 func FoldCommutative[K comparable, V, A any, L dataflow.Location, B bounds.Folded[Out], O dataflow.Order, R dataflow.NoRetries, Out bounds.KeyedSingleton](
 	ks dataflow.KeyedStream[K, V, L, B, O, R], init func() A, step func(acc *A, v V), why dataflow.Proof,
 ) dataflow.KeyedSingleton[K, A, L, Out] {
@@ -77,7 +77,8 @@ func FoldCommutative[K comparable, V, A any, L dataflow.Location, B bounds.Folde
 
 // FoldCommutativeGrowing is [Fold] for a step that gives the same aggregate for the same
 // values in any order, and for an aggregate that only grows, so that it can be compared
-// with a threshold. The proof is for both. A repeat would still matter.
+// with a threshold. The proof covers both. A repeated value would still change the
+// result.
 func FoldCommutativeGrowing[K comparable, V, A any, L dataflow.Location, B bounds.FoldedGrowing[Out], O dataflow.Order, R dataflow.NoRetries, Out bounds.Aggregate](
 	ks dataflow.KeyedStream[K, V, L, B, O, R], init func() A, step func(acc *A, v V), why dataflow.Proof,
 ) dataflow.KeyedSingleton[K, A, L, Out] {
@@ -86,8 +87,8 @@ func FoldCommutativeGrowing[K comparable, V, A any, L dataflow.Location, B bound
 	return newKeyedSingleton[K, A, L, Out](operators.KFold(n, op, init, claims.Growing(op, claims.Commutative(op, step))))
 }
 
-// Reduce is [Fold] for an aggregate that starts from a key's first value: step is
-// called with each of the others.
+// Reduce is [Fold] for an aggregate that starts as the key's first value: step is called
+// with each of the others.
 func Reduce[K comparable, V any, L dataflow.Location, B bounds.Folded[Out], O dataflow.Ordered, R dataflow.NoRetries, Out bounds.KeyedSingleton](
 	ks dataflow.KeyedStream[K, V, L, B, O, R], step func(acc *V, v V),
 ) dataflow.KeyedSingleton[K, V, L, Out] {
@@ -95,8 +96,8 @@ func Reduce[K comparable, V any, L dataflow.Location, B bounds.Folded[Out], O da
 	return newKeyedSingleton[K, V, L, Out](operators.KReduce(n, op, step))
 }
 
-// Count returns the number of values of each key. The order does not matter, a
-// repeat would.
+// Count returns the number of values of each key. The order of values does not matter,
+// but a repeated value would.
 func Count[K comparable, V any, L dataflow.Location, B bounds.FoldedGrowing[Out], O dataflow.Order, R dataflow.NoRetries, Out bounds.Aggregate](
 	ks dataflow.KeyedStream[K, V, L, B, O, R],
 ) dataflow.KeyedSingleton[K, int, L, Out] {
@@ -105,10 +106,9 @@ func Count[K comparable, V any, L dataflow.Location, B bounds.FoldedGrowing[Out]
 	return newKeyedSingleton[K, int, L, Out](count)
 }
 
-// Scan calls step with each value and the state of its key, which starts from init's
-// result, and returns what step emits, under that key and in order: read, decide,
-// write, and emit any number. The function emit must not be called after step has
-// returned.
+// Scan calls step with each value and the state of its key, which starts as init's
+// result. It returns the elements that step emits, any number for each value, under that
+// key and in order. The function emit must not be called after step has returned.
 //
 // The state of a key is kept for as long as the flow runs.
 func Scan[K comparable, V, S, U any, L dataflow.Location, B bounds.Stream, O dataflow.Ordered, R dataflow.NoRetries](

@@ -11,12 +11,12 @@ import (
 	"github.com/millrace/millrace/internal/engine/operators"
 )
 
-// Sum returns the sum of the values of each key, which wraps around like +. The order
-// does not matter, a repeat would.
+// Sum returns the sum of the values of each key, which wraps around like +. The order of
+// values does not matter, but a repeated value would.
 //
-// It takes integers, since the sum of floating-point numbers depends on their order;
-// [Fold] adds those up. A sum of values that are never negative only grows, which
-// [FoldGrowing] can be told.
+// It takes integers, since the sum of floating-point numbers depends on their order; use
+// [Fold] for those. A sum of values that are never negative only grows; use [FoldGrowing]
+// to declare that.
 func Sum[K comparable, V constraints.Integer, L dataflow.Location, B bounds.Folded[Out], O dataflow.Order, R dataflow.NoRetries, Out bounds.KeyedSingleton](
 	ks dataflow.KeyedStream[K, V, L, B, O, R],
 ) dataflow.KeyedSingleton[K, V, L, Out] {
@@ -25,8 +25,8 @@ func Sum[K comparable, V constraints.Integer, L dataflow.Location, B bounds.Fold
 	return newKeyedSingleton[K, V, L, Out](sum)
 }
 
-// Max returns the largest value of each key, which only grows, as the builtin max has
-// it: a NaN is larger than all. Neither order nor repeats matter.
+// Max returns the largest value of each key, which only grows. Like the builtin max, it
+// takes a NaN as larger than all. Neither order nor repeats matter.
 func Max[K comparable, V cmp.Ordered, L dataflow.Location, B bounds.FoldedGrowing[Out], O dataflow.Order, R dataflow.Retries, Out bounds.Aggregate](
 	ks dataflow.KeyedStream[K, V, L, B, O, R],
 ) dataflow.KeyedSingleton[K, V, L, Out] {
@@ -35,7 +35,7 @@ func Max[K comparable, V cmp.Ordered, L dataflow.Location, B bounds.FoldedGrowin
 	return newKeyedSingleton[K, V, L, Out](largest)
 }
 
-// Min returns the smallest value of each key, as the builtin min has it: a NaN is
+// Min returns the smallest value of each key. Like the builtin min, it takes a NaN as
 // smaller than all. Neither order nor repeats matter.
 func Min[K comparable, V cmp.Ordered, L dataflow.Location, B bounds.Folded[Out], O dataflow.Order, R dataflow.Retries, Out bounds.KeyedSingleton](
 	ks dataflow.KeyedStream[K, V, L, B, O, R],

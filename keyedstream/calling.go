@@ -11,10 +11,10 @@ import (
 	"github.com/millrace/millrace/internal/engine/machines"
 )
 
-// A Call is what [CallingTurn.Call] asked for. Key, Life and Number tell it from every other
-// call of the operator, for ever and across restarts: together they are the idempotency key of
-// a call that may be made again after a crash. Life is that of the key, and Number counts its
-// calls from 1.
+// A Call is a request made with [CallingTurn.Call]. Key, Life and Number distinguish it from
+// every other call of the operator, forever and across restarts. Together they are the
+// idempotency key of the call, which may be made again after a crash. Life is the number of the
+// key's life, and Number counts the calls of that life from 1.
 type Call[K comparable, Q any] struct {
 	Key     K
 	Life    uint64
@@ -25,27 +25,27 @@ type Call[K comparable, Q any] struct {
 // CallOptions are the settings of the calls of a [CallingMachine]. The zero value is ready to
 // use.
 type CallOptions struct {
-	// Concurrency is how many calls are made at once. Zero means 64. Others wait; if more
-	// wait than the flow's queue holds, the location takes no further input until they are
-	// fewer.
+	// Concurrency is the maximum number of concurrent calls. Zero means 64. Further calls wait.
+	// If more wait than the flow's queue holds, the location accepts no further input until
+	// fewer wait.
 	Concurrency int
-	// Timeout is when the context of a call ends, after the call has begun. Zero means never.
+	// Timeout is the time after which the context of a running call ends. Zero means never.
 	Timeout time.Duration
 }
 
-// Calls say how the machines of a [CallingMachine] ask the world, and what they do with an
-// answer. [Calling] makes them.
+// Calls say how the machines of a [CallingMachine] call the outside world, and how they handle
+// an answer. [Calling] makes them.
 type Calls[K comparable, S, U, A, Q any] struct {
 	built func(c *machines.Caller[K, S, U, A, Q], do *CallingTurn[K, U, A, Q]) (*engine.KeyedNode[K, U], *engine.KeyedNode[K, A])
 }
 
-// Calling makes [Calls] of the function that calls and the one that takes the answer. Answer
-// is called with the state, what was asked for and what call returned, in the order in which
-// answers come, and never after the life that has asked is over.
+// Calling makes [Calls] from the function that makes a call and the one that handles its
+// answer. The function answer is called with the state, the request and the result of call, in
+// the order in which answers come, and never after the life that made the request is over.
 //
-// Call is called by several goroutines and may block. Its context ends after the timeout, when
-// the life is over, and when the flow fails. An error is part of Z. If call panics, the flow
-// fails with a [dataflow.StepError].
+// Several goroutines use call, and it may block. Its context ends after the timeout, when the
+// life is over, and when the flow fails. An error is part of Z. If call panics, the flow fails
+// with a [dataflow.StepError].
 func Calling[K comparable, S, U, A, Q, Z any](
 	call func(context.Context, Call[K, Q]) Z, answer func(state *S, q Q, z Z, do *CallingTurn[K, U, A, Q]), opts CallOptions,
 ) Calls[K, S, U, A, Q] {
@@ -61,18 +61,18 @@ func Calling[K comparable, S, U, A, Q, Z any](
 	}}
 }
 
-// CallingMachine is [TimedMachine] with calls: a [CallingTurn] can ask for something outside of
-// the flow, and the answer is a record for the key like any other. An answer to a life that is
-// over is dropped. If a flow's inputs are closed, it ends when no timer is set and all calls
-// have returned.
+// CallingMachine is [TimedMachine] with calls: a [CallingTurn] can request something from
+// outside the flow, and the answer is a record for the key like any other. An answer to a life
+// that is over is dropped. If a flow's inputs are closed, it ends when no timer is set and all
+// calls have returned.
 //
 // In a durable flow a call without an answer is made again after a crash, with the same key,
-// life and number; of two answers the first counts.
+// life and number. If a call gets two answers, the first counts.
 //
 // # Nondeterminism
 //
-// The order of a key's values, where ks has none, its timers and the answers of its calls is
-// the runtime's choice; why says that the machine is right in all of them. A simulation
+// The runtime chooses the order of a key's values, where ks has none, its timers and the
+// answers to its calls; why says that the machine is right in every such order. A simulation
 // explores them.
 func CallingMachine[K comparable, V, S, U, A, Q any, L dataflow.Location, O dataflow.Order, R dataflow.NoRetries](
 	ks dataflow.KeyedStream[K, V, L, bounds.Unbounded, O, R], init func() S,

@@ -8,13 +8,13 @@ import (
 	"github.com/millrace/millrace/internal/engine/port"
 )
 
-// MergeOrdered returns the values of both streams under their keys. Within a key,
-// those of one stream keep their order; how they fall between those of the other is
-// fixed as it happens.
+// MergeOrdered returns the values of both streams under their keys. Within a key, the
+// values of one stream keep their order. How they interleave with those of the other
+// stream is fixed as they arrive.
 //
 // # Nondeterminism
 //
-// Which stream's value comes first is the runtime's choice, for each key alone.
+// The runtime chooses which stream's value comes first, for each key separately.
 func MergeOrdered[K comparable, V any, L dataflow.Location, B bounds.Stream, O dataflow.Ordered, R dataflow.Retries](
 	s, t dataflow.KeyedStream[K, V, L, B, O, R], why dataflow.NonDet,
 ) dataflow.KeyedStream[K, V, L, B, dataflow.TotalOrder, R] {
@@ -25,8 +25,8 @@ func MergeOrdered[K comparable, V any, L dataflow.Location, B bounds.Stream, O d
 }
 
 // Chain returns, under each key, the values of first and then those of then. So first
-// must be complete: either both are in one slice, or first is a constant. To put
-// something behind a stream that never ends, there is [Merge].
+// must be complete: either both are in one slice, or first is a constant. To combine two
+// streams that never end, use [Merge].
 //
 // Inside a slice, the values of then are held back until first is over.
 func Chain[K comparable, V any, L dataflow.Location, First bounds.Complete, B bounds.Stream, O dataflow.Order, R dataflow.Retries](
@@ -37,13 +37,13 @@ func Chain[K comparable, V any, L dataflow.Location, First bounds.Complete, B bo
 }
 
 // Join returns each value of s together with each value of t under the same key: each
-// pair once, in whatever order the values come. A key that only one of them has gives
-// nothing. Values that are equal are several values.
+// pair once, in whatever order the values come. A key that only one of them holds gives
+// nothing. Equal values count separately.
 //
-// All values of both are kept, for as long as the flow runs or, inside a slice, until
-// its run ends. A value costs one probe and its pairs. Where one side has one value
-// for each key and is complete, keyedsingleton.JoinKeyedStream keeps only that one,
-// and the order.
+// All values of both are kept, for as long as the flow runs or, inside a slice, until its
+// run ends. A value costs one probe and its pairs. If one side has one value for each key
+// and is complete, use keyedsingleton.JoinKeyedStream: it keeps only that side, and
+// preserves the order.
 func Join[K comparable, V, W any, L dataflow.Location, B bounds.Stream, O1, O2 dataflow.Order, R dataflow.Retries](
 	s dataflow.KeyedStream[K, V, L, B, O1, R], t dataflow.KeyedStream[K, W, L, B, O2, R],
 ) dataflow.KeyedStream[K, dataflow.Pair[V, W], L, B, dataflow.NoOrder, R] {
@@ -52,11 +52,11 @@ func Join[K comparable, V, W any, L dataflow.Location, B bounds.Stream, O1, O2 d
 	return newKeyedStream[K, dataflow.Pair[V, W], L, B, dataflow.NoOrder, R](port.KLoose(joined, op.Name, false))
 }
 
-// AntiJoin returns the values of ks whose key is not in keys, in order. A key may be
-// in keys more than once.
+// AntiJoin returns the values of ks whose key is not in keys, in order. A key may be in
+// keys more than once.
 //
-// Either both are in one slice, or keys is a constant: a key that came later could not
-// take back what was let through.
+// Either both are in one slice, or keys is a constant: a value that was let through could
+// not be taken back when its key came later.
 func AntiJoin[K comparable, V any, L dataflow.Location, B bounds.Stream, O, KeysO dataflow.Order, R, KeysR dataflow.Retries, Keys bounds.Complete](
 	ks dataflow.KeyedStream[K, V, L, B, O, R], keys dataflow.Stream[K, L, Keys, KeysO, KeysR],
 ) dataflow.KeyedStream[K, V, L, B, O, R] {

@@ -7,13 +7,13 @@ import (
 	"github.com/millrace/millrace/internal/engine/port"
 )
 
-// Input returns a port with one sender at a time for each key, and the stream of what is
-// sent to it, under the key it is sent with, in that order. The name appears in errors,
-// traces and graphs.
+// Input returns a port with one sender at a time for each key, and the stream of the values
+// sent to it, under their keys and in the order in which they were sent. The name appears
+// in errors, traces and graphs.
 //
-// Keys have no order between them, so their senders have nothing to do with each other. For
-// any number of senders of a key there are [SharedInput] and [RetriedInput], and
-// [dataflow.SenderInput] where the key is the sender.
+// There is no order between keys, so their senders are independent. For any number of
+// senders of a key, use [SharedInput] or [RetriedInput]; where the key identifies the
+// sender, use [dataflow.SenderInput].
 func Input[K comparable, V any, L dataflow.Location](
 	at L, name string,
 ) (*dataflow.KeyedInputPort[K, V], dataflow.KeyedStream[K, V, L, bounds.Unbounded, dataflow.TotalOrder, dataflow.ExactlyOnce]) {
@@ -23,9 +23,9 @@ func Input[K comparable, V any, L dataflow.Location](
 		newKeyedStream[K, V, L, bounds.Unbounded, dataflow.TotalOrder, dataflow.ExactlyOnce](n)
 }
 
-// SharedInput returns a port for any number of senders of each key, and the stream of what
-// they send. The values of a key have no order, since which of two senders comes first is a
-// matter of timing; a program for which arrival decides says so with [AssumeOrder].
+// SharedInput returns a port for any number of senders of each key, and the stream of the
+// values they send. The values of a key have no order, since the order of two senders is a
+// matter of timing. A program in which arrival decides says so with [AssumeOrder].
 func SharedInput[K comparable, V any, L dataflow.Location](
 	at L, name string,
 ) (*dataflow.SharedKeyedInputPort[K, V], dataflow.KeyedStream[K, V, L, bounds.Unbounded, dataflow.NoOrder, dataflow.ExactlyOnce]) {
@@ -37,11 +37,11 @@ func SharedInput[K comparable, V any, L dataflow.Location](
 }
 
 // RetriedInput returns a port for any number of senders of each key that may send a value
-// more than once, as one does that has had no answer, and the stream of what they send. It
-// has no order, and operators that would count a repeat do not accept it: [Unique] takes
-// repeats out, and [AssumeOnce] says why they do no harm.
+// more than once, and the stream of the values they send. A sender that got no answer may
+// send again. The stream has no order, and operators that would count a repeat do not
+// accept it: [Unique] removes repeats, and [AssumeOnce] states why they do no harm.
 //
-// Where repeats can be seen, the simulator tries them: it takes some values again.
+// Where repeats can be seen, the simulator tries them: it delivers some values again.
 func RetriedInput[K comparable, V any, L dataflow.Location](
 	at L, name string,
 ) (*dataflow.SharedKeyedInputPort[K, V], dataflow.KeyedStream[K, V, L, bounds.Unbounded, dataflow.NoOrder, dataflow.AtLeastOnce]) {

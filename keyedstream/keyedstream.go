@@ -14,8 +14,8 @@ import (
 	"github.com/millrace/millrace/internal/engine/port"
 )
 
-// Output returns a port from which the entries of ks are read: those of one key in
-// order. Every output must be read, or its location stops.
+// Output returns a port for reading the entries of ks. Entries of one key come in order.
+// Every output must be read, or its location stops.
 func Output[K comparable, V any, L dataflow.Location, B bounds.Stream, O dataflow.Order, R dataflow.Retries](
 	ks dataflow.KeyedStream[K, V, L, B, O, R], name string,
 ) *dataflow.OutputPort[dataflow.Entry[K, V]] {
@@ -50,7 +50,8 @@ func Filter[K comparable, V any, L dataflow.Location, B bounds.Stream, O dataflo
 	return newKeyedStream[K, V, L, B, O, R](operators.KFilterMap(n, op, func(_ K, v V) (V, bool) { return v, keep(v) }))
 }
 
-// FilterMap returns what f returned together with true, under the value's key.
+// FilterMap returns the result of f for each value for which f returns true, under the
+// value's key.
 func FilterMap[K comparable, V, U any, L dataflow.Location, B bounds.Stream, O dataflow.Order, R dataflow.Retries](
 	ks dataflow.KeyedStream[K, V, L, B, O, R], f func(V) (U, bool),
 ) dataflow.KeyedStream[K, U, L, B, O, R] {
@@ -74,8 +75,8 @@ func FilterMapWithKey[K comparable, V, U any, L dataflow.Location, B bounds.Stre
 	return newKeyedStream[K, U, L, B, O, R](operators.KFilterMap(n, op, f))
 }
 
-// Inspect calls f with each value and returns ks. The call is made whether or not
-// anything reads the result.
+// Inspect calls f with each value and returns ks. It calls f whether or not anything
+// reads the result.
 func Inspect[K comparable, V any, L dataflow.Location, B bounds.Stream, O dataflow.Order, R dataflow.Retries](
 	ks dataflow.KeyedStream[K, V, L, B, O, R], f func(V),
 ) dataflow.KeyedStream[K, V, L, B, O, R] {
@@ -104,8 +105,8 @@ func Merge[K comparable, V any, L dataflow.Location, B bounds.Stream, O1, O2 dat
 //
 // # Nondeterminism
 //
-// The order is the runtime's choice and may differ between runs; why says that it
-// cannot be seen in the result, or may be.
+// The runtime chooses the order, which may differ between runs; why says that the result
+// does not show it, or may show it.
 func AssumeOrder[K comparable, V any, L dataflow.Location, B bounds.Stream, O dataflow.Order, R dataflow.Retries](
 	ks dataflow.KeyedStream[K, V, L, B, O, R], why dataflow.NonDet,
 ) dataflow.KeyedStream[K, V, L, B, dataflow.TotalOrder, R] {
@@ -113,12 +114,12 @@ func AssumeOrder[K comparable, V any, L dataflow.Location, B bounds.Stream, O da
 	return newKeyedStream[K, V, L, B, dataflow.TotalOrder, R](operators.KObserve(n, op))
 }
 
-// AssumeOnce takes each value of ks for one that was not repeated.
+// AssumeOnce treats each value of ks as one that is not repeated.
 //
 // # Nondeterminism
 //
-// Whether a value comes again is the sender's and the network's choice; why says that
-// a repeat does no harm.
+// The sender and the network decide whether a value comes again; why says that a repeat
+// does no harm.
 func AssumeOnce[K comparable, V any, L dataflow.Location, B bounds.Stream, O dataflow.Order, R dataflow.Retries](
 	ks dataflow.KeyedStream[K, V, L, B, O, R], why dataflow.NonDet,
 ) dataflow.KeyedStream[K, V, L, B, O, dataflow.ExactlyOnce] {
@@ -127,16 +128,16 @@ func AssumeOnce[K comparable, V any, L dataflow.Location, B bounds.Stream, O dat
 	return newKeyedStream[K, V, L, B, O, dataflow.ExactlyOnce](engine.KPass(n, op))
 }
 
-// AssumeRepeats forgets that the values of ks are not repeated. It costs nothing and
-// serves to merge ks with a stream that may repeat.
+// AssumeRepeats drops the guarantee that the values of ks are not repeated. It costs
+// nothing. Use it to merge ks with a stream that may repeat.
 func AssumeRepeats[K comparable, V any, L dataflow.Location, B bounds.Stream, O dataflow.Order, R dataflow.Retries](
 	ks dataflow.KeyedStream[K, V, L, B, O, R],
 ) dataflow.KeyedStream[K, V, L, B, O, dataflow.AtLeastOnce] {
 	return newKeyedStream[K, V, L, B, O, dataflow.AtLeastOnce](engine.Made(engine.KeyedNodeOf(ks), "keyedstream.AssumeRepeats"))
 }
 
-// WeakenOrder forgets the order of the values of each key. It costs nothing and serves
-// to chain ks with a stream without order.
+// WeakenOrder drops the order of the values of each key. It costs nothing. Use it to
+// chain ks with a stream without order.
 func WeakenOrder[K comparable, V any, L dataflow.Location, B bounds.Stream, O dataflow.Order, R dataflow.Retries](
 	ks dataflow.KeyedStream[K, V, L, B, O, R],
 ) dataflow.KeyedStream[K, V, L, B, dataflow.NoOrder, R] {
@@ -152,8 +153,8 @@ func Entries[K comparable, V any, L dataflow.Location, B bounds.Stream, O datafl
 	return newStream[dataflow.Entry[K, V], L, B, dataflow.NoOrder, R](operators.Zip(port.KLoose(n, op.Name, !unordered[O]()), op, entry[K, V]))
 }
 
-// Values returns the values as elements, in no particular order across keys; those of
-// one key keep theirs. It costs nothing.
+// Values returns the values as elements. Values of one key keep their order; there is no
+// order across keys. It costs nothing.
 func Values[K comparable, V any, L dataflow.Location, B bounds.Stream, O dataflow.Order, R dataflow.Retries](
 	ks dataflow.KeyedStream[K, V, L, B, O, R],
 ) dataflow.Stream[V, L, B, dataflow.NoOrder, R] {

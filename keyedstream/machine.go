@@ -7,20 +7,20 @@ import (
 	"github.com/millrace/millrace/internal/engine/machines"
 )
 
-// Machine runs a state machine for each key, which can forget its key. The time from the
-// first value of a key to its being forgotten is a life of the key: it begins with the state
-// that init returns, and step is called with that state, each value of the key, and a [Turn]
-// that says what to do. If step panics, the flow ends with a [dataflow.StepError].
+// Machine runs a state machine for each key, which can forget its key. The time from the first
+// value of a key until it is forgotten is a life of the key. A life begins with the state that
+// init returns. For each value of the key, step is called with the state, the value, and a
+// [Turn] that says what to do. If step panics, the flow ends with a [dataflow.StepError].
 //
-// What step emits is a stream under that key and in order. What it decides, at most once in
-// a life, is the key's entry among the decisions until the life ends.
+// The elements that step emits are a stream under that key and in order. Its decision, at most
+// one in a life, is the key's entry among the decisions until the life ends.
 //
-// It takes no reason: what becomes of a key depends on nothing but the order of its values,
-// which the type of ks guarantees. A machine with a clock is a [TimedMachine]. A state machine
-// that decides for good, and never forgets, is a [ScanFirst].
+// It takes no reason: the result for a key depends only on the order of its values, which the
+// type of ks guarantees. For a machine with a clock, use [TimedMachine]; for a state machine
+// that decides for good and never forgets, [ScanFirst].
 //
-// It keeps the state of each key that was not forgotten, in some 20 bytes, the key's own and
-// the state's, and takes O(1) for each value.
+// It keeps the state of each key that was not forgotten, in some 20 bytes plus the key and the
+// state, and takes O(1) for each value.
 func Machine[K comparable, V, S, U, A any, L dataflow.Location, O dataflow.Ordered, R dataflow.NoRetries](
 	ks dataflow.KeyedStream[K, V, L, bounds.Unbounded, O, R], init func() S, step func(state *S, v V, do *Turn[K, U, A]),
 ) (emitted dataflow.KeyedStream[K, U, L, bounds.Unbounded, dataflow.TotalOrder, dataflow.ExactlyOnce], decided dataflow.KeyedSingleton[K, A, L, bounds.RetainedValue]) {
@@ -30,18 +30,19 @@ func Machine[K comparable, V, S, U, A any, L dataflow.Location, O dataflow.Order
 	return newKeyedStream[K, U, L, bounds.Unbounded, dataflow.TotalOrder, dataflow.ExactlyOnce](us), newKeyedSingleton[K, A, L, bounds.RetainedValue](as)
 }
 
-// TimedMachine is [Machine] with timers, for values in any order. A [TimedTurn] sets, moves
-// and stops the timers of its key; ring is called with the state when one rings, and never
-// after the life that has set it is over. A ring begins no life. If a flow's inputs are
-// closed, it ends when no timer is set. [dataflow.App.Stop] does not wait for timers.
+// TimedMachine is [Machine] with timers, for values in any order. A [TimedTurn] sets, moves and
+// stops the timers of its key. The function ring is called with the state when a timer fires,
+// and never after the life that set the timer is over. A firing begins no life. If a flow's
+// inputs are closed, it ends when no timer is set. [dataflow.App.Stop] does not wait for
+// timers.
 //
-// A timer that is set costs some 50 bytes, and setting one O(1).
+// A pending timer costs some 50 bytes. Setting one takes O(1).
 //
 // # Nondeterminism
 //
-// The order of a key's values, where ks has none, and where its timers ring between them are
-// the runtime's choice; why says that the machine is right in all of them. A simulation
-// explores them.
+// The runtime chooses the order of a key's values, where ks has none, and when timers fire
+// between them; why says that the machine is right in every such order. A simulation explores
+// them.
 func TimedMachine[K comparable, V, S, U, A any, L dataflow.Location, O dataflow.Order, R dataflow.NoRetries](
 	ks dataflow.KeyedStream[K, V, L, bounds.Unbounded, O, R], init func() S,
 	step func(state *S, v V, do *TimedTurn[K, U, A]), ring func(state *S, t Timer, do *TimedTurn[K, U, A]), why dataflow.NonDet,

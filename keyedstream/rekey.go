@@ -7,7 +7,7 @@ import (
 	"github.com/millrace/millrace/internal/engine/operators"
 )
 
-// FlatMap returns everything that f emits for each value, under its key and in order.
+// FlatMap returns all elements that f emits for each value, under its key and in order.
 // The function emit must not be called after f has returned.
 func FlatMap[K comparable, V, U any, L dataflow.Location, B bounds.Stream, O dataflow.Order, R dataflow.Retries](
 	ks dataflow.KeyedStream[K, V, L, B, O, R], f func(v V, emit func(U)),
@@ -16,9 +16,9 @@ func FlatMap[K comparable, V, U any, L dataflow.Location, B bounds.Stream, O dat
 	return newKeyedStream[K, U, L, B, O, R](operators.KFlatMap(n, op, f))
 }
 
-// Rekey returns each value under the key that f gives it. Values of several keys may
-// come under one, where they have no order, so that the result has none; where the
-// new key says all that the old one did, [PrefixKey] keeps it.
+// Rekey returns each value under the key that f returns for it. Values of several keys
+// may come under one key, and have no order between them, so the result has no order.
+// Where the new key determines the old one, [PrefixKey] keeps the order.
 func Rekey[K, K2 comparable, V any, L dataflow.Location, B bounds.Stream, O dataflow.Order, R dataflow.Retries](
 	ks dataflow.KeyedStream[K, V, L, B, O, R], f func(K, V) K2,
 ) dataflow.KeyedStream[K2, V, L, B, dataflow.NoOrder, R] {
@@ -26,8 +26,8 @@ func Rekey[K, K2 comparable, V any, L dataflow.Location, B bounds.Stream, O data
 	return newKeyedStream[K2, V, L, B, dataflow.NoOrder, R](operators.KRekey(n, op, f))
 }
 
-// PrefixKey returns each value under a finer key: what f gives it, and its key. The
-// values of a new key are some of those of an old one, so they keep their order.
+// PrefixKey returns each value under a finer key: the result of f, paired with the old
+// key. The values of a new key all come from one old key, so they keep their order.
 func PrefixKey[K, K2 comparable, V any, L dataflow.Location, B bounds.Stream, O dataflow.Order, R dataflow.Retries](
 	ks dataflow.KeyedStream[K, V, L, B, O, R], f func(K, V) K2,
 ) dataflow.KeyedStream[dataflow.Pair[K2, K], V, L, B, O, R] {

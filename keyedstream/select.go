@@ -10,8 +10,8 @@ import (
 
 // Keys returns each key, once, when its first value comes.
 //
-// A key is remembered for as long as the flow runs, in 22 to 32 bytes and the key's
-// own.
+// A key is remembered for as long as the flow runs, in 22 to 32 bytes plus the key
+// itself.
 func Keys[K comparable, V any, L dataflow.Location, B bounds.Stream, O dataflow.Order, R dataflow.Retries](
 	ks dataflow.KeyedStream[K, V, L, B, O, R],
 ) dataflow.Stream[K, L, B, dataflow.NoOrder, dataflow.ExactlyOnce] {
@@ -19,9 +19,8 @@ func Keys[K comparable, V any, L dataflow.Location, B bounds.Stream, O dataflow.
 	return newStream[K, L, B, dataflow.NoOrder, dataflow.ExactlyOnce](port.Loose(operators.Keys(operators.First(n, op), op), op.Name, true))
 }
 
-// Unique returns each value of a key once, when it first comes. A value that comes
-// under another key is another one. What is repeated by a retry is not repeated any
-// more.
+// Unique returns each value of a key once, when it first comes. The same value under
+// another key is a different one. Values repeated by a retry come out once.
 //
 // All pairs of key and value are remembered for as long as the flow runs or, inside a
 // slice, until its run ends. Values that are not equal to themselves, such as NaN, are
@@ -36,8 +35,8 @@ func Unique[K, V comparable, L dataflow.Location, B bounds.Stream, O dataflow.Or
 // Limit returns the first n values of each key, and nothing if n is 0. A negative n
 // panics.
 //
-// How many a key had is remembered for as long as the flow runs: a key that is
-// through does not start again.
+// The count of a key is kept for as long as the flow runs: a key that has reached n does
+// not start again.
 func Limit[K comparable, V any, L dataflow.Location, B bounds.Stream, O dataflow.Ordered, R dataflow.NoRetries](
 	ks dataflow.KeyedStream[K, V, L, B, O, R], n int,
 ) dataflow.KeyedStream[K, V, L, B, O, R] {
@@ -55,10 +54,10 @@ func Limit[K comparable, V any, L dataflow.Location, B bounds.Stream, O dataflow
 	return newKeyedStream[K, V, L, B, O, R](limited)
 }
 
-// Enumerate returns each value together with the number of values that its key had
-// before: 0, 1, 2 and so on under each key.
+// Enumerate returns each value together with the number of earlier values of its key: 0,
+// 1, 2 and so on under each key.
 //
-// The number is kept for as long as the flow runs.
+// The count of a key is kept for as long as the flow runs.
 func Enumerate[K comparable, V any, L dataflow.Location, B bounds.Stream, O dataflow.Ordered, R dataflow.NoRetries](
 	ks dataflow.KeyedStream[K, V, L, B, O, R],
 ) dataflow.KeyedStream[K, dataflow.Pair[int, V], L, B, O, R] {

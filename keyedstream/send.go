@@ -8,12 +8,12 @@ import (
 )
 
 // Send returns the values of each key at another location, in the order that they have
-// within the key. If the other is a [dataflow.Cluster], each partition gets the keys that
-// are its own. For the rest it is like [dataflow.Send].
+// within the key. If the other is a [dataflow.Cluster], each partition receives the keys
+// that belong to it. Otherwise it is like [dataflow.Send].
 //
-// What comes from a Cluster keeps its order only if each of its keys is in one partition,
-// as the keys are by which it was divided. Keys that were made there with
-// [dataflow.KeyBy] or [Rekey] may be in several.
+// Values from a Cluster keep their order only if each key is in one partition, which is
+// true of the keys by which it was divided. Keys made there with [dataflow.KeyBy] or
+// [Rekey] may be in several.
 func Send[K comparable, V any, L, To dataflow.Location, B bounds.Stream, O dataflow.Order, R dataflow.Retries](
 	ks dataflow.KeyedStream[K, V, L, B, O, R], to To,
 ) dataflow.KeyedStream[K, V, To, bounds.Unbounded, O, R] {
@@ -24,15 +24,15 @@ func Send[K comparable, V any, L, To dataflow.Location, B bounds.Stream, O dataf
 	return newKeyedStream[K, V, To, bounds.Unbounded, O, R](port.KeyedExchange(n, move))
 }
 
-// Divide returns, for each of the members, the values of the keys that belong to it, in
-// the order that they have within the key. Each key belongs to one member: which one
-// depends only on the key and the number of members, as long as the process lives, so
-// streams that are divided among the same members meet there key by key. What belongs
-// to the member where ks is, if it is one, stays there and is not moved.
+// Divide returns, for each member, the values of the keys that belong to it, in the order
+// that they have within the key. Each key belongs to one member, which depends only on the
+// key and the number of members for as long as the process lives. So streams that are
+// divided among the same members meet there key by key. If ks is at one of the members, the
+// values of that member stay there and are not moved.
 //
-// A batch costs a hash and a copy for each value, and one lock for each other member.
-// That is worth it from some 30 ns of work for each value. For the rest Divide is like
-// [Send]; see [dataflow.Members].
+// A batch costs a hash and a copy for each value, and one lock for each other member. That
+// pays from some 30 ns of work for each value. Otherwise Divide is like [Send]; see
+// [dataflow.Members].
 func Divide[K comparable, V any, L, To dataflow.Location, B bounds.Stream, O dataflow.Order, R dataflow.Retries](
 	ks dataflow.KeyedStream[K, V, L, B, O, R], members []To,
 ) []dataflow.KeyedStream[K, V, To, bounds.Unbounded, O, R] {

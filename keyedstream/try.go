@@ -7,9 +7,9 @@ import (
 	"github.com/millrace/millrace/internal/engine/operators"
 )
 
-// TryMap returns f of each value for which f succeeds, and a [dataflow.Failure] for
-// each other, both under the value's key and in order. It calls f once for each value.
-// A failure does not end the flow; a panic of f does.
+// TryMap returns f of each value for which f succeeds, and a [dataflow.Failure] for each
+// other value, both under the value's key and in order. It calls f once for each value. A
+// failure does not end the flow; a panic of f does.
 func TryMap[K comparable, V, U any, L dataflow.Location, B bounds.Stream, O dataflow.Order, R dataflow.Retries](
 	ks dataflow.KeyedStream[K, V, L, B, O, R], f func(V) (U, error),
 ) (values dataflow.KeyedStream[K, U, L, B, O, R], failures dataflow.KeyedStream[K, dataflow.Failure[V], L, B, O, R]) {

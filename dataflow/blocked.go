@@ -8,22 +8,22 @@ import (
 	"github.com/millrace/millrace/internal/engine"
 )
 
-// A BlockedError says why a location does not run: more elements than [Options].Buffer
-// wait at one of its outputs, since nobody reads it, or more calls than [Options].Queue
-// wait for others to return. Send, SendBatch, Next, Await, Take and Stop return it when
-// their context ends while they wait for such a location, directly or because the
-// location they wait for waits for it. It wraps the context's cause.
+// A BlockedError says why a location does not run: more elements than [Options].Buffer wait
+// unread at one of its outputs, or more calls than [Options].Queue wait for others to
+// return. Send, SendBatch, Next, Await, Take and Stop return it if their context ends while
+// they wait for such a location, directly or through locations that wait for it. It wraps
+// the context's cause.
 type BlockedError struct {
-	Location string   // that does not run
-	Op       string   // what keeps it from running, such as "dataflow.Output"
+	Location string   // the location that does not run
+	Op       string   // operator that keeps it from running, such as "dataflow.Output"
 	Port     string   // name of the output, or empty
 	Pos      string   // file:line of the call that made it
-	Waiting  int      // elements that nobody has read, or calls that wait for their turn
-	Bound    int      // how many may
-	Calls    bool     // it is asynchronous calls that wait
-	Running  int      // calls that run now
-	Via      []string // the locations that wait for Location, the one that was asked first
-	Err      error    // the context's cause; nil in what [Options].OnBlocked is given
+	Waiting  int      // unread elements, or calls that wait for their turn
+	Bound    int      // how many may wait
+	Calls    bool     // asynchronous calls wait, not elements
+	Running  int      // running calls
+	Via      []string // the locations that wait for Location, starting with the one that the caller uses
+	Err      error    // the context's cause; nil if passed to [Options].OnBlocked
 }
 
 // Error says which location does not run, why, and what to do.
@@ -65,12 +65,12 @@ func blockedError(b *engine.Blocked) *BlockedError {
 	}
 }
 
-// told says that a location has been stopped for a while.
+// told reports that a location has been stopped for a while.
 func (o Options) told(b *engine.Blocked) {
 	e := blockedError(b)
 	if o.OnBlocked != nil {
 		o.OnBlocked(e)
 		return
 	}
-	log.Print(e) // with slog.SetDefault it goes there; package slog would link encoding/json
+	log.Print(e) // slog.SetDefault redirects it; package slog itself would link encoding/json
 }

@@ -2,11 +2,11 @@ package dataflow
 
 import "github.com/millrace/millrace/bounds"
 
-// A Stream is a sequence of elements of type T at location L. B says whether more
-// may come, O whether the order is fixed, R whether an element may be repeated.
+// A Stream is a sequence of elements of type T at location L. B says whether more may
+// come, O whether the order is fixed, R whether an element may be repeated.
 //
-// A collection is a handle: cheap to copy, used while a flow is built, and as often
-// as wanted. The zero value is not a collection.
+// A collection is a handle. It is cheap to copy and can be used any number of times
+// while a flow is built. The zero value is not a collection.
 type Stream[T any, L Location, B bounds.Stream, O Order, R Retries] stream[T, L, B, O, R]
 
 // A KeyedStream is a sequence of values of type V for each key of type K. The order
@@ -18,14 +18,14 @@ type KeyedStream[K comparable, V any, L Location, B bounds.Stream, O Order, R Re
 // bounds.
 type KeyedSingleton[K comparable, V any, L Location, B bounds.KeyedSingleton] keyedSingleton[K, V, L, B]
 
-// A Singleton is one value of type T that may change over time and is always there.
+// A Singleton is one value of type T that may change over time and is always present.
 type Singleton[T any, L Location, B bounds.Singleton] singleton[T, L, B]
 
 // An Optional is at most one value of type T.
 type Optional[T any, L Location, B bounds.Singleton] optional[T, L, B]
 
-// Versioned is satisfied by the collections that have one version at a time, which is
-// all that matters of them: [Singleton], [Optional] and [KeyedSingleton]. A stream has
+// Versioned is satisfied by the collections that have one version at a time, of which
+// only the latest matters: [Singleton], [Optional] and [KeyedSingleton]. A stream has
 // elements instead, and each of them counts. See slice.Passive.
 type Versioned interface {
 	hasOneVersionAtATime()

@@ -10,11 +10,11 @@ import (
 )
 
 // Chain returns the elements of first and then those of second, in their order. The
-// first must be complete, because what follows a stream that never ends would never
+// first must be complete, because elements after a stream that never ends would never
 // come: use [Merge] or [MergeOrdered] there.
 //
-// Either both are in one slice, where second is held back until first is over, or
-// first is a constant, whose elements are there before anything comes.
+// Either both are in one slice, where second is held back until first is over, or first
+// is a constant, whose elements come before all others.
 func Chain[T any, L Location, B1 bounds.Complete, B2 bounds.Stream, O Order, R Retries](
 	first Stream[T, L, B1, O, R], second Stream[T, L, B2, O, R],
 ) Stream[T, L, B2, O, R] {
@@ -28,8 +28,8 @@ func Chain[T any, L Location, B1 bounds.Complete, B2 bounds.Stream, O Order, R R
 //
 // # Nondeterminism
 //
-// How the two are interleaved is the runtime's choice; why says that it cannot be seen
-// in the result, or may be.
+// The runtime chooses how the two are interleaved; why says that the result does not
+// show it, or may show it.
 func MergeOrdered[T any, L Location, B bounds.Stream, O Ordered, R Retries](
 	s, t Stream[T, L, B, O, R], why NonDet,
 ) Stream[T, L, B, TotalOrder, R] {
@@ -39,11 +39,10 @@ func MergeOrdered[T any, L Location, B bounds.Stream, O Ordered, R Retries](
 }
 
 // Cross returns each element of a together with each element of b, in no particular
-// order: nothing if one of them is empty. Either both are in one slice, or b is a
-// constant.
+// order. Either both are in one slice, or b is a constant.
 //
-// It keeps b, for as long as the flow runs or, inside a slice, until its run ends, and
-// costs what it returns: so many pairs as the product of the two.
+// It keeps b, for as long as the flow runs or, inside a slice, until its run ends. The
+// cost is that of the result: as many pairs as the product of the two sizes.
 func Cross[T, U any, L Location, B bounds.Stream, O1, O2 Order, R Retries](
 	a Stream[T, L, B, O1, R], b Stream[U, L, bounds.Bounded, O2, R],
 ) Stream[Pair[T, U], L, B, NoOrder, R] {
@@ -63,8 +62,8 @@ func Partition[T any, L Location, B bounds.Stream, O Order, R Retries](
 }
 
 // Sort returns the elements of s from the smallest to the largest, in O(n log n). The
-// stream must be complete, and may have come in any order. In a slice it is the batch
-// that is sorted, and not what several runs of the slice emit.
+// stream must be complete, and may be in any order. In a slice, Sort sorts each batch
+// separately.
 func Sort[T cmp.Ordered, L Location, B bounds.Complete, O Order, R Retries](
 	s Stream[T, L, B, O, R],
 ) Stream[T, L, B, TotalOrder, R] {
@@ -72,8 +71,8 @@ func Sort[T cmp.Ordered, L Location, B bounds.Complete, O Order, R Retries](
 	return newStream[T, L, B, TotalOrder, R](operators.Sort(n, op))
 }
 
-// WeakenOrder forgets the order of s. It costs nothing and serves to chain s with a
-// stream without order, or to pass it where such a stream is wanted.
+// WeakenOrder drops the order of s. It costs nothing. Use it to chain s with a stream
+// without order, or to pass s where such a stream is required.
 func WeakenOrder[T any, L Location, B bounds.Stream, O Order, R Retries](
 	s Stream[T, L, B, O, R],
 ) Stream[T, L, B, NoOrder, R] {

@@ -8,49 +8,50 @@ import (
 	"github.com/millrace/millrace/internal/picture"
 )
 
-// A Folding says which operators share a box of a picture.
+// A Folding says which operators of a drawn graph share a box.
 type Folding int
 
 // The foldings. Where operators share a box, ports and operators with a name have boxes of their own, and
 // no box has operators of two slices or locations.
 const (
-	// FoldNothing has a box for each operator.
+	// FoldNothing draws a box for each operator.
 	FoldNothing Folding = iota
-	// FoldStretches has a box for a stretch of operators without branches. Operators with a
-	// reason or a proof keep a box of their own.
+	// FoldStretches draws one box for a chain of operators without branches. Operators with a reason or
+	// a proof keep a box of their own.
 	FoldStretches
-	// FoldCalls has a box for what is built inside of one call of a function of the program, called as
-	// the function is, and folds stretches of what is left. A call that builds more than 24 operators is
-	// shown by the calls in it.
+	// FoldCalls draws one box for the operators built inside one call of a function of the program,
+	// labeled with the function, and folds chains of the remaining operators. A call that builds more
+	// than 24 operators is drawn as the calls in it.
 	FoldCalls
 )
 
-// A Drawing says how [Graph.Draw] draws a graph. The zero Drawing has a box for each operator.
+// A Drawing says how [Graph.Draw] draws a graph. The zero Drawing draws a box for each operator.
 type Drawing struct {
 	Fold Folding
-	// Box, if not nil, is called for each box with the operators in it, as indices in
-	// [Graph].Operators, in order of flow. It returns what the second line of the box says, where a
-	// click on it leads, and whether the box is marked as one that stops the flow.
+	// Box, if not nil, is called for each box with its operators, as indices in [Graph].Operators, in
+	// order of flow. It returns the second line of the box, the target of a click on it, and whether
+	// the box is marked as stopping the flow.
 	Box func(ops []int) (line, link string, stopped bool)
 }
 
-// SVG returns the graph as a file in SVG, folded as [Graph.Folding] says, with a style sheet for light and for
-// dark surroundings. It takes O(n²) for the n boxes of a layer; some milliseconds for a hundred operators.
+// SVG returns the graph as an SVG file, folded as [Graph.Folding] says, with a style sheet for light
+// and dark backgrounds. It takes O(n²) for the n boxes of a layer; some milliseconds for a hundred
+// operators.
 func (g Graph) SVG() string {
 	p := g.layout(Drawing{Fold: g.Folding()})
 	return p.Document()
 }
 
-// Draw returns the graph as an SVG element of a page: inputs are at the top, locations side by side,
-// slices shaded, and what leads back is dashed. Text of the program is escaped, and its characters
-// that are not printed are shown by their codes. The element has classes and no style:
+// Draw returns the graph as an SVG element for a page. Inputs are at the top, locations side by side,
+// slices shaded, and feedback edges dashed. Text of the program is escaped, and its characters that are
+// not printable are shown by their codes. The element has classes and no style:
 //
 //	port   an input or an output     why     depends on timing       shade  a slice
 //	state  it remembers something    proof   a proof was given       back   a line that leads back
 //	bad    it stops the flow         many    several operators       sub    the second line of a box
 //
-// The attribute data-of of a box has the indices of its operators. The same graph has the same
-// picture.
+// The attribute data-of of a box holds the indices of its operators. The same graph always gives the
+// same drawing.
 func (g Graph) Draw(d Drawing) string {
 	p := g.layout(d)
 	return p.SVG()
@@ -73,7 +74,7 @@ func (g Graph) layout(d Drawing) *picture.Picture {
 	return p
 }
 
-// box returns a box without a place.
+// box returns a box without its position.
 func (g Graph) box(i int, f *folded, d Drawing) picture.Box {
 	ops := f.ops
 	first, last := g.Operators[ops[0]], g.Operators[ops[len(ops)-1]]
@@ -104,13 +105,13 @@ func (g Graph) box(i int, f *folded, d Drawing) picture.Box {
 	}
 	narrowest, widest := 104, 190
 	if d.Box != nil {
-		narrowest = 150 // a line of figures grows
+		narrowest = 150 // room for a line of figures that grows
 	}
 	b.W = float64(min(max(20+7*len([]rune(b.Label)), 20+6*len([]rune(b.Sub)), narrowest), widest) / 2 * 2)
 	return b
 }
 
-// title returns what is shown of a box when the pointer rests on it.
+// title returns the tooltip of a box.
 func (g Graph) title(ops []int) string {
 	var lines []string
 	for _, i := range ops {
@@ -127,8 +128,8 @@ func (g Graph) title(ops []int) string {
 	return strings.Join(lines, "; ")
 }
 
-// text returns what a box calls an operator: the user's name for it, or the function without its
-// package.
+// text returns the label of an operator in a box: the name that the user gave it, or its function
+// without the package.
 func (o GraphOperator) text() string {
 	if name := o.Label; name != "" {
 		return name
@@ -140,8 +141,8 @@ func (o GraphOperator) text() string {
 	return function
 }
 
-// classOf returns the class of a box with several operators: that of the first in the order in which
-// people have to know of them.
+// classOf returns the class of a box with several operators: the most important class that one of them
+// has.
 func (g Graph) classOf(ops []int) string {
 	for _, class := range [...]string{"why", "proof", "state"} {
 		if slices.ContainsFunc(ops, func(o int) bool { return g.Operators[o].class() == class }) {

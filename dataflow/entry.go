@@ -34,8 +34,8 @@ func partsOf(k any) (first, second any, ok bool) {
 	return first, second, ok
 }
 
-// A Change is what has become of the entry of a key. Old has no value where the key was not
-// there, and New where it is gone.
+// A Change is a change of a key's entry. Old has no value if the key was absent before, and
+// New has none if it is absent now.
 type Change[V any] struct{ Old, New Maybe[V] }
 
 // String returns the change in the form old→new.
@@ -55,12 +55,12 @@ func (m Maybe[T]) String() string {
 	return fmt.Sprint(m.Value)
 }
 
-// A View is a map as it was at one moment: read-only, safe to keep and safe for any
-// number of goroutines while its location goes on. Where keys have an order, it is
-// in order of the keys, else in order of appearance. The zero View is empty.
+// A View is a read-only map as it was at one moment. It is safe to keep and safe for
+// concurrent use while its location goes on. If keys have an order, it is in order of the
+// keys, else in order of appearance. The zero View is empty.
 type View[K comparable, V any] view[K, V]
 
-// Get returns the value of k, if the view has it, in O(log n).
+// Get returns the value of k, if the view contains it, in O(log n).
 func (v View[K, V]) Get(k K) (V, bool) { return viewOf(v).Get(k) }
 
 // Len returns the number of entries.

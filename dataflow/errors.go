@@ -14,14 +14,15 @@ var (
 	ErrClosed = engine.ErrClosed
 
 	// ErrDuplicateKey is returned by [EntryInputPort.Put] for a key that was put before.
-	// The value that is there stays.
+	// The existing value stays.
 	ErrDuplicateKey = engine.ErrDuplicate
 
-	// ErrQuarantined says of a record of a durable flow that it is kept, and that the program cannot handle it; see
-	// durable.QuarantinedError, which has the number of the letter.
+	// ErrQuarantined says that a record of a durable flow is kept but the program cannot
+	// handle it; see durable.QuarantinedError, which has the number of the letter.
 	ErrQuarantined = errors.New("dataflow: the record is kept in quarantine")
 
-	// ErrTaken is returned by [EntryOutputPort.Take] for an entry that another Take has.
+	// ErrTaken is returned by [EntryOutputPort.Take] for an entry that another Take has
+	// taken.
 	ErrTaken = engine.ErrTaken
 
 	// ErrKey says that a value cannot be a key; see [KeyError].
@@ -39,7 +40,7 @@ type StepError struct {
 	Location string // name of the location, such as "Server"
 	Key      any    // the key being worked on, or nil if the operator has none
 	Err      error  // what the function panicked with
-	Stack    []byte // where, as runtime/debug.Stack prints it
+	Stack    []byte // stack of the panic, as runtime/debug.Stack prints it
 }
 
 // Error says which operator failed, where, on which key, and why.
@@ -60,21 +61,20 @@ func stepError(p *engine.Panic) error {
 		err = fmt.Errorf("panic: %v", p.Value)
 	}
 	key := p.Key
-	if made, ok := key.(interface{ ErrorKey() any }); ok { // the operator has made it of the one that it was given
+	if made, ok := key.(interface{ ErrorKey() any }); ok { // the operator derived it from the key that it was given
 		key = made.ErrorKey()
 	}
 	return &StepError{Op: p.Op.Name, Pos: p.Op.Pos, Location: p.Location, Key: key, Err: err, Stack: p.Stack}
 }
 
-// A KeyError says that a value cannot be a key: it is not equal to itself, as a NaN is
-// not, or an interface in it holds something that cannot be hashed, as a slice. It is an
-// [ErrKey].
+// A KeyError says that a value cannot be a key. Either it is not equal to itself, like a
+// NaN, or an interface in it holds a value that cannot be hashed, like a slice. errors.Is
+// reports it as [ErrKey].
 //
-// A port that is given such a key returns the error and does nothing else: nobody but
-// its caller notices. An operator whose function made such a key ends the flow with a
-// [StepError] that wraps the error. The readers of a durable flow also refuse a key that
-// does not come back from its encoding as it was, such as a pointer, since no entry is
-// ever found under it.
+// A port that is given such a key returns the error and does nothing else. An operator
+// whose function made such a key ends the flow with a [StepError] that wraps the error. The
+// readers of a durable flow also refuse a key that is not equal to its own encoding and
+// decoding, such as a pointer, since no entry is ever found under it.
 type KeyError struct {
 	Op   string // operator that made the port or the key, such as "keyedsingleton.Input"
 	Port string // name of the port, or empty
@@ -82,14 +82,15 @@ type KeyError struct {
 	Key  any
 	Err  error // why it cannot be a key
 
-	// Index is that of the key in the batch that was sent, or -1 if it was not sent in one.
+	// Index is the index of the key in the batch that was sent, or -1 if it was not sent in
+	// a batch.
 	Index int
 }
 
 // Error says which key is refused, where, and why.
 func (e *KeyError) Error() string {
 	key := shortened(fmt.Sprint(e.Key))
-	if errors.Is(e.Err, engine.ErrUnhashable) { // it may be large, and somebody may be writing to it
+	if errors.Is(e.Err, engine.ErrUnhashable) { // it may be large, and another goroutine may be writing to it
 		key = fmt.Sprintf("a %T", e.Key)
 	}
 	port := ""

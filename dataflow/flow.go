@@ -11,8 +11,8 @@ import (
 )
 
 // A Flow is a program under construction: locations, collections at them, and the
-// operators between. It is built by one goroutine, runs once, and cannot be added to
-// after it has been started.
+// operators between them. It is built by one goroutine and runs once. Nothing can be
+// added after it has been started.
 type Flow struct {
 	graph // of the engine
 	sites []*engine.Location
@@ -23,31 +23,31 @@ type Flow struct {
 
 // Options are the optional settings of a [Flow]. The zero value is ready to use.
 type Options struct {
-	// Queue is how many records may wait at a location before an input blocks.
-	// Zero means 4,096.
+	// Queue is how many records may wait at a location before an input blocks. Zero means
+	// 4,096.
 	Queue int
 
-	// Buffer is how many elements may wait at an output before its location stops
-	// running until somebody reads. Zero means 4,096.
+	// Buffer is how many elements may wait at an output before its location stops running
+	// until they are read. Zero means 4,096.
 	Buffer int
 
-	// Record, if not nil, keeps the history of the run, so that package sim can
-	// replay it. It holds every record that came in, in memory: a run without an end has
-	// a Recorder.
+	// Record, if not nil, keeps the history of the run, so that package sim can replay
+	// it. It holds every incoming record in memory; for a run without an end, use
+	// Recorder.
 	Record *Recording
 
-	// Recorder, if not nil, writes the history of the run as it is made. There is Record
-	// or a Recorder, not both.
+	// Recorder, if not nil, writes the history of the run as it is made. Only one of
+	// Record and Recorder may be set.
 	Recorder *Recorder
 
-	// Count has each operator count what it takes, for [App.Status]. It costs one or two
-	// nanoseconds for each operator and each element that is sent alone, and nothing that
-	// can be seen for elements in batches.
+	// Count makes each operator count the elements that it takes, for [App.Status]. It
+	// costs one or two nanoseconds for each operator and each element that is sent alone,
+	// and nothing measurable for elements in batches.
 	Count bool
 
 	// OnBlocked is called once for each output or operator that has kept its location
-	// from running for a second, on a goroutine of its own. It must not block. Nil prints
-	// it with package log, whose lines package log/slog takes over after a SetDefault.
+	// from running for a second, on a goroutine of its own. It must not block. If it is
+	// nil, the error is printed with package log; slog.SetDefault redirects that.
 	OnBlocked func(*BlockedError)
 }
 
@@ -73,7 +73,7 @@ func NewWithOptions(opts Options) *Flow {
 	if opts.Record != nil {
 		set.Record = historyOf(opts.Record)
 		set.Recorder = set.Record
-		set.Steady = true // another process may make the steps again
+		set.Steady = true // another process may repeat the steps
 	}
 	if opts.Recorder != nil {
 		set.Recorder, set.Steady = recorderOf(opts), true
@@ -84,11 +84,11 @@ func NewWithOptions(opts Options) *Flow {
 // An App is a flow that runs.
 type App struct{ flow *Flow }
 
-// Start starts the flow and returns at once. The flow ends when ctx ends, when
-// [App.Stop] is called, when a function given to an operator panics, or by itself
-// when all inputs are closed and nothing can happen any more.
+// Start starts the flow and returns at once. The flow ends when ctx ends, when [App.Stop]
+// is called, when a function given to an operator panics, or by itself when all inputs
+// are closed and nothing more can happen.
 //
-// Nothing runs before Start: what was sent before waits in the inputs' queue.
+// Nothing runs before Start: elements sent before wait in the inputs' queue.
 func Start(ctx context.Context, f *Flow) (*App, error) {
 	g := graphOf(f)
 	if ctx == nil {
@@ -108,9 +108,9 @@ func Start(ctx context.Context, f *Flow) (*App, error) {
 	return &App{f}, nil
 }
 
-// Run starts the flow and returns when it has ended: nil when all inputs are closed
-// and everything is quiet, else why it failed. A flow with an output ends only if
-// somebody else reads it.
+// Run starts the flow and returns when it has ended. It returns nil if all inputs were
+// closed and everything was handled, else the flow's error. A flow with an output ends
+// only if another goroutine reads the output.
 func Run(ctx context.Context, f *Flow) error {
 	app, err := Start(ctx, f)
 	if err != nil {
@@ -120,12 +120,12 @@ func Run(ctx context.Context, f *Flow) error {
 }
 
 // Stop closes all inputs, waits until everything accepted has been handled and its
-// outputs are released, and ends the flow. Timers that have not fired never will;
-// asynchronous calls that were begun are waited for.
+// outputs are released, and ends the flow. Timers that have not fired never will. Stop
+// waits for asynchronous calls that have begun.
 //
 // If ctx ends first, Stop ends the flow at once and returns the reason: a [BlockedError]
-// if an output that nobody reads, or an asynchronous call, kept it from ending. It is
-// safe to call Stop more than once.
+// if an unread output or an asynchronous call kept the flow from ending. It is safe to
+// call Stop more than once.
 func (a *App) Stop(ctx context.Context) error {
 	g := a.graph()
 	if ctx == nil {
@@ -138,14 +138,14 @@ func (a *App) Stop(ctx context.Context) error {
 // Wait waits until the flow has ended and returns [App.Err].
 func (a *App) Wait() error { return a.graph().Wait() }
 
-// Done is closed when the flow has ended.
+// Done returns a channel that is closed when the flow has ended.
 func (a *App) Done() <-chan struct{} { return a.graph().Done() }
 
 // Err returns nil while the flow runs and if it ended by itself or by Stop, a
 // [*StepError] if a function panicked, and the context's cause if that ended it.
 func (a *App) Err() error { return a.graph().Err() }
 
-// graph returns what the flow is to the engine.
+// graph returns the engine's graph of the flow.
 func (a *App) graph() *engine.Graph {
 	if a == nil || a.flow == nil {
 		engine.Unmade("dataflow.App", "apps come from dataflow.Start")
@@ -156,9 +156,9 @@ func (a *App) graph() *engine.Graph {
 // Here is the location of a flow made by [Local].
 type Here struct{ Process }
 
-// Local builds a flow with one location, closes its inputs, and runs it to its end.
-// It is meant for examples, tests and programs that fit in one function. It panics
-// if the flow fails.
+// Local builds a flow with one location, closes its inputs, and runs it to its end. It is
+// meant for examples, tests and programs that fit in one function. It panics if the flow
+// fails.
 func Local(build func(at Here)) {
 	engine.Given("dataflow.Local", build)
 	f := New()

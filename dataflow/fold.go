@@ -8,20 +8,20 @@ import (
 	"github.com/millrace/millrace/internal/picture"
 )
 
-// A folded is a box of a picture: operators in order of flow, or those that a call built.
+// A folded is a box of a drawing: operators in order of flow, or those that one call built.
 type folded struct {
 	ops  []int
-	call string // what the call is called; empty if it is none
+	call string // name of the call; empty if the box is not a call
 }
 
-// Boxes returns how many boxes a picture of the graph has.
+// Boxes returns the number of boxes in a drawing of the graph.
 func (g Graph) Boxes(by Folding) int {
 	boxes, _ := g.boxes(by)
 	return len(boxes)
 }
 
-// Folding returns the folding in which a picture of the graph is easiest to look at: [FoldCalls] if
-// it has at most three quarters of the boxes of [FoldStretches], and that else.
+// Folding returns the folding that makes the graph easiest to read. That is [FoldCalls] if it gives at
+// most three quarters of the boxes of [FoldStretches], and FoldStretches otherwise.
 func (g Graph) Folding() Folding {
 	if 4*g.Boxes(FoldCalls) <= 3*g.Boxes(FoldStretches) {
 		return FoldCalls
@@ -29,7 +29,7 @@ func (g Graph) Folding() Folding {
 	return FoldStretches
 }
 
-// mostOfCall is how many operators a call may have built to be one box.
+// mostOfCall is the number of operators up to which a call is one box.
 const mostOfCall = 24
 
 // boxes returns the boxes of a folding, and the box of each operator.
@@ -51,7 +51,7 @@ func (g Graph) boxes(by Folding) (boxes []folded, of []int) {
 		}
 	}
 	boxes = g.stretches(by != FoldNothing, boxes, of)
-	// What a call built and what is left come in order of construction.
+	// Boxes of calls and of the remaining operators are in order of construction.
 	slices.SortStableFunc(boxes, func(a, b folded) int { return cmp.Compare(a.ops[0], b.ops[0]) })
 	for i, b := range boxes {
 		for _, o := range b.ops {
@@ -61,7 +61,8 @@ func (g Graph) boxes(by Folding) (boxes []folded, of []int) {
 	return boxes, of
 }
 
-// shared returns how many outer calls are the same of all operators, and are not those that made one.
+// shared returns how many outer calls all operators have in common, without the calls that made an
+// operator.
 func (g Graph) shared() (deep int) {
 	for ; len(g.Operators) > 0; deep++ {
 		for _, o := range g.Operators {
@@ -73,11 +74,10 @@ func (g Graph) shared() (deep int) {
 	return 0
 }
 
-// calls appends the boxes of calls that built some operators, of which the outer calls as deep are
-// the same.
+// calls appends the boxes of the calls that built ops, whose outermost deep calls are the same.
 func (g Graph) calls(ops []int, deep int, boxes []folded) []folded {
 	type call struct {
-		from, in        string // the place of the call, and the function that was called
+		from, in        string // the position of the call, and the called function
 		location, slice int
 	}
 	built := make(map[call][]int)
@@ -105,8 +105,8 @@ func (g Graph) calls(ops []int, deep int, boxes []folded) []folded {
 	return boxes
 }
 
-// called returns what people call the function in which a call is: without its package and type
-// parameters. A function without a name is called by where it is.
+// called returns the short name of the function that contains a call, without its package and type
+// parameters. For a function without a name it returns the position of the call.
 func called(c GraphFrame) string {
 	name := c.Func[strings.LastIndexByte(c.Func, '/')+1:]
 	name, _, _ = strings.Cut(name, "[")
@@ -117,8 +117,8 @@ func called(c GraphFrame) string {
 	return parts[len(parts)-1]
 }
 
-// stretches appends the boxes of operators that have none: those without branches share one if it is
-// to fold.
+// stretches appends boxes for the operators that have none. If fold is set, a chain without branches
+// shares one box.
 func (g Graph) stretches(fold bool, boxes []folded, of []int) []folded {
 	ins, outs := make([][]GraphEdge, len(g.Operators)), make([][]GraphEdge, len(g.Operators))
 	for _, e := range g.Edges {
@@ -144,12 +144,12 @@ func (g Graph) stretches(fold bool, boxes []folded, of []int) []folded {
 	return boxes
 }
 
-// lines returns the lines between boxes, each once. What leads back is what closes a cycle, also one that
-// is there only because operators share a box.
+// lines returns the lines between boxes, each once. A line leads back if it closes a cycle, even one
+// that exists only because operators share a box.
 func (g Graph) lines(boxes int, of []int) (lines []picture.Line) {
 	type line struct{ from, to int }
 	at := make(map[line]int)
-	from := make([][]int, boxes) // by box, the lines from it
+	from := make([][]int, boxes) // by box, the outgoing lines
 	for _, e := range g.Edges {
 		l := line{of[e.From], of[e.To]}
 		if l.from == l.to {

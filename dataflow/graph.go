@@ -9,8 +9,8 @@ import (
 	"github.com/millrace/millrace/internal/engine/lookup"
 )
 
-// A Graph is what a flow is made of: its operators, where they are, and which reads
-// which. It is a copy, and says nothing of what runs.
+// A Graph describes a flow: its operators, their locations, and which operator reads which.
+// It is a copy, and contains nothing about a running flow.
 type Graph struct {
 	Locations []string // names, in order of construction
 	Slices    []GraphSlice
@@ -28,45 +28,47 @@ type GraphSlice struct {
 type GraphOperator struct {
 	Name     string // package and function, such as "keyedstream.Fold"
 	Port     string // name of an input, an output or a cycle
-	Label    string // the name that it was given by [Named]; else empty
+	Label    string // the name given by [Named], or empty
 	Pos      string // file:line of the call that made it
-	Keeps    bool   // it remembers something from one step to the next
-	Why      NonDet // the reason, of an operator that takes one
-	Proof    Proof  // the proof, of an operator that takes one
+	Keeps    bool   // it keeps state from one step to the next
+	Why      NonDet // the reason, if the operator takes one
+	Proof    Proof  // the proof, if the operator takes one
 	Location int    // index in Graph.Locations
 	Slice    int    // index in Graph.Slices, or -1 outside of slices
 
-	// States are the parts of what the operator remembers.
+	// States are the parts of the operator's state.
 	States []GraphState
 
-	// Stack has the calls through which the operator was made, from the outermost on: those in functions of
-	// the program, and not in this library. There are none in a simulation.
+	// Stack holds the calls through which the operator was made, outermost first. It
+	// contains only functions of the program, not of this library. It is empty in a
+	// simulation.
 	Stack []GraphFrame
 }
 
-// A GraphState is a part of what an operator remembers.
+// A GraphState is a part of the state of an operator.
 type GraphState struct {
 	Kind string       // with the types in it, such as "table(string,int)"
-	Key  reflect.Type // of the keys under which [App.Lookup] finds entries; nil if there are none
+	Key  reflect.Type // type of the keys under which [App.Lookup] finds entries; nil if there are none
 }
 
 // A GraphFrame is a call in a program that builds a flow.
 type GraphFrame struct {
-	Func string // in which the call is, with its package
+	Func string // function that contains the call, with its package
 	Pos  string // file:line
 }
 
 // A GraphEdge says that one operator reads what another makes.
 type GraphEdge struct {
 	From, To int  // indices in Graph.Operators
-	Back     bool // feedback: what a run of a slice keeps for the next, or a [Cycle]
+	Back     bool // feedback: the state of a slice, or a [Cycle]
 }
 
-// Graph returns what f is made of so far. It can be called before and after the start.
+// Graph returns a description of f as built so far. It can be called before and after the
+// start.
 //
-// Every call of an operator is one operator, whether or not anything reads its result.
-// What only changes a type, such as [WeakenOrder], is none. What slices let in and let
-// out belongs to the slice.
+// Every call of an operator is one operator, whether or not anything reads its result. A
+// function that only changes a type, such as [WeakenOrder], is none. The operators that let
+// elements into a slice and out of it belong to the slice.
 func (f *Flow) Graph() Graph {
 	graphOf(f) // which refuses what New did not make
 	var g Graph
@@ -79,7 +81,7 @@ func (f *Flow) Graph() Graph {
 			g.Slices = append(g.Slices, GraphSlice{l, r.Pos()})
 		}
 		for _, op := range s.Ops {
-			if op.Loosens() { // which a simulation has added
+			if op.Loosens() { // added by a simulation
 				continue
 			}
 			ops[op] = len(g.Operators)
@@ -163,12 +165,12 @@ func (g Graph) DOT() string {
 type chart struct {
 	strings.Builder
 	graph                Graph
-	open, close, newline string // of the language
+	open, close, newline string // of the output language
 	escape               *strings.Replacer
 	indent               int
 }
 
-// line writes one line, or several, as far to the right as it is deep.
+// line writes one line, or several, at the current indentation.
 func (p *chart) line(format string, args ...any) {
 	for l := range strings.SplitSeq(fmt.Sprintf(format, args...), "\n") {
 		p.WriteString(strings.Repeat("  ", p.indent) + l + "\n")
@@ -224,8 +226,8 @@ func (p *chart) label(op GraphOperator) string {
 	return strings.Join(lines, p.newline)
 }
 
-// shape returns which of the formats draws an operator: that of an end of the flow, of
-// one whose result depends on timing, or of any other.
+// shape returns the format for an operator: end for a port, timing for an operator whose
+// result depends on timing, and other for the rest.
 func (p *chart) shape(i int, end, timing, other string) string {
 	switch op := p.graph.Operators[i]; {
 	case op.Why != "":
@@ -236,7 +238,7 @@ func (p *chart) shape(i int, end, timing, other string) string {
 	return other
 }
 
-// oneLine returns s with its white space made single blanks.
+// oneLine returns s with each run of white space replaced by one blank.
 func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
 
 // wrap divides s at blanks into lines of about n bytes.

@@ -12,11 +12,11 @@ type Order interface {
 	TotalOrder | NoOrder
 }
 
-// Ordered is satisfied only by [TotalOrder]. An operator that asks for it would give
-// a different answer for a different order.
+// Ordered is satisfied only by [TotalOrder]. An operator that requires it would give a
+// different answer for a different order.
 //
-// A stream that is [NoOrder] can be folded with an operation for which order does
-// not matter, such as counting, or, if any order will do, passed through
+// A stream that is [NoOrder] can be folded with an operation for which order does not
+// matter, such as counting. If any order will do, it can be passed through
 // [AssumeOrder].
 type Ordered interface {
 	TotalOrder
@@ -33,9 +33,9 @@ type Retries interface {
 	ExactlyOnce | AtLeastOnce
 }
 
-// NoRetries is satisfied only by [ExactlyOnce]. An operator that asks for it would
-// give a different answer if an element were repeated. A stream that is
-// [AtLeastOnce] passes through [AssumeOnce] if repeats do no harm.
+// NoRetries is satisfied only by [ExactlyOnce]. An operator that requires it would give
+// a different answer if an element were repeated. A stream that is [AtLeastOnce] can be
+// passed through [AssumeOnce] if repeats do no harm.
 type NoRetries interface {
 	ExactlyOnce
 }

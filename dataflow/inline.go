@@ -10,9 +10,9 @@ import (
 
 var _ = inlined
 
-// inlined has a port of each kind that is on the way of a record, so that the export data
-// of this package has what the code of ports and operators inlines; see decision 0039.
-// Nothing calls it.
+// inlined uses a port of each kind on the path of a record, so that the export data of this
+// package contains what the code of ports and operators inlines; see decision 0039. Nothing
+// calls it.
 func inlined(ctx context.Context, s *engine.Location, op *engine.Op, n *engine.Node[int], k *engine.KeyedNode[int, int]) {
 	in, _ := port.NewInput[int](s, op)
 	in.SendInTurn(ctx, 0)

@@ -7,20 +7,20 @@ import (
 	"github.com/millrace/millrace/internal/engine"
 )
 
-// A SingletonOutputPort is where the value of a [Singleton] is read. It is safe for any
-// number of goroutines, each of which sees for itself. It holds the latest value only,
+// A SingletonOutputPort is a port for reading the value of a [Singleton]. It is safe for
+// concurrent use, and each goroutine reads independently. It holds only the latest value,
 // so the location never waits for a reader.
 type SingletonOutputPort[T any] singletonOutputPort[T]
 
-// Latest returns the latest value, and false only before the flow has started. After
-// the end it is the last one.
+// Latest returns the latest value, and false only before the flow has started. After the
+// end it returns the last one.
 func (p *SingletonOutputPort[T]) Latest() (T, bool) {
 	return made(p.out(), "dataflow.SingletonOutputPort").Latest()
 }
 
 // Watch iterates over the value, now and whenever the location has made another one,
-// until the flow or ctx ends. Values that were replaced before they were looked at are
-// skipped, the last one never is. Two values in a row may be equal. [App.Err] says
+// until the flow or ctx ends. A value that was replaced before the loop got to it is
+// skipped; the last one never is. Two values in a row may be equal. [App.Err] says
 // whether the flow failed.
 func (p *SingletonOutputPort[T]) Watch(ctx context.Context) iter.Seq[T] {
 	out := made(p.out(), "dataflow.SingletonOutputPort")
@@ -38,7 +38,7 @@ func (p *SingletonOutputPort[T]) Watch(ctx context.Context) iter.Seq[T] {
 	}
 }
 
-// An OptionalOutputPort is where the value of an [Optional] is read; see
+// An OptionalOutputPort is a port for reading the value of an [Optional]; see
 // [SingletonOutputPort].
 type OptionalOutputPort[T any] optionalOutputPort[T]
 
@@ -47,8 +47,8 @@ func (p *OptionalOutputPort[T]) Latest() (T, bool) {
 	return made(p.out(), "dataflow.OptionalOutputPort").Latest()
 }
 
-// Watch iterates over what there is, from the first value on: again whenever the
-// location has made another value or taken it away. For the rest it is like
+// Watch iterates over the value and its absence, from the first value on, and continues
+// whenever the location has made another value or removed it. Otherwise it is like
 // [SingletonOutputPort.Watch].
 func (p *OptionalOutputPort[T]) Watch(ctx context.Context) iter.Seq[Maybe[T]] {
 	out := made(p.out(), "dataflow.OptionalOutputPort")

@@ -9,35 +9,36 @@ import (
 	"github.com/millrace/millrace/internal/engine/lookup"
 )
 
-// A StateEntry is what an operator of a running flow remembers of a key.
+// A StateEntry is the state that an operator of a running flow holds for a key.
 type StateEntry struct {
 	Operator int    // index in [Graph].Operators
 	State    int    // index in [GraphOperator].States
-	Key      string // as text, cut after 4 KiB
-	Value    string // likewise; empty where there are only keys, or timers
+	Key      string // as text, truncated to 4 KiB
+	Value    string // likewise; empty if the state holds only keys or timers
 
-	Due time.Time // when the timer of the entry fires; zero if it has none
+	Due time.Time // when the entry's timer fires; zero if it has none
 }
 
-// A StatePage is a part of the entries of an operator.
+// A StatePage is a page of the state entries of an operator.
 type StatePage struct {
 	Entries []StateEntry
 	Next    uint32 // where the next page begins
-	More    bool   // whether there is one
+	More    bool   // whether there is a next page
 }
 
-// ErrNoState says that nothing is remembered under keys of the type, that the graph has no such operator, or
+// ErrNoState says that no state has keys of the given type, that the graph has no such operator, or
 // that the operator has no such state with keys.
 var ErrNoState = lookup.ErrNoState
 
-// Lookup returns what each operator remembers of a key: where a flow is with it. The key has one of the types in
-// [GraphState].Key.
+// Lookup returns the state that each operator holds for a key. The key must have one of the types
+// in [GraphState].Key.
 //
-// Lookup does not stop a location: it is looked at between two steps, and stands still for a
-// microsecond or so for each operator. If a step goes on until ctx ends, the error says so. Of more than 16,384 timers that are
-// set by one operator and have no entry in a table, none is found. A function that is given to an operator must
-// not call it, since it would wait for its own step. The texts are made without methods of the program; a
-// key or value may hold what not everybody may see.
+// Lookup does not stop a location. It reads between two steps, and the location stands still for
+// about a microsecond for each operator. If a step goes on until ctx ends, Lookup returns an error
+// that says so. If one operator has more than 16,384 timers without an entry in a table, Lookup
+// finds none of them. A function that is given to an operator must not call Lookup, since it would
+// wait for its own step. The texts are made without calling methods of the program. A key or value
+// may contain confidential data.
 func (a *App) Lookup(ctx context.Context, key any) ([]StateEntry, error) {
 	g := a.graph()
 	if err := lookup.Check(g, key); err != nil {
@@ -56,10 +57,11 @@ func (a *App) Lookup(ctx context.Context, key any) ([]StateEntry, error) {
 	return all, nil
 }
 
-// Entries returns a page of what an operator remembers by key: so many entries of one of its states
-// at most, from number from on, 0 for the first page. An entry that stays while others come and go is on one page only,
-// but for those of a singleton of a whole map. It is as [App.Lookup] in everything else, and the
-// location stands still for about a microsecond for each entry.
+// Entries returns a page of the state entries of an operator: at most most entries of one of its
+// states, beginning at number from, which is 0 for the first page. An entry that stays while others
+// come and go is on one page only, except for those of a singleton of a whole map. Otherwise
+// Entries is like [App.Lookup], and the location stands still for about a microsecond for each
+// entry.
 func (a *App) Entries(ctx context.Context, operator, state int, from uint32, most int) (StatePage, error) {
 	g := a.graph()
 	at, op, err := lookup.Has(g, operator, state)

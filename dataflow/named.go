@@ -2,21 +2,22 @@ package dataflow
 
 import "github.com/millrace/millrace/internal/engine"
 
-// Nameable is satisfied by what an operator gives: the collections, what Send gives among them,
-// and the ports. See [Named].
+// Nameable is satisfied by the results of operators: collections, including those that Send
+// returns, and ports. See [Named].
 type Nameable interface {
 	operator() *engine.Op
 }
 
-// Named returns c and names the operator that made it: by this name a history knows the operator
-// when the program changes, see package durable.
+// Named returns c and names the operator that made it. A history identifies the operator by
+// this name when the program changes; see package durable.
 //
 //	tally := dataflow.Named("tally", keyedstream.Fold(votes, …))
 //
-// Without a name an operator is known by its function, by what it keeps and by what is above it:
-// enough for operators that are put in or taken out elsewhere, but not to tell two equal ones
-// apart. A name stays when all of that changes. A port is known by its own name unless it is given
-// another one, and what is sent to another location is named at both.
+// Without a name an operator is identified by its function, by its state and by the operators
+// above it. That is enough if operators are added or removed elsewhere, but does not
+// distinguish two equal ones. A name stays when all of that changes. A port is identified by
+// its own name unless it is given another one. A collection sent to another location is named
+// at both.
 //
 // A name has 1 to 64 of the characters a-z, 0-9, '_', '.' and '-', and is used once at a
 // location. Anything else panics while the flow is built, and so does naming an operator twice.

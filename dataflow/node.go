@@ -11,9 +11,9 @@ import (
 	"github.com/millrace/millrace/internal/seal"
 )
 
-// The public types of this package are declared from those below, so that other
-// packages of this module can open and make them, and nobody else can; see package
-// seal. What a function type marks keeps two of them apart.
+// The public types of this package are declared from those below, so that only packages of
+// this module can open and make them; see package seal. The function type in each
+// declaration distinguishes types with equal contents.
 type (
 	stream[T, L, B, O, R any]                    = seal.Type[func(T, L, B, O, R), engine.HeldNode[T]]
 	keyedStream[K comparable, V, L, B, O, R any] = seal.Type[func(K, V, L, B, O, R), engine.HeldKeyedNode[K, V]]
@@ -60,7 +60,7 @@ func newOptional[T, L, B any](c *engine.ValueNode[T]) optional[T, L, B] {
 	return seal.Make[func(Maybe[T], L, B), engine.HeldValueNode[T]](c)
 }
 
-// placeOf returns where a location is. It panics if the location was not made as an L.
+// placeOf returns the place of a location. It panics if the location was not made as an L.
 func placeOf[L Location](at L, op string) engine.Place {
 	return engine.PlaceOf(seal.Untyped(&at), reflect.TypeFor[L](), op)
 }
@@ -157,7 +157,7 @@ func (p *OptionalOutputPort[T]) out() port.ValueReceiver[T] {
 	return seal.Value(*p)
 }
 
-// made panics if there is no port, because nothing made it.
+// made returns port. It panics if no operator made the port.
 func made[P comparable](port P, name string) P {
 	var none P
 	if port == none {
@@ -173,7 +173,7 @@ func newSequence[K comparable](s *operators.Sequence[K]) sequence[K] {
 func viewOf[K comparable, V any](v View[K, V]) cow.View[K, V] { return seal.OpenValue(v) }
 func newGraph(set engine.Settings) graph                      { return seal.FieldOf(live.Drive(engine.New(set))) }
 
-// graphOf returns what a flow is to the engine. It panics for one that New did not make.
+// graphOf returns the engine's graph of a flow. It panics if New did not make the flow.
 func graphOf(f *Flow) *engine.Graph {
 	if f == nil || *seal.Pointer(f) == nil {
 		engine.Unmade("dataflow.Flow", "make a flow with dataflow.New")
@@ -181,7 +181,7 @@ func graphOf(f *Flow) *engine.Graph {
 	return *seal.Pointer(f)
 }
 
-// historyOf returns what is recorded. The zero value is an empty recording.
+// historyOf returns the history in a recording. The zero value is an empty recording.
 func historyOf(r *Recording) *engine.Recording {
 	if r == nil {
 		engine.Unmade("dataflow.Recording", "make one with new(dataflow.Recording)")

@@ -7,13 +7,13 @@ import (
 	"github.com/millrace/millrace/internal/engine"
 )
 
-// An EntryInputPort is where entries enter a [KeyedSingleton]. It is safe for any
-// number of goroutines.
+// An EntryInputPort is a port for putting entries into a [KeyedSingleton]. It is safe for
+// concurrent use.
 type EntryInputPort[K comparable, V any] entryInputPort[K, V]
 
-// Put adds the entry (k, v), once and for ever. It returns [ErrDuplicateKey] and
-// changes nothing if k was put before, and a [KeyError] for a k that cannot be a key. For
-// the rest it is like [InputPort.Send].
+// Put adds the entry (k, v), once and forever. It returns [ErrDuplicateKey] and changes nothing
+// if k was put before, and a [KeyError] for a k that cannot be a key. Otherwise it is like
+// [InputPort.Send].
 //
 // Keys are remembered for as long as the flow runs.
 func (p *EntryInputPort[K, V]) Put(ctx context.Context, k K, v V) error {
@@ -24,15 +24,16 @@ func (p *EntryInputPort[K, V]) Put(ctx context.Context, k K, v V) error {
 	return in.Send(ctx, k, v)
 }
 
-// PutBatch adds the entry (ks[i], vs[i]) for each i and returns what Put would return for each:
-// nil, [ErrDuplicateKey] if the key was put before, here or earlier in the batch, or why the
-// entry was not accepted. The error is nil if only keys were refused. It is the first other
-// error if there is one, and the flow's error if the flow failed.
+// PutBatch adds the entry (ks[i], vs[i]) for each i and returns the result that Put would
+// return for each: nil, [ErrDuplicateKey] if the key was put before, here or earlier in the
+// batch, or the reason why the entry was not accepted. The second result is nil if all entries
+// were accepted or refused as duplicates. Otherwise it is the first other error, or the flow's
+// error if the flow failed.
 //
 // It is cheaper than a Put for each; see [InputPort.SendBatch]. A durable flow waits for the
-// outcome of all entries together. PutBatch panics if ks and vs have different lengths. If
-// one of ks cannot be a key, nothing is put, and each error is a [KeyError] with the index of
-// the first one.
+// outcome of all entries together. PutBatch panics if ks and vs have different lengths. If one
+// of ks cannot be a key, nothing is put, and each error is a [KeyError] with the index of the
+// first one.
 func (p *EntryInputPort[K, V]) PutBatch(ctx context.Context, ks []K, vs []V) ([]error, error) {
 	in := made(p.in(), "dataflow.EntryInputPort")
 	if ctx == nil {
@@ -42,10 +43,10 @@ func (p *EntryInputPort[K, V]) PutBatch(ctx context.Context, ks []K, vs []V) ([]
 	return in.PutBatch(ctx, ks, vs)
 }
 
-// PutNumbered is Put for senders that count what they put, so that a Put that is made again
-// has the outcome that it had: nil if this one has put k, and [ErrDuplicateKey] if another
-// one has; see [SharedInputPort.SendNumbered]. The outcome is remembered of the last Put of
-// each sender. Of those before, only that they were made: they return nil.
+// PutNumbered is Put for senders that number their puts, so that a repeated Put has the outcome
+// of the first: nil if this sender put k, and [ErrDuplicateKey] if another one did; see
+// [SharedInputPort.SendNumbered]. The flow remembers the outcome of the last Put of each
+// sender. Repeats of earlier ones return nil.
 func (p *EntryInputPort[K, V]) PutNumbered(ctx context.Context, sender string, n uint64, k K, v V) error {
 	in := made(p.in(), "dataflow.EntryInputPort")
 	if ctx == nil {
@@ -54,13 +55,13 @@ func (p *EntryInputPort[K, V]) PutNumbered(ctx context.Context, sender string, n
 	return in.SendBy(ctx, sender, n, k, v)
 }
 
-// Has reports whether k was put. It sees every Put that returned before Has was called, also
-// if that was in another process that shares the flow, or before a crash. Of a Put that has
-// not returned it says either.
+// Has reports whether k was put. It sees every Put that returned before Has was called, also in
+// another process that shares the flow, or before a crash. It may or may not see a Put that has
+// not returned.
 //
-// In memory it is a lookup under the location's lock, also after the flow has ended. A
-// durable flow writes a record for it, like a Put that adds nothing, and answers when that is
-// in the history: remember what was true, which stays so. The error is that of such a Put.
+// In memory it is a lookup under the location's lock, also after the flow has ended. A durable
+// flow writes a record for it, like a Put that adds nothing, and answers when that is in the
+// history. Cache a true result, since it stays true. The errors are those of such a Put.
 func (p *EntryInputPort[K, V]) Has(ctx context.Context, k K) (bool, error) {
 	return made(p.in(), "dataflow.EntryInputPort").Has(ctx, k)
 }
@@ -68,18 +69,18 @@ func (p *EntryInputPort[K, V]) Has(ctx context.Context, k K) (bool, error) {
 // Close says that no further entry comes; see [InputPort.Close].
 func (p *EntryInputPort[K, V]) Close() { made(p.in(), "dataflow.EntryInputPort").Base().Close() }
 
-// An OutputPort is where the elements of a [Stream] leave. It is safe for any number
-// of goroutines; each element is read by one of them.
+// An OutputPort is a port for reading the elements of a [Stream]. It is safe for concurrent
+// use; each element goes to one reader.
 //
-// Nothing is lost: a location with more than [Options].Buffer elements waiting at an
-// output stops running until somebody has read half of them.
+// Nothing is lost: a location with more than [Options].Buffer elements waiting at an output
+// stops running until half of them have been read.
 type OutputPort[T any] outputPort[T]
 
-// Next returns the next element, waiting for one until ctx ends. It returns io.EOF
-// when the flow has ended and everything was read, and the flow's error if it failed. If
-// ctx ends first it returns its cause, in a [BlockedError] if what it waits for cannot
-// come because nobody reads another output. Several goroutines that read the output of a durable
-// flow use [OutputPort.Receive].
+// Next returns the next element, waiting for one until ctx ends. It returns io.EOF when the
+// flow has ended and everything was read, and the flow's error if it failed. If ctx ends first
+// it returns ctx's cause, in a [BlockedError] if the element cannot come because another output
+// is not read. Several goroutines that read one output of a durable flow use
+// [OutputPort.Receive].
 func (p *OutputPort[T]) Next(ctx context.Context) (T, error) {
 	out := made(p.out(), "dataflow.OutputPort")
 	if ctx == nil {
@@ -88,15 +89,16 @@ func (p *OutputPort[T]) Next(ctx context.Context) (T, error) {
 	return out.Next(ctx)
 }
 
-// Receive is [OutputPort.Next] for readers that handle elements at the same time in a durable flow.
-// Such a flow gives an element again after a crash if it was not handled. Of an element that Next
-// has returned it takes that for granted as soon as anybody calls Next again; of one that Receive
-// has returned, when it is acknowledged with [Delivery.Ack]. An element that nobody acknowledges
-// is kept, with all that its partition has given since, until the partition stops at
-// [Options].Buffer elements. In memory nothing is given again, and Ack does nothing.
+// Receive is [OutputPort.Next] for readers that handle elements of a durable flow concurrently.
+// After a crash such a flow delivers an element again unless it was handled. An element that
+// Next returned counts as handled when Next is called again by any goroutine. An element that
+// Receive returned counts as handled when it is acknowledged with [Delivery.Ack]. An element
+// that is not acknowledged is kept, with all later elements of its partition, until the
+// partition stops at [Options].Buffer elements. In memory nothing is delivered again, and Ack
+// does nothing.
 //
-// Two readers that both want every element have an output each: a stream can have any number of
-// outputs, and each has a name and keeps its own place, also over a crash.
+// Two readers that both need every element use an output each. A stream can have any number of
+// outputs. Each has a name and keeps its own position, also over a crash.
 func (p *OutputPort[T]) Receive(ctx context.Context) (Delivery[T], error) {
 	out := made(p.out(), "dataflow.OutputPort")
 	if ctx == nil {
@@ -112,10 +114,10 @@ type Delivery[T any] struct {
 	ack   func()
 }
 
-// Ack says that the element was handled: it is not given again. A second call does nothing. It
-// does not wait for the history to have it, so a crash in the next moment gives the element once
-// more. It may be called by any goroutine, in any order, also after the flow has ended, when it
-// comes too late.
+// Ack says that the element was handled, so it is not delivered again. A second call does
+// nothing. Ack does not wait until the history has recorded it, so a crash immediately after
+// may deliver the element once more. Any goroutine may call it, in any order. After the flow
+// has ended it has no effect.
 func (d Delivery[T]) Ack() {
 	if d.ack == nil {
 		engine.Unmade("dataflow.Delivery", "deliveries come from dataflow.OutputPort.Receive")
@@ -123,9 +125,10 @@ func (d Delivery[T]) Ack() {
 	d.ack()
 }
 
-// ReceiveBatch is [OutputPort.Receive] of up to most elements at once: those that are there, one at least, of one partition of the
-// output's location and in its order. It is for a reader who keeps how far it is: the numbers of a partition's elements are the
-// same after a restart.
+// ReceiveBatch is [OutputPort.Receive] for up to most elements at once. It returns the elements
+// available, at least one, from one partition of the output's location and in its order. It is
+// for a reader that stores its own position: the numbers of a partition's elements are the same
+// after a restart.
 func (p *OutputPort[T]) ReceiveBatch(ctx context.Context, most int) (Batch[T], error) {
 	out := made(p.out(), "dataflow.OutputPort")
 	if ctx == nil {
@@ -138,12 +141,12 @@ func (p *OutputPort[T]) ReceiveBatch(ctx context.Context, most int) (Batch[T], e
 	return Batch[T]{Elements: r.Elements, Partition: r.Partition, First: r.First, ack: r.Ack}, nil
 }
 
-// Given returns how many elements a partition has given to the output since its history began, read or not. Owned says that this
-// process owns the partition, so that its elements come here; if not, the number is zero. In memory there is partition 0, and it is
-// owned.
+// Given returns how many elements a partition has given to the output since its history began,
+// read or not. Owned says that this process owns the partition, so that its elements come here;
+// if not, the number is zero. In memory there is only partition 0, which is owned.
 //
-// It is looked at between two steps of the partition. The error says if one went on until ctx ended. A process that has lost a
-// partition may learn it a moment later.
+// Given reads between two steps of the partition. If a step goes on until ctx ends, the error
+// says so. A process that has lost a partition may notice it a moment later.
 func (p *OutputPort[T]) Given(ctx context.Context, partition int) (n uint64, owned bool, err error) {
 	out := made(p.out(), "dataflow.OutputPort")
 	if ctx == nil {
@@ -152,11 +155,11 @@ func (p *OutputPort[T]) Given(ctx context.Context, partition int) (n uint64, own
 	return out.GivenBy(ctx, partition)
 }
 
-// A Batch is elements of an [OutputPort] that its reader acknowledges together.
+// A Batch holds elements of an [OutputPort] that its reader acknowledges together.
 type Batch[T any] struct {
 	Elements  []T
 	Partition int    // number, over all locations; 0 in memory
-	First     uint64 // the first element has this number, the next one the next; those of a partition begin with 1
+	First     uint64 // number of the first element; a partition numbers its elements from 1
 	ack       func()
 }
 
@@ -185,18 +188,18 @@ func (p *OutputPort[T]) All(ctx context.Context) iter.Seq[T] {
 	}
 }
 
-// An EntryOutputPort is where the entries of a [KeyedSingleton] whose values never
-// change are read by key. It is safe for any number of goroutines. Entries are kept
-// until they are taken.
+// An EntryOutputPort is a port for reading, by key, the entries of a [KeyedSingleton] whose
+// values never change. It is safe for concurrent use. Entries are kept until they are taken.
 //
 // In a durable flow that several processes share, the entries are in the process that owns the
-// key's partition. Await and Take ask it; Get and Len see what this process has.
+// key's partition. Await and Take ask that process; Get and Len see only the entries of this
+// process.
 type EntryOutputPort[K comparable, V any] entryOutputPort[K, V]
 
-// Await returns the value of k as soon as there is one, however often it is called.
-// It returns io.EOF if the flow ended without one, the flow's error if it failed,
-// a [KeyError] for a k that cannot be a key, and ctx's cause if that ends first:
-// in a [BlockedError] if the entry cannot come because nobody reads another output.
+// Await returns the value of k as soon as there is one. It may be called any number of times
+// for a key. It returns io.EOF if the flow ended without a value, the flow's error if it
+// failed, a [KeyError] for a k that cannot be a key, and ctx's cause if that ends first: in a
+// [BlockedError] if the entry cannot come because another output is not read.
 func (p *EntryOutputPort[K, V]) Await(ctx context.Context, k K) (V, error) {
 	out := made(p.out(), "dataflow.EntryOutputPort")
 	if ctx == nil {
@@ -205,17 +208,17 @@ func (p *EntryOutputPort[K, V]) Await(ctx context.Context, k K) (V, error) {
 	return out.Await(ctx, k, false)
 }
 
-// Take is [EntryOutputPort.Await] that also forgets the entry, so that memory holds
-// only what nobody has asked for yet. Of all who take an entry one has it, and the others
-// return [ErrTaken]. One that asks when it is gone waits as for an entry that has not come:
-// nobody remembers what was taken.
+// Take is [EntryOutputPort.Await] that also forgets the entry, so that memory holds only
+// entries that were not yet taken. Exactly one of the concurrent Takes of an entry returns it,
+// and the others return [ErrTaken]. A Take that begins after the entry is gone waits as for an
+// entry that has not come, since taken keys are not remembered.
 //
-// In memory, one whose ctx ends in the moment in which the entry comes has it or leaves it for
-// the next. In a durable flow the history decides, whichever processes ask, and each Take is
-// a record that a step has to take: it costs what a Put costs. If an error other than
-// ErrTaken comes with a value, as when ctx ends, nobody knows whether the entry was taken. A
-// process that ends in that moment has taken what it never saw: to handle every entry, Await
-// it, handle it, and Take it then.
+// In memory, a Take whose ctx ends when the entry comes either returns the entry or leaves it
+// for the next. In a durable flow the history decides, across all processes. Each Take is then
+// a record for a step, and costs as much as a Put. If an error other than ErrTaken comes with a
+// value, as when ctx ends, it is unknown whether the entry was taken. A process that ends at
+// that moment has taken an entry that it never saw. To handle every entry, Await it, handle it,
+// and then Take it.
 func (p *EntryOutputPort[K, V]) Take(ctx context.Context, k K) (V, error) {
 	out := made(p.out(), "dataflow.EntryOutputPort")
 	if ctx == nil {
@@ -224,18 +227,18 @@ func (p *EntryOutputPort[K, V]) Take(ctx context.Context, k K) (V, error) {
 	return out.Await(ctx, k, true)
 }
 
-// All takes every entry, in the order in which they appeared, and waits for those to come until
-// the flow or ctx ends: it is for a service that knows no keys to ask for. [App.Err] says whether
+// All takes every entry, in the order in which they appeared, and waits for further ones until
+// the flow or ctx ends. It is for a service that does not know the keys. [App.Err] says whether
 // the flow failed. The entry at which a loop is left has been taken.
 //
-// Of all who take an entry one has it, so several goroutines may range over All at once, and a
-// Take that waits for a key comes first. The order holds from the first call of All on: what
-// was there before, also because a durable flow was started again, comes before all else.
+// Each entry goes to one caller, so several goroutines may range over All at once. A Take that
+// waits for a key has precedence. The order holds from the first call of All on: entries from
+// before, including those of a durable flow that was restarted, come before all others.
 //
 // In a durable flow All takes the entries of the partitions that this process owns, each as
-// [EntryOutputPort.Take] does: a process that ends in that moment has taken what it never saw.
-// To handle every entry also over a crash, read an output of keyedsingleton.Entries with
-// [OutputPort.Receive].
+// [EntryOutputPort.Take] does: a process that ends at that moment has taken an entry that it
+// never saw. To handle every entry despite crashes, read an output of keyedsingleton.Entries
+// with [OutputPort.Receive].
 func (p *EntryOutputPort[K, V]) All(ctx context.Context) iter.Seq2[K, V] {
 	out := made(p.out(), "dataflow.EntryOutputPort")
 	if ctx == nil {
@@ -251,10 +254,11 @@ func (p *EntryOutputPort[K, V]) All(ctx context.Context) iter.Seq2[K, V] {
 	}
 }
 
-// Get returns the value of k if it is there now. Of what cannot be a key there is none.
+// Get returns the value of k if the output holds it now. It reports false for a k that cannot
+// be a key.
 func (p *EntryOutputPort[K, V]) Get(k K) (V, bool) {
 	return made(p.out(), "dataflow.EntryOutputPort").Get(k)
 }
 
-// Len returns how many entries are there now.
+// Len returns how many entries the output holds now.
 func (p *EntryOutputPort[K, V]) Len() int { return made(p.out(), "dataflow.EntryOutputPort").Len() }

@@ -1,15 +1,15 @@
 package dataflow
 
-// Proof is the written reason why a function has a property that the compiler cannot
-// see and that the result depends on: that a step is commutative, or that a value
-// only grows. Unlike a [NonDet] it does not admit that timing shows, it says why it
-// cannot.
+// Proof is the written reason why a function has a property that the compiler cannot see and
+// that the result depends on: that a step is commutative, or that a value only grows. A
+// [NonDet] admits that timing may show; a Proof says why it cannot.
 //
 //	dataflow.FoldCommutative(scores, newSet, add, "adding to a set forgets the order")
 //
-// As with a NonDet, an untyped constant converts by itself, a string variable does not
-// compile without a conversion, and an empty proof panics while the flow is built. A wrong proof is a
-// wrong program. The simulator of package dataflow/sim checks each one with the values that come.
+// As with a NonDet, an untyped constant converts implicitly, a string variable does not compile
+// without a conversion, and an empty proof panics while the flow is built. A program with a
+// wrong proof is wrong. The simulator of package dataflow/sim checks each proof with the values
+// of the run.
 type Proof string
 
 // A Claim is a place in a program that is right only if its proof is.
@@ -19,8 +19,8 @@ type Claim struct {
 	Why Proof
 }
 
-// Proofs returns the proofs given in the flow, in order of construction. What depends
-// on timing is listed by [Flow.Reasons].
+// Proofs returns the proofs given in the flow, in order of construction. [Flow.Reasons] lists
+// the places that depend on timing.
 func (f *Flow) Proofs() []Claim {
 	graphOf(f) // which refuses what New did not make
 	var all []Claim

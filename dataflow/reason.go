@@ -1,16 +1,15 @@
 package dataflow
 
-// NonDet is the written reason why a choice that the runtime makes, such as where a
-// batch ends, cannot be seen in the result, or why it may be. Every function that
-// exposes such a choice takes one, so [Flow.Reasons] lists all nondeterminism of a program.
+// NonDet is the written reason why a choice that the runtime makes, such as where a batch
+// ends, does not show in the result, or why it may. Every function that exposes such a
+// choice takes one, so [Flow.Reasons] lists all nondeterminism of a program.
 //
 //	slice.Batch(tick, requests, "each request is answered from its own contents")
 //
-// An untyped constant converts by itself. A string variable does not compile without a
-// conversion. An empty reason, or one of blanks, panics while the flow is built; so does
-// a zero value that type inference found. A good reason names the mechanism ("each
-// call is judged alone, so batch boundaries are invisible"), a bad one restates the
-// problem ("batching is fine").
+// An untyped constant converts implicitly. A string variable does not compile without a
+// conversion. An empty or blank reason panics while the flow is built, and so does a zero
+// value from type inference. A good reason names the mechanism ("each call is judged alone,
+// so batch boundaries are invisible"); a bad one restates the problem ("batching is fine").
 type NonDet string
 
 // A Reason is a place in a program where the result may depend on timing.

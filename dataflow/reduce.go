@@ -11,9 +11,9 @@ import (
 	"github.com/millrace/millrace/internal/engine/operators"
 )
 
-// Reduce returns the aggregate of all elements of s, in order: what step made of the
-// first element and the others. Without an element there is none, which is how it
-// differs from [Fold]; from the first on there always is one.
+// Reduce returns the aggregate of all elements of s, in order: step is called with the
+// first element as accumulator and each of the others. Unlike the result of [Fold], it is
+// absent before the first element. After that it is always present.
 func Reduce[T any, L Location, B bounds.Stream, O Ordered, R NoRetries](
 	s Stream[T, L, B, O, R], step func(acc *T, x T),
 ) Optional[T, L, B] {
@@ -21,8 +21,8 @@ func Reduce[T any, L Location, B bounds.Stream, O Ordered, R NoRetries](
 	return newOptional[T, L, B](operators.Reduce(n, op, step))
 }
 
-// FoldGrowing is [Fold] for an aggregate that only grows, of which therefore
-// singleton.Threshold can be taken. The proof says why step never makes it smaller.
+// FoldGrowing is [Fold] for an aggregate that only grows, so that singleton.Threshold
+// accepts it. The proof says why step never makes it smaller.
 func FoldGrowing[T, A any, L Location, B bounds.FoldedGrowing[Out], O Ordered, R NoRetries, Out bounds.Aggregate](
 	s Stream[T, L, B, O, R], init func() A, step func(acc *A, x T), why Proof,
 ) Singleton[A, L, Out] {
@@ -30,8 +30,8 @@ func FoldGrowing[T, A any, L Location, B bounds.FoldedGrowing[Out], O Ordered, R
 	return newSingleton[A, L, Out](operators.Fold(n, op, init, claims.Growing(op, step)))
 }
 
-// FoldCommutative is [Fold] for a stream in any order. The proof says why step comes
-// to the same aggregate whatever the order.
+// FoldCommutative is [Fold] for a stream in any order. The proof says why step gives the
+// same aggregate in every order.
 func FoldCommutative[T, A any, L Location, B bounds.Stream, O Order, R NoRetries](
 	s Stream[T, L, B, O, R], init func() A, step func(acc *A, x T), why Proof,
 ) Singleton[A, L, B] {
@@ -41,9 +41,9 @@ func FoldCommutative[T, A any, L Location, B bounds.Stream, O Order, R NoRetries
 }
 
 // FoldCommutativeGrowing is [Fold] for a stream in any order and an aggregate that only
-// grows, of which therefore singleton.Threshold can be taken. The proof is for both: why
-// step comes to the same aggregate whatever the order, and why it never makes it smaller.
-// A repeat would still matter.
+// grows, so that singleton.Threshold accepts it. The proof covers both: why step gives the
+// same aggregate in every order, and why it never makes it smaller. A repeated element
+// would still change the result.
 func FoldCommutativeGrowing[T, A any, L Location, B bounds.FoldedGrowing[Out], O Order, R NoRetries, Out bounds.Aggregate](
 	s Stream[T, L, B, O, R], init func() A, step func(acc *A, x T), why Proof,
 ) Singleton[A, L, Out] {
@@ -52,11 +52,11 @@ func FoldCommutativeGrowing[T, A any, L Location, B bounds.FoldedGrowing[Out], O
 	return newSingleton[A, L, Out](operators.Fold(n, op, init, claims.Growing(op, claims.Commutative(op, step))))
 }
 
-// Sum returns the sum of the elements of s, which is 0 without one. The order does
-// not matter, a repeat would. A sum that overflows wraps around.
+// Sum returns the sum of the elements of s, which is 0 without one. The order of elements
+// does not matter, but a repeated element would. A sum that overflows wraps around.
 //
 // It takes integers only: adding floating-point numbers in another order gives another
-// result. Use [Fold] for those that come in order.
+// result. Use [Fold] for floating-point numbers that come in order.
 func Sum[T constraints.Integer, L Location, B bounds.Stream, O Order, R NoRetries](
 	s Stream[T, L, B, O, R],
 ) Singleton[T, L, B] {
@@ -64,16 +64,16 @@ func Sum[T constraints.Integer, L Location, B bounds.Stream, O Order, R NoRetrie
 	return newSingleton[T, L, B](operators.Fold(n, op, func() T { return 0 }, func(sum *T, x T) { *sum += x }))
 }
 
-// Min returns the smallest element of s, if there is one, as the builtin min has it: a
-// NaN is smaller than all. Neither order nor repeats matter.
+// Min returns the smallest element of s, if there is one. Like the builtin min, it takes a
+// NaN as smaller than all. Neither order nor repeats matter.
 func Min[T cmp.Ordered, L Location, B bounds.Stream, O Order, R Retries](s Stream[T, L, B, O, R]) Optional[T, L, B] {
 	n, op := engine.Read(engine.NodeOf(s), "dataflow.Min")
 	return newOptional[T, L, B](operators.Extreme(n, op, func(a, b T) T { return min(a, b) }))
 }
 
-// Max returns the largest element of s, if there is one, as the builtin max has it: a
-// NaN is larger than all. Neither order nor repeats matter. From the first element on
-// there always is one, and it only grows.
+// Max returns the largest element of s, if there is one. Like the builtin max, it takes a
+// NaN as larger than all. Neither order nor repeats matter. From the first element on it is
+// always present and only grows.
 func Max[T cmp.Ordered, L Location, B bounds.FoldedGrowing[Out], O Order, R Retries, Out bounds.Aggregate](
 	s Stream[T, L, B, O, R],
 ) Optional[T, L, Out] {

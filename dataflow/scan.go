@@ -6,12 +6,12 @@ import (
 	"github.com/millrace/millrace/internal/engine/operators"
 )
 
-// Scan calls step with each element of s and a state, which starts from init's
-// result, and returns what step emits, in order: read, decide, write, and emit any
-// number. The function emit must not be called after step has returned.
+// Scan calls step with each element of s and a state, which starts as init's result. It
+// returns the elements that step emits, any number for each element of s, in order. The
+// function emit must not be called after step has returned.
 //
-// The state is made when the first element comes. For a state of each key, see
-// keyedstream.Scan.
+// The state is made when the first element comes. For a separate state for each key,
+// see keyedstream.Scan.
 func Scan[T, S, U any, L Location, B bounds.Stream, O Ordered, R NoRetries](
 	s Stream[T, L, B, O, R], init func() S, step func(state *S, x T, emit func(U)),
 ) Stream[U, L, B, TotalOrder, ExactlyOnce] {
@@ -40,11 +40,11 @@ func Limit[T any, L Location, B bounds.Stream, O Ordered, R NoRetries](
 	return newStream[T, L, B, TotalOrder, ExactlyOnce](operators.Limit(in, op, n))
 }
 
-// Unique returns each element of s the first time it comes, so repeats do not matter
-// any more. Elements are equal as keys of a map are: a NaN is equal to none.
+// Unique returns each element of s the first time it comes, so the result has no
+// repeats. Elements are compared like the keys of a map: a NaN is equal to none.
 //
-// The cost is one table probe for each element. An element is remembered for as long
-// as the flow runs, in 22 to 32 bytes and its own.
+// The cost is one table probe for each element. An element is remembered for as long as
+// the flow runs, in 22 to 32 bytes plus the element itself.
 func Unique[T comparable, L Location, B bounds.Stream, O Order, R Retries](
 	s Stream[T, L, B, O, R],
 ) Stream[T, L, B, O, ExactlyOnce] {

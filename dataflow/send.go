@@ -9,19 +9,19 @@ import (
 	"github.com/millrace/millrace/internal/engine/port"
 )
 
-// Send returns the elements of s at another location, in the order of s, each as often
-// as it is in s. When they come there is not determined: each is a record of the other
-// location's history, and so the result is never bounded.
+// Send returns the elements of s at another location, in the order of s, each as often as
+// it is in s. When they arrive there is not determined: each is a record of the other
+// location's history, so the result is never bounded.
 //
 // Nothing is lost. A location whose elements fill the queue of another, see
 // [Options].Queue, does not run until the other has taken them, so a slow location slows
-// down those that send to it. Locations may send to each other in circles: there the
-// one that all others wait for goes on. A location ends when its own inputs are closed,
-// everything was handled, and those that send to it have ended; a circle of locations
-// ends together.
+// down those that send to it. Locations may send to each other in cycles: if all of a
+// cycle wait, the one that the others wait for continues. A location ends when its own
+// inputs are closed, everything was handled, and those that send to it have ended. The
+// locations of a cycle end together.
 //
-// The partitions of a [Cluster] have no order between them, so what comes from one must
-// be a stream without order: see [WeakenOrder].
+// The partitions of a [Cluster] have no order between them, so a stream from a Cluster
+// must have no order: see [WeakenOrder].
 func Send[T any, L, To Location, B bounds.Stream, O Order, R Retries](
 	s Stream[T, L, B, O, R], to To,
 ) Stream[T, To, bounds.Unbounded, O, R] {
@@ -41,18 +41,17 @@ func unordered[O Order]() bool {
 	return !ordered
 }
 
-// Members returns n locations of one type, each with a history, a queue and a loop of
-// its own, so that they run at the same time on as many processors. What they do is
-// built once for each, in a loop over them:
+// Members returns n locations of one type. Each has its own history, queue and loop, so
+// they run in parallel on as many processors. A program builds their operators in a loop:
 //
 //	workers := dataflow.Members[Worker](flow, 2)
 //	for i, mine := range keyedstream.Divide(orders, workers) {
 //		…
 //	}
 //
-// The compiler cannot tell them apart: whoever combines collections of two members gets
-// a panic while the flow is built. Calling Members again with the same n returns the same
-// locations. A type that has members is no location itself, so that [At] refuses it.
+// The compiler cannot distinguish members: combining collections of two members panics
+// while the flow is built. Calling Members again with the same n returns the same
+// locations. A type that has members is not a location itself, so [At] refuses it.
 func Members[L Location, P interface {
 	*L
 	bind(place)

@@ -7,20 +7,20 @@ import (
 	"github.com/millrace/millrace/internal/engine"
 )
 
-// seqBatch is how many elements SendSeq gathers: with twice as many a send costs an element
-// hardly less, and each element waits for more others.
+// seqBatch is how many elements SendSeq gathers. With twice as many, a send costs hardly
+// less for each element, and each element waits for more others.
 const seqBatch = 64
 
 // SendSeq appends the elements of seq in order and returns how many were accepted. It
-// gathers up to 64 elements at a time and sends them as [InputPort.SendBatch] does, so that
-// an element costs a fraction of a Send, while the location is free for others until 64 are
-// there. What is left when seq ends is sent as well.
+// gathers up to 64 elements and sends them as [InputPort.SendBatch] does, so an element
+// costs a fraction of a Send. The location is free for other senders while SendSeq gathers.
+// When seq ends, the remaining elements are sent as well.
 //
-// It stops at the first error of a SendBatch and returns it; seq may have been asked for up
-// to 63 elements more than were accepted. Elements of a seq that pauses wait for those that
-// follow, so use Send for a source in which an element must not wait. If seq panics, what
-// was gathered last is not sent. A ctx that ends is noticed when SendSeq waits for room, and
-// does not interrupt seq.
+// It stops at the first error of a SendBatch and returns it. By then it may have read up to
+// 63 elements from seq that were not accepted. If seq pauses, gathered elements wait for
+// the following ones; use Send for a source whose elements must not wait. If seq panics,
+// the elements gathered last are not sent. SendSeq notices the end of ctx when it waits for
+// room, and does not interrupt seq.
 func (p *InputPort[T]) SendSeq(ctx context.Context, seq iter.Seq[T]) (n int, err error) {
 	in := made(p.in(), "dataflow.InputPort")
 	if ctx == nil {
@@ -38,7 +38,7 @@ func (p *InputPort[T]) SendSeq(ctx context.Context, seq iter.Seq[T]) (n int, err
 		if err != nil {
 			return n, err
 		}
-		clear(batch) // so that it keeps nothing alive while seq goes on
+		clear(batch) // so that the batch keeps nothing alive while seq goes on
 		batch = batch[:0]
 	}
 	in.Turn()
@@ -47,9 +47,9 @@ func (p *InputPort[T]) SendSeq(ctx context.Context, seq iter.Seq[T]) (n int, err
 }
 
 // SendSeq appends the entries of seq in order and returns how many were accepted, as
-// [InputPort.SendSeq] does with elements. It stops at a key that cannot be one, and accepts
-// none of the entries that are sent together with it. The Index of the [KeyError] is that of
-// the entry in seq.
+// [InputPort.SendSeq] does with elements. It stops at a value that cannot be a key, and
+// accepts none of the entries that are sent together with it. The Index of the [KeyError]
+// is that of the entry in seq.
 func (p *KeyedInputPort[K, V]) SendSeq(ctx context.Context, seq iter.Seq2[K, V]) (n int, err error) {
 	in := made(p.in(), "dataflow.KeyedInputPort")
 	if ctx == nil {

@@ -9,8 +9,8 @@ import (
 	"github.com/millrace/millrace/internal/engine/port"
 )
 
-// A SenderInputPort is where any number of senders have a handle each. It is safe for any
-// number of goroutines.
+// A SenderInputPort is a port with a handle for each of any number of senders. It is safe
+// for concurrent use.
 type SenderInputPort[S comparable, T any] struct {
 	all *senders[S, T] // nil in a zero value
 }
@@ -23,10 +23,10 @@ type senders[S comparable, T any] struct {
 }
 
 // Sender returns the handle of the sender id: the same one each time, until it is closed.
-// Keep it, since to look it up takes a lock. An id that cannot be a key gets a handle whose
-// sends return a [KeyError].
+// Keep the handle, since looking it up takes a lock. An id that cannot be a key gets a
+// handle whose sends return a [KeyError].
 //
-// A port keeps the handles that are not closed, some 100 bytes and the id each.
+// A port keeps the handles that are not closed, in some 100 bytes plus the id each.
 func (p *SenderInputPort[S, T]) Sender(id S) *Sender[S, T] {
 	all := p.made()
 	if !all.in.IsKey(id) {
@@ -55,13 +55,13 @@ func (p *SenderInputPort[S, T]) made() *senders[S, T] {
 	return p.all
 }
 
-// A Sender is one sender's handle of a [SenderInputPort]. What it sends keeps its order, so
-// it is used by one goroutine at a time, as an [InputPort] is, and the race detector reports
-// two sends that nothing orders. Different handles have nothing to do with each other.
+// A Sender is one sender's handle of a [SenderInputPort]. Its sends keep their order, so
+// only one goroutine uses it at a time, as with an [InputPort], and the race detector
+// reports two unordered sends. Different handles are independent.
 type Sender[S comparable, T any] struct {
 	of     *senders[S, T]
 	id     S
-	turns  uint64 // sends begun, by the one sender there is; see [InputPort.Send]
+	turns  uint64 // sends begun by the only sender; see [InputPort.Send]
 	closed atomic.Bool
 }
 
@@ -91,9 +91,9 @@ func (s *Sender[S, T]) SendBatch(ctx context.Context, xs []T) (int, error) {
 	return in.SendBatchOf(ctx, s.id, xs)
 }
 
-// SendNumbered is Send for a sender that counts what it sends, so that an element that is
-// sent again is taken once; see [InputPort.SendNumbered]. Each sender has numbers of its own.
-// A durable flow remembers one number for each id, also when its handle is closed; in memory
+// SendNumbered is Send for a sender that numbers its elements, so that an element sent
+// again is taken once; see [InputPort.SendNumbered]. Each sender has its own numbers. A
+// durable flow remembers one number for each id, also when its handle is closed. In memory,
 // numbers are remembered for as long as the flow runs.
 func (s *Sender[S, T]) SendNumbered(ctx context.Context, n uint64, x T) error {
 	in, err := s.begin(ctx, "dataflow.Sender.SendNumbered")
@@ -103,7 +103,7 @@ func (s *Sender[S, T]) SendNumbered(ctx context.Context, n uint64, x T) error {
 	return in.SendNumbered(ctx, s.id, n, x)
 }
 
-// SendBatchNumbered is SendBatch for a sender that counts what it sends; see
+// SendBatchNumbered is SendBatch for a sender that numbers its elements; see
 // [InputPort.SendBatchNumbered].
 func (s *Sender[S, T]) SendBatchNumbered(ctx context.Context, first uint64, xs []T) (int, error) {
 	in, err := s.begin(ctx, "dataflow.Sender.SendBatchNumbered")
@@ -113,10 +113,9 @@ func (s *Sender[S, T]) SendBatchNumbered(ctx context.Context, first uint64, xs [
 	return in.SendBatchNumberedOf(ctx, s.id, first, xs)
 }
 
-// Close says that nothing more is sent through the handle, and forgets it: Sender returns
-// another one for the same id from then on, whose sender goes on where this one ended. It
-// does not end the stream, which has no end before the port is closed. Closing twice is fine,
-// and any goroutine may do it.
+// Close closes the handle and drops it from the port. From then on, Sender returns another
+// handle for the same id, and its sends continue the stream. Close does not end the stream,
+// which ends only when the port is closed. Any goroutine may call it, more than once.
 func (s *Sender[S, T]) Close() {
 	all := s.made()
 	if s.closed.Swap(true) || !all.in.IsKey(s.id) {
@@ -127,7 +126,8 @@ func (s *Sender[S, T]) Close() {
 	delete(all.open, s.id)
 }
 
-// begin begins a send.
+// begin counts a send and returns the port's input. It returns ErrClosed if the handle is
+// closed.
 func (s *Sender[S, T]) begin(ctx context.Context, op string) (port.EntrySender[S, T], error) {
 	all := s.made()
 	if ctx == nil {

@@ -7,57 +7,57 @@ import (
 	"github.com/millrace/millrace/internal/engine"
 )
 
-// A LocationStatus is what a location of a running flow has done and what waits there. It
-// is a copy. All counts begin with the start of the flow and never go back.
+// A LocationStatus says what a location of a running flow has done and what waits there. It is
+// a copy. All counts begin with the start of the flow and never decrease.
 type LocationStatus struct {
 	Name string // of the location
 
-	// Time is when Steps, Records, Timers, NextTimer, Operators and Slices were copied, all of
-	// them between the same two steps. Two of them give a rate. It is zero if they were never
-	// copied. Everything else is of the moment of the call.
+	// Time is when Steps, Records, Timers, NextTimer, Operators and Slices were copied, all
+	// between the same two steps. Two statuses give a rate. Time is zero if they were never
+	// copied. All other fields are of the moment of the call.
 	Time time.Time
-	// Stale says that Time is that of an earlier call, since the step that runs now goes on
-	// for longer than the call waited.
+	// Stale says that Time is that of an earlier call, because the running step took longer
+	// than the call waited.
 	Stale bool
 	Ended bool // the location makes no further steps
 
-	Steps   uint64 // that were made
-	Records uint64 // that they took: sent, from other locations, fed back, or answers
+	Steps   uint64 // steps made
+	Records uint64 // records that the steps took: sent, from other locations, fed back, or answers
 
 	Queued  int // records that were accepted and wait for a step
-	Bound   int // how many of them may wait before inputs block: [Options].Queue
+	Bound   int // how many records may wait before inputs block: [Options].Queue
 	Senders int // callers of inputs that wait for room
 
 	Calls        int // asynchronous calls that run
 	CallsWaiting int // asynchronous calls that wait for others to return
 
-	Timers    int       // that are set
+	Timers    int       // timers that are set
 	NextTimer time.Time // when the first of them is due; zero if none is set
 
-	// Blocked says why the location does not run, and Since when it stopped. It is nil and
+	// Blocked says why the location does not run, and Since when it stopped. They are nil and
 	// zero while the location runs.
 	Blocked *BlockedError
 	Since   time.Time
 
 	Operators []OperatorStatus // in order of construction, as in [Graph].Operators
-	Counted   bool             // Entered of the operators counts: see [Options].Count
+	Counted   bool             // whether Entered of the operators is counted; see [Options].Count
 	Outputs   []OutputStatus   // in order of construction
 	Slices    []SliceStatus    // in order of construction, as in [Graph].Slices
 }
 
-// An OperatorStatus is what an operator took and keeps.
+// An OperatorStatus says what an operator took and what it keeps.
 type OperatorStatus struct {
 	Name string // package and function, such as "keyedstream.Fold"
 	Port string // name of an input, an output or a cycle
 	Pos  string // file:line of the call that made it
 
-	// Entered is how many elements, entries or changes came to the operator, and for an input
+	// Entered is how many elements, entries or changes came to the operator, or for an input
 	// how many came from it. It is 0 unless [Options].Count is set.
 	Entered uint64
 
-	// Kept is how many keys the operator remembers from one step to the next, or elements
-	// where it has no keys: 0 for one that remembers none, or only within a run of a slice.
-	// Bytes is the memory in which they are, without what they point to.
+	// Kept is how many keys the operator remembers from one step to the next, or elements where
+	// it has no keys. It is 0 if it remembers none, or only within a run of a slice. Bytes is
+	// the memory that holds them, without what they point to.
 	Kept  int
 	Bytes uint64
 
@@ -65,33 +65,32 @@ type OperatorStatus struct {
 	CallsWaiting int // asynchronous calls that wait for others to return
 	Timers       int // that are set
 
-	// Mark is how far the events are that come to an operator of package window which waits for
-	// them: a window.Time. HeldBy is what holds it: of all that the events come from, those
-	// that are furthest behind, such as "window.Stamp (main.go:12)". It is nil for other
-	// operators, and when time has ended. The operator through which events come from another
-	// location is the last one that is known.
+	// Mark is how far event time has advanced, as a window.Time, for an operator of package
+	// window that waits for it. HeldBy names the sources of events that are furthest behind,
+	// such as "window.Stamp (main.go:12)". It is nil for other operators, and when time has
+	// ended. For events from another location it names the operator through which they arrive.
 	Mark   int64
 	HeldBy []string
 
-	// Dropped is how many answers of calls were dropped since the flow was started: their
-	// key was forgotten before they came.
+	// Dropped is how many answers of calls were dropped since the flow was started, because
+	// their key was forgotten before they came.
 	Dropped uint64
 }
 
-// An OutputStatus is what waits at an output.
+// An OutputStatus says what waits at an output.
 type OutputStatus struct {
 	Name     string // package and function, such as "dataflow.Output"
 	Port     string // name of the output
 	Pos      string // file:line of the call that made it
 	Operator int    // index in [LocationStatus].Operators
 
-	// Unread is how many elements nobody has read, or how many entries nobody has taken. The
-	// output of a value has none.
+	// Unread is how many elements were not read, or how many entries were not taken. It is 0
+	// for the output of a value.
 	Unread int
 	// Given is how many elements, entries or versions of a value the output was given.
 	Given uint64
-	// Bound is with how many unread elements the location still runs: [Options].Buffer. It is
-	// 0 for entries and values, which do not stop it.
+	// Bound is the number of unread elements up to which the location still runs:
+	// [Options].Buffer. It is 0 for entries and values, which do not stop it.
 	Bound int
 }
 
@@ -101,12 +100,12 @@ type SliceStatus struct {
 	Runs uint64
 }
 
-// Status returns what each location has done and what waits there, in order of
-// construction. Any goroutine may call it at any time, also when the flow has ended.
+// Status returns what each location has done and what waits there, in order of construction.
+// Any goroutine may call it at any time, also when the flow has ended.
 //
-// Status does not stop a location: the figures of a step are copied by whoever runs it,
-// between two steps. It waits 10 ms for that at most, for all locations together, and then
-// returns those that were copied last, with Stale set.
+// Status does not stop a location: the goroutine that runs it copies the figures of a step
+// between two steps. Status waits for that at most 10 ms, for all locations together. After
+// that it returns the last copy, with Stale set.
 func (a *App) Status() []LocationStatus {
 	reports := a.graph().Report()
 	all := make([]LocationStatus, len(reports))
@@ -116,8 +115,8 @@ func (a *App) Status() []LocationStatus {
 	return all
 }
 
-// Graph returns what the flow is made of. Operators of a location are in the order in which
-// [App.Status] has them.
+// Graph returns a description of the flow. Operators of a location are in the same order as in
+// [App.Status].
 func (a *App) Graph() Graph {
 	a.graph()
 	return a.flow.Graph()

@@ -9,16 +9,16 @@ import (
 	"github.com/millrace/millrace/internal/engine/port"
 )
 
-// Of returns a bounded stream of the given elements, which are there when the flow
-// starts. Inside a slice, they are there in each run of it.
+// Of returns a bounded stream of the given elements, which are present when the flow
+// starts, and inside a slice in each of its runs.
 func Of[T any, L Location](at L, elems ...T) Stream[T, L, bounds.Bounded, TotalOrder, ExactlyOnce] {
 	p := placeOf(at, "dataflow.Of")
 	engine.NewOp(p.Location, "dataflow.Of", "")
 	return newStream[T, L, bounds.Bounded, TotalOrder, ExactlyOnce](operators.Constant(p.Location, p.Region, elems))
 }
 
-// Output returns a port from which the elements of s are read, in the order in which
-// the location released them. Every output must be read, or its location stops.
+// Output returns a port for reading the elements of s, in the order in which the location
+// released them. Every output must be read, or its location stops.
 func Output[T any, L Location, B bounds.Stream, O Order, R Retries](s Stream[T, L, B, O, R], name string) *OutputPort[T] {
 	n, op := engine.Read(engine.NodeOf(s), "dataflow.Output "+name)
 	if mayRepeat[R]() {
@@ -38,8 +38,8 @@ func Map[T, U any, L Location, B bounds.Stream, O Order, R Retries](
 	return newStream[U, L, B, O, R](operators.Map(n, op, f))
 }
 
-// MapRef is [Map] for elements that are dear to copy. The pointer is borrowed: f
-// neither writes through it nor keeps it.
+// MapRef is [Map] for elements that are expensive to copy. The pointer is borrowed: f must
+// not write through it or keep it.
 func MapRef[T, U any, L Location, B bounds.Stream, O Order, R Retries](
 	s Stream[T, L, B, O, R], f func(*T) U,
 ) Stream[U, L, B, O, R] {
@@ -55,8 +55,8 @@ func Filter[T any, L Location, B bounds.Stream, O Order, R Retries](
 	return newStream[T, L, B, O, R](operators.Filter(n, op, keep))
 }
 
-// FilterMap returns what f returned together with true. It is one call where Map
-// and Filter are two.
+// FilterMap returns the result of f for each element for which f returns true. It makes one
+// call where Map and Filter make two.
 func FilterMap[T, U any, L Location, B bounds.Stream, O Order, R Retries](
 	s Stream[T, L, B, O, R], f func(T) (U, bool),
 ) Stream[U, L, B, O, R] {
@@ -64,8 +64,8 @@ func FilterMap[T, U any, L Location, B bounds.Stream, O Order, R Retries](
 	return newStream[U, L, B, O, R](operators.FilterMap(n, op, f))
 }
 
-// FlatMap returns everything that f emits for each element of s, in order. The
-// function emit must not be called after f has returned.
+// FlatMap returns all elements that f emits for each element of s, in order. The function
+// emit must not be called after f has returned.
 func FlatMap[T, U any, L Location, B bounds.Stream, O Order, R Retries](
 	s Stream[T, L, B, O, R], f func(x T, emit func(U)),
 ) Stream[U, L, B, O, R] {
@@ -73,8 +73,8 @@ func FlatMap[T, U any, L Location, B bounds.Stream, O Order, R Retries](
 	return newStream[U, L, B, O, R](operators.FlatMap(n, op, f))
 }
 
-// Inspect calls f with each element of s and returns s. The call is made whether or
-// not anything reads the result.
+// Inspect calls f with each element of s and returns s. It calls f whether or not anything
+// reads the result.
 func Inspect[T any, L Location, B bounds.Stream, O Order, R Retries](
 	s Stream[T, L, B, O, R], f func(T),
 ) Stream[T, L, B, O, R] {
@@ -83,15 +83,15 @@ func Inspect[T any, L Location, B bounds.Stream, O Order, R Retries](
 	return newStream[T, L, B, O, R](operators.Inspect(n, op, f))
 }
 
-// ForEach calls f with each element of s, in order. A stream without order or with
-// repeats is refused, because the effect of f could depend on them.
+// ForEach calls f with each element of s, in order. It does not accept a stream without
+// order or with repeats, because the effect of f could depend on them.
 func ForEach[T any, L Location, B bounds.Stream, O Ordered, R NoRetries](s Stream[T, L, B, O, R], f func(T)) {
 	n, op := engine.Read(engine.NodeOf(s), "dataflow.ForEach", f)
 	operators.Inspect(n, op, f)
 }
 
-// Print prints each element of s on a line, for examples and debugging. Unlike
-// [ForEach] it takes a stream without order, so its output may differ from run to run.
+// Print prints each element of s on a line, for examples and debugging. Unlike [ForEach] it
+// accepts a stream without order, so its output may differ from run to run.
 func Print[T any, L Location, B bounds.Stream, O Order, R Retries](s Stream[T, L, B, O, R]) {
 	n, op := engine.Read(engine.NodeOf(s), "dataflow.Print")
 	op.Shuffled = unordered[O]()
@@ -107,8 +107,8 @@ func Merge[T any, L Location, B bounds.Stream, O1, O2 Order, R Retries](
 	return newStream[T, L, B, NoOrder, R](operators.Merge(op, a, b))
 }
 
-// KeyBy returns the elements of s under the key of each. Within a key they keep the
-// order of s. The elements are not copied.
+// KeyBy returns the elements of s, each under its key. Within a key they keep the order of
+// s. The elements are not copied.
 func KeyBy[T any, K comparable, L Location, B bounds.Stream, O Order, R Retries](
 	s Stream[T, L, B, O, R], key func(T) K,
 ) KeyedStream[K, T, L, B, O, R] {
@@ -116,8 +116,8 @@ func KeyBy[T any, K comparable, L Location, B bounds.Stream, O Order, R Retries]
 	return newKeyedStream[K, T, L, B, O, R](operators.KeyBy(n, op, key))
 }
 
-// KeyByRef is [KeyBy] for elements that are dear to copy. The pointer is borrowed:
-// key neither writes through it nor keeps it.
+// KeyByRef is [KeyBy] for elements that are expensive to copy. The pointer is borrowed: key
+// must not write through it or keep it.
 func KeyByRef[T any, K comparable, L Location, B bounds.Stream, O Order, R Retries](
 	s Stream[T, L, B, O, R], key func(*T) K,
 ) KeyedStream[K, T, L, B, O, R] {
@@ -137,8 +137,8 @@ func Keyed[K comparable, V any, L Location, B bounds.Stream, O Order, R Retries]
 //
 // # Nondeterminism
 //
-// The order is the runtime's choice and may differ between runs; why says that it
-// cannot be seen in the result, or may be.
+// The runtime chooses the order, which may differ between runs; why says that the result
+// does not show it, or may show it.
 func AssumeOrder[T any, L Location, B bounds.Stream, O Order, R Retries](
 	s Stream[T, L, B, O, R], why NonDet,
 ) Stream[T, L, B, TotalOrder, R] {
@@ -146,12 +146,12 @@ func AssumeOrder[T any, L Location, B bounds.Stream, O Order, R Retries](
 	return newStream[T, L, B, TotalOrder, R](operators.Observe(n, op))
 }
 
-// AssumeOnce takes each element of s for one that was not repeated.
+// AssumeOnce treats each element of s as one that is not repeated.
 //
 // # Nondeterminism
 //
-// Whether an element comes again is the sender's and the network's choice; why says
-// that a repeat does no harm.
+// The sender and the network decide whether an element comes again; why says that a repeat
+// does no harm.
 func AssumeOnce[T any, L Location, B bounds.Stream, O Order, R Retries](
 	s Stream[T, L, B, O, R], why NonDet,
 ) Stream[T, L, B, O, ExactlyOnce] {
@@ -160,16 +160,17 @@ func AssumeOnce[T any, L Location, B bounds.Stream, O Order, R Retries](
 	return newStream[T, L, B, O, ExactlyOnce](engine.Pass(n, op))
 }
 
-// AssumeRepeats forgets that the elements of s are not repeated. It costs nothing and
-// serves to merge s with a stream that may repeat.
+// AssumeRepeats drops the guarantee that the elements of s are not repeated. It costs
+// nothing. Use it to merge s with a stream that may repeat.
 func AssumeRepeats[T any, L Location, B bounds.Stream, O Order, R Retries](
 	s Stream[T, L, B, O, R],
 ) Stream[T, L, B, O, AtLeastOnce] {
 	return newStream[T, L, B, O, AtLeastOnce](engine.Made(engine.NodeOf(s), "dataflow.AssumeRepeats"))
 }
 
-// Fold returns the aggregate of all elements of s, in order: what step made of
-// init's result. It is there from the start and is revised as elements come.
+// Fold calls step with an accumulator that starts as init's result and each element of s,
+// in order. It returns the aggregate, which is present from the start and is revised as
+// elements come.
 func Fold[T, A any, L Location, B bounds.Stream, O Ordered, R NoRetries](
 	s Stream[T, L, B, O, R], init func() A, step func(acc *A, x T),
 ) Singleton[A, L, B] {

@@ -8,8 +8,8 @@ import (
 	"github.com/millrace/millrace/internal/engine/operators"
 )
 
-// A Failure is an element for which a function returned an error. It is an error
-// itself, and unwraps to what the function returned.
+// A Failure is an element for which a function returned an error. It is an error itself,
+// and unwraps to the function's error.
 type Failure[T any] struct {
 	Value T
 	Err   error
@@ -21,8 +21,8 @@ func (f Failure[T]) Error() string { return fmt.Sprintf("%v: %v", f.Value, f.Err
 // Unwrap returns f.Err.
 func (f Failure[T]) Unwrap() error { return f.Err }
 
-// TryMap returns f of each element for which f succeeds, and a [Failure] for each
-// other, both in the order of s. A failure does not end the flow; a panic of f does.
+// TryMap returns f of each element for which f succeeds, and a [Failure] for each other
+// element, both in the order of s. A failure does not end the flow; a panic of f does.
 func TryMap[T, U any, L Location, B bounds.Stream, O Order, R Retries](
 	s Stream[T, L, B, O, R], f func(T) (U, error),
 ) (values Stream[U, L, B, O, R], failures Stream[Failure[T], L, B, O, R]) {

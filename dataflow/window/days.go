@@ -2,12 +2,12 @@ package window
 
 import "time"
 
-// dayStart returns the first instant of a day in a zone. That is not time.Date at
-// midnight, which may not exist or come twice: in São Paulo time.Date gives 23:00 of
-// 3 November 2018 for the midnight of the fourth. Of a day that a zone left out it is that of the
-// next one.
+// dayStart returns the first instant of a day in a zone. That is not time.Date at midnight,
+// since midnight may not exist or may come twice: in São Paulo time.Date gives 23:00 of 3
+// November 2018 for the midnight of the fourth. For a day that a zone skipped it returns
+// the first instant of the next day.
 func dayStart(y int, m time.Month, d int, zone *time.Location) time.Time {
-	day := func(t time.Time) int64 { // of the calendar, without a zone
+	day := func(t time.Time) int64 { // day of the calendar, without a zone
 		y, m, d := t.In(zone).Date()
 		return time.Date(y, m, d, 0, 0, 0, 0, time.UTC).Unix()
 	}
@@ -32,13 +32,13 @@ func dayStart(y int, m time.Month, d int, zone *time.Location) time.Time {
 	return first.In(zone)
 }
 
-// calendar returns the span of days or months that contains t: those that begin where start
-// says, of the days with the numbers n and later in a zone.
+// calendar returns the span of days or months that contains t. A span begins at the instant
+// that start returns, for the n-th span from the day y-m-d on.
 func calendar(t Time, zone *time.Location, start func(y int, m time.Month, d, n int) time.Time) (from, to Time) {
 	y, m, d := t.Time().In(zone).Date()
 	n := 0
-	// A clock that is set back soon after midnight shows the day before once more: that is
-	// part of the day that has begun.
+	// A clock that is set back soon after midnight shows the day before once more. That
+	// time is part of the day that has begun.
 	for from, to = TimeOf(start(y, m, d, n)), TimeOf(start(y, m, d, n+1)); t >= to && to < Future; n++ {
 		from, to = to, TimeOf(start(y, m, d, n+2))
 	}

@@ -10,16 +10,16 @@ import (
 	"github.com/millrace/millrace/internal/engine/windows"
 )
 
-// Fold folds the events of each key in each span of shape, in the order in which they come: put
-// [Sort] before it for that of their times.
+// Fold folds the events of each key in each span of shape, in the order in which they come. To
+// fold them in the order of their times, put [Sort] before it.
 //
-// A span is closed for good when the mark has reached its end. Its aggregate is then an entry of
-// closed, which never changes, and gone from open, which has the spans that are not closed: a
-// key is in one of the two at each cut of a slice. Nothing of a closed span is remembered. A
+// A span is closed for good when the mark has reached its end. Its aggregate then leaves open,
+// which holds the spans that are not closed, and becomes an entry of closed, which never changes.
+// At each cut of a slice a key is in one of the two. Nothing of a closed span is remembered. A
 // span without events does not exist.
 //
-// An entry of open is the aggregate itself: a step that changes what it points to changes what
-// was read. The cost is one table probe for each event and span.
+// An entry of open is the aggregate itself: a step that changes memory that the aggregate points
+// to also changes what readers have read. The cost is one table probe for each event and span.
 func Fold[K comparable, V, A any, L dataflow.Location, O dataflow.Ordered, R dataflow.NoRetries](
 	ks dataflow.KeyedStream[K, Event[V], L, bounds.Unbounded, O, R], shape Shape, init func() A, step func(*A, V),
 ) (closed dataflow.KeyedSingleton[Key[K], A, L, bounds.BoundedValue], open dataflow.KeyedSingleton[Key[K], A, L, bounds.Unbounded]) {
@@ -28,8 +28,8 @@ func Fold[K comparable, V, A any, L dataflow.Location, O dataflow.Ordered, R dat
 	return newKeyedSingleton[Key[K], A, L, bounds.BoundedValue](c), newKeyedSingleton[Key[K], A, L, bounds.Unbounded](o)
 }
 
-// FoldCommutative is [Fold] for events in any order. The proof says why step comes to the same
-// aggregate whatever the order.
+// FoldCommutative is [Fold] for events in any order. The proof says why step gives the same
+// aggregate in every order.
 func FoldCommutative[K comparable, V, A any, L dataflow.Location, O dataflow.Order, R dataflow.NoRetries](
 	ks dataflow.KeyedStream[K, Event[V], L, bounds.Unbounded, O, R], shape Shape, init func() A, step func(*A, V), why dataflow.Proof,
 ) (closed dataflow.KeyedSingleton[Key[K], A, L, bounds.BoundedValue], open dataflow.KeyedSingleton[Key[K], A, L, bounds.Unbounded]) {
@@ -55,9 +55,9 @@ func fold[K comparable, V, A any](n *engine.KeyedNode[K, Event[V]], op *engine.O
 
 func keyOf[K comparable](k K, from, to int64) Key[K] { return Key[K]{k, Span{Time(from), Time(to)}} }
 
-// Closed returns what was closed as events, each at the last instant of its span, so that
+// Closed returns the closed aggregates as events, each at the last instant of its span, so that
 // minutes can be folded into hours: the last minute before eleven is in the hour before eleven.
-// Nothing is late, since the mark of the events is that of closed.
+// Nothing is late, since the events have the mark of closed.
 func Closed[K comparable, A any, L dataflow.Location](
 	closed dataflow.KeyedSingleton[Key[K], A, L, bounds.BoundedValue],
 ) dataflow.KeyedStream[K, Event[A], L, bounds.Unbounded, dataflow.TotalOrder, dataflow.ExactlyOnce] {
@@ -66,16 +66,16 @@ func Closed[K comparable, A any, L dataflow.Location](
 		windows.Entries(n, op, func(w Key[K], a A) (K, Event[A]) { return w.Key, Event[A]{w.Span.To - 1, a} }))
 }
 
-// Retain returns the entries of closed, each until the mark is more than after behind the end of
-// its span: then it is forgotten, by outputs, counts and calls that are made of it. So what is
-// kept of closed spans is bounded, although closed itself keeps each for good. It takes no
-// reason, since the mark decides. At the end of time nothing is forgotten.
+// Retain returns the entries of closed and forgets each when the mark is more than after past the
+// end of its span. Outputs, counts and calls made from the entry forget it too. So the memory for
+// closed spans is bounded, although closed itself keeps each for good. It takes no reason, since
+// the mark decides. At the end of time nothing is forgotten.
 //
-// An output of the result may drop an entry before somebody reads it, if the mark jumps: a caller
-// that waits for a key when its span is closed has it. Who has to see every span reads
+// If the mark jumps, an output of the result may drop an entry before it is read. A caller that
+// waits for a key when its span is closed does receive it. To see every span, read
 // keyedsingleton.Entries of closed.
 //
-// An after that is negative panics. It keeps the keys of the entries that are there.
+// A negative after panics. Retain keeps the keys of its present entries.
 func Retain[K comparable, A any, L dataflow.Location](
 	closed dataflow.KeyedSingleton[Key[K], A, L, bounds.BoundedValue], after time.Duration,
 ) dataflow.KeyedSingleton[Key[K], A, L, bounds.RetainedValue] {

@@ -9,15 +9,15 @@ import (
 	"github.com/millrace/millrace/internal/engine/windows"
 )
 
-// Within says which times of the right side of a join belong to one of the left: from Before
-// it to After it, both included.
+// Within says which events of the right side of a join match one of the left: those from Before
+// its time to After its time, both included.
 type Within struct{ Before, After time.Duration }
 
 // Join returns the pairs of a and b under one key whose times are near each other, each once, at
 // the later of the two times.
 //
-// An event is remembered until the mark of the other side says that no pair can follow. So
-// a side that is quiet has the other one remember everything.
+// An event is remembered until the mark of the other side says that no pair can follow. So if one
+// side is silent, all events of the other are remembered.
 func Join[K comparable, V, W any, L dataflow.Location, O1, O2 dataflow.Order, R dataflow.NoRetries](
 	a dataflow.KeyedStream[K, Event[V], L, bounds.Unbounded, O1, R], b dataflow.KeyedStream[K, Event[W], L, bounds.Unbounded, O2, R], near Within,
 ) dataflow.KeyedStream[K, Event[dataflow.Pair[V, W]], L, bounds.Unbounded, dataflow.NoOrder, R] {
@@ -31,8 +31,8 @@ func Join[K comparable, V, W any, L dataflow.Location, O1, O2 dataflow.Order, R 
 		windows.Join(n, m, op, timeOf[V], timeOf[W], p))
 }
 
-// LeftJoin is [Join], and each event of a that has no pair, once none can follow, at the
-// last time at which one could have come.
+// LeftJoin is [Join] that also returns each event of a without a pair. It does so once no pair
+// can follow, at the last time at which one could have come.
 func LeftJoin[K comparable, V, W any, L dataflow.Location, O1, O2 dataflow.Order, R dataflow.NoRetries](
 	a dataflow.KeyedStream[K, Event[V], L, bounds.Unbounded, O1, R], b dataflow.KeyedStream[K, Event[W], L, bounds.Unbounded, O2, R], near Within,
 ) dataflow.KeyedStream[K, Event[dataflow.Pair[V, dataflow.Maybe[W]]], L, bounds.Unbounded, dataflow.NoOrder, R] {
@@ -49,8 +49,8 @@ func LeftJoin[K comparable, V, W any, L dataflow.Location, O1, O2 dataflow.Order
 // AsOf returns each event of a, in the order of their times, with the newest value of b that is
 // not after it, if there is one.
 //
-// The newest event of b under each key is remembered for ever. Where keys end, put what ends them
-// into b and use a fold instead.
+// The newest event of b under each key is remembered forever. If keys end, put an event that ends
+// them into b and use a fold instead.
 func AsOf[K comparable, V, W any, L dataflow.Location, O1, O2 dataflow.Ordered, R dataflow.NoRetries](
 	a dataflow.KeyedStream[K, Event[V], L, bounds.Unbounded, O1, R], b dataflow.KeyedStream[K, Event[W], L, bounds.Unbounded, O2, R],
 ) dataflow.KeyedStream[K, Event[dataflow.Pair[V, dataflow.Maybe[W]]], L, bounds.Unbounded, dataflow.TotalOrder, R] {

@@ -10,8 +10,8 @@ import (
 // An Alarm names one of the alarms of a key. A program declares constants.
 type Alarm uint8
 
-// A Turn is what a state machine may do about its key. It is used in the call that is given it
-// and not kept. The zero Turn records what is done and does nothing, for tests of a machine's
+// A Turn collects what a state machine does about its key. It must be used only during the call
+// that receives it. The zero Turn records actions and has no effect, for tests of a machine's
 // functions.
 type Turn[K comparable, U, A any] struct{ is windows.Turn[K, U, A] }
 
@@ -24,40 +24,41 @@ func (t *Turn[K, U, A]) Now() Time { return Time(t.is.Now) }
 // Emit emits u at the time of the event or alarm.
 func (t *Turn[K, U, A]) Emit(u U) { t.is.Emitted = append(t.is.Emitted, u) }
 
-// Decide makes a the decision of this life of the key, unless it has one.
+// Decide makes a the decision of this life of the key, unless it already has one.
 func (t *Turn[K, U, A]) Decide(a A) {
 	if !t.is.Decided {
 		t.is.Decided, t.is.Answer = true, a
 	}
 }
 
-// Forget ends this life of the key when the turn ends: its state, its alarms and its decision are
-// gone. What was emitted stays. With its next event the key begins a new life.
+// Forget ends this life of the key when the turn ends: its state, alarms and decision are
+// dropped. Emitted events stay. With its next event the key begins a new life.
 func (t *Turn[K, U, A]) Forget() { t.is.Over = true }
 
-// At has the alarm ring at a time; if it was set before, it moves. One that is not after now
-// rings next.
+// At sets an alarm to fire at a time. If it is already set, it is moved. An alarm whose time is
+// not after now fires next.
 func (t *Turn[K, U, A]) At(a Alarm, at Time) {
 	t.is.Alarms = append(t.is.Alarms, windows.Alarm{Name: uint8(a), At: int64(at)})
 }
 
-// Stop takes an alarm back: it does not ring unless it is set again.
+// Stop cancels an alarm: it does not fire unless it is set again.
 func (t *Turn[K, U, A]) Stop(a Alarm) {
 	t.is.Alarms = append(t.is.Alarms, windows.Alarm{Name: uint8(a), Stop: true})
 }
 
-// Machine runs a state machine for each key. Its events and alarms come in the order of their
-// times, an alarm before an event of its time, when the mark has passed them. What it does
-// depends on nothing but the events, so it takes no reason; those of one time come in the
-// order of ks.
+// Machine runs a state machine for each key. It receives events and alarms in the order of
+// their times, an alarm before an event of the same time, once the mark has passed them. Events
+// of the same time come in the order of ks. The result depends only on the events, so Machine
+// takes no reason.
 //
 // A life of a key begins with an event: init makes its state, which step changes in place. An
-// alarm rings for a life that has set it. Emitted are what turns emitted, at the times of their
-// events and alarms, and decided has the decision of each key from Decide until Forget.
+// alarm fires in the life that has set it. The result emitted holds what turns emitted, at the
+// times of their events and alarms. The result decided holds the decision of each key from
+// Decide until Forget.
 //
-// At the end of time the alarms ring that are set. An alarm that another one has set, to a time
-// after the last event of all keys, does not ring then, or a machine that sets one again and
-// again would go on for ever.
+// At the end of time, pending alarms fire. An alarm that is set by such an alarm to a time
+// after the last event of all keys does not fire then; otherwise a machine that sets one again
+// and again would never end.
 func Machine[K comparable, V, S, U, A any, L dataflow.Location, O dataflow.Ordered, R dataflow.NoRetries](
 	ks dataflow.KeyedStream[K, Event[V], L, bounds.Unbounded, O, R], init func() S,
 	step func(state *S, v V, do *Turn[K, U, A]), ring func(state *S, a Alarm, do *Turn[K, U, A]),

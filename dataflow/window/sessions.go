@@ -10,12 +10,12 @@ import (
 	"github.com/millrace/millrace/internal/engine/windows"
 )
 
-// Sessions folds the events of each key that are less than gap apart from another one. The span
-// of a session is from its first event until gap after its last one, and sessions of a key never
-// overlap. An event may come that lies between two and makes them one: merge adds other to the
-// earlier one.
+// Sessions folds the events of each key into sessions: an event less than gap apart from another
+// one of its key is in the same session. The span of a session is from its first event until gap
+// after its last one, and sessions of a key never overlap. If an event comes between two sessions
+// and joins them, merge adds other to the earlier one.
 //
-// The proof says that step and merge come to the same for the same events in any order. A
+// The proof says that step and merge give the same result for the same events in any order. A
 // session is closed like a span of [Fold]; while it is open its key changes when it grows.
 func Sessions[K comparable, V, A any, L dataflow.Location, O dataflow.Order, R dataflow.NoRetries](
 	ks dataflow.KeyedStream[K, Event[V], L, bounds.Unbounded, O, R], gap time.Duration, init func() A, step func(*A, V), merge func(into *A, other A), why dataflow.Proof,

@@ -7,26 +7,26 @@ import (
 	"github.com/millrace/millrace/internal/engine/windows"
 )
 
-// A Shape says in which spans a time is. Shapes come from [Every], [Sliding], [Days] and
+// A Shape says which spans contain a time. Shapes come from [Every], [Sliding], [Days] and
 // [Months].
 type Shape struct {
 	size, step, offset time.Duration
 	calendar           func(Time) (from, to Time)
 }
 
-// Every returns spans of one size, one after the other. They begin at multiples of the size
-// since 1970 in UTC, so Every(24*time.Hour) has the days of UTC. For those of a zone see [Days].
+// Every returns consecutive spans of one size. They begin at multiples of the size since 1970
+// in UTC, so Every(24*time.Hour) returns the days of UTC. For the days of a zone use [Days].
 func Every(size time.Duration) Shape {
 	positive("window.Every", "size", size)
 	return Shape{size: size, step: size}
 }
 
-// mostSliding is how many spans of a shape may contain a time. An event costs a probe for each
-// of them.
+// mostSliding is the maximum number of spans of a shape that contain a time. An event costs a
+// probe for each of them.
 const mostSliding = 64
 
-// Sliding returns spans of one size, of which one begins at each multiple of step, which
-// divides the size. An event counts in size/step spans, at most 64: for a finer step use
+// Sliding returns overlapping spans of one size. One begins at each multiple of step, which
+// must divide the size. An event counts in size/step spans, at most 64. For a finer step use
 // [Trailing], which has one aggregate for each event.
 func Sliding(size, step time.Duration) Shape {
 	positive("window.Sliding", "size", size)
@@ -41,8 +41,8 @@ func Sliding(size, step time.Duration) Shape {
 }
 
 // Days returns the days of a zone. A day begins at its first instant, whether or not the clock
-// shows midnight then, and has as many hours as it has: 23, 24 or 25 mostly. A program that has
-// to know zones without the files of an operating system imports time/tzdata.
+// shows midnight then. It lasts as long as it does in that zone, usually 23, 24 or 25 hours. A
+// program that must know zones without the files of an operating system imports time/tzdata.
 //
 // The span of a key is in the history, so new rules for a zone change only spans that are not
 // open yet.
@@ -78,7 +78,7 @@ func (s Shape) spans(op string) windows.Shape {
 	return out
 }
 
-// positive panics if a duration is none that lasts.
+// positive panics if a duration is not positive.
 func positive(op, what string, d time.Duration) {
 	if d <= 0 {
 		engine.Misuse(op, "the %s is %v", what, d)

@@ -10,8 +10,9 @@ import (
 	"github.com/millrace/millrace/internal/engine/windows"
 )
 
-// Sort returns events in the order of their times; of one time, in the order in which they came.
-// An event leaves when the mark is past its time, so behind Sort slack costs nothing more.
+// Sort returns events in the order of their times. Events of the same time stay in the order in
+// which they came. An event leaves when the mark is past its time, so for operators after Sort
+// the slack costs nothing more.
 func Sort[T any, L dataflow.Location, O dataflow.Ordered, R dataflow.Retries](
 	events dataflow.Stream[Event[T], L, bounds.Unbounded, O, R],
 ) dataflow.Stream[Event[T], L, bounds.Unbounded, dataflow.TotalOrder, R] {
@@ -19,9 +20,9 @@ func Sort[T any, L dataflow.Location, O dataflow.Ordered, R dataflow.Retries](
 	return newStream[Event[T], L, bounds.Unbounded, dataflow.TotalOrder, R](windows.Sort(n, op, timeOf[T], nil))
 }
 
-// SortBy is [Sort] for events in no order, such as merged ones: those of one time are in the
-// order of tie, which returns a negative number if a comes before b. The proof says that events
-// which tie calls equal cannot be told apart.
+// SortBy is [Sort] for events in no order, such as merged ones. Events of the same time are in
+// the order of tie, which returns a negative number if a comes before b. The proof says that
+// events that tie treats as equal cannot be distinguished.
 func SortBy[T any, L dataflow.Location, O dataflow.Order, R dataflow.Retries](
 	events dataflow.Stream[Event[T], L, bounds.Unbounded, O, R], tie func(a, b T) int, why dataflow.Proof,
 ) dataflow.Stream[Event[T], L, bounds.Unbounded, dataflow.TotalOrder, R] {
@@ -32,13 +33,13 @@ func SortBy[T any, L dataflow.Location, O dataflow.Order, R dataflow.Retries](
 		windows.Sort(n, op, timeOf[T], func(a, b *Event[T]) int { return checked(a.Value, b.Value) }))
 }
 
-// Trailing returns each event with what add and drop made of the events of its key in the time
-// size that ends with it, in the order of their times. Of an event that is exactly size older
-// nothing is left.
+// Trailing returns each event together with an aggregate of the events of its key in the time
+// size that ends with it, in the order of their times. The aggregate is made by add and drop.
+// An event that is exactly size older is no longer in it.
 //
-// The function drop takes back what add did. With floating-point numbers it does so only nearly,
-// and a sum drifts until a key has been quiet for the time size: use integers. A key costs
-// nothing after that time.
+// The function drop undoes add. With floating-point numbers it does so only approximately, and
+// a sum drifts until a key has been quiet for the time size: use integers. After that time a
+// key costs nothing.
 func Trailing[K comparable, V, A any, L dataflow.Location, O dataflow.Ordered, R dataflow.NoRetries](
 	ks dataflow.KeyedStream[K, Event[V], L, bounds.Unbounded, O, R], size time.Duration, init func() A, add, drop func(*A, V),
 ) dataflow.KeyedStream[K, Event[dataflow.Pair[V, A]], L, bounds.Unbounded, dataflow.TotalOrder, dataflow.ExactlyOnce] {
@@ -53,8 +54,8 @@ func Trailing[K comparable, V, A any, L dataflow.Location, O dataflow.Ordered, R
 	return newKeyedStream[K, Event[dataflow.Pair[V, A]], L, bounds.Unbounded, dataflow.TotalOrder, dataflow.ExactlyOnce](out)
 }
 
-// Unique returns each event of a key once: those of one time and value are one. It remembers an
-// event until the mark is past it, since what comes again after that is late.
+// Unique returns each event of a key once: events of the same time and value are one. It
+// remembers an event until the mark is past it, since a repeat after that is late.
 func Unique[K, V comparable, L dataflow.Location, O dataflow.Order, R dataflow.Retries](
 	ks dataflow.KeyedStream[K, Event[V], L, bounds.Unbounded, O, R],
 ) dataflow.KeyedStream[K, Event[V], L, bounds.Unbounded, O, dataflow.ExactlyOnce] {

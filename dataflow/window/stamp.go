@@ -9,25 +9,25 @@ import (
 	"github.com/millrace/millrace/internal/engine/windows"
 )
 
-// Disorder is how far out of order a stream may be. The zero value says not at all.
+// Disorder says how far out of order a stream may be. The zero value means not at all.
 type Disorder struct {
-	// Slack is how much older than the newest element another one may be.
+	// Slack is how much older than the newest element an element may be.
 	Slack time.Duration
-	// Confirm is how many elements have to be as new before the mark follows them, so that
-	// one wrong clock does not make everything else late. 0 is 1. It counts elements, so it
-	// is not for a stream that may repeat one.
+	// Confirm is how many elements must be as new before the mark follows them, so that one wrong
+	// clock does not make everything else late. 0 means 1. It counts elements, so it must not be
+	// used for a stream that may repeat one.
 	Confirm int
 }
 
 // Stamp gives each element of s the time that at returns for it. The mark of the events is the
 // largest time so far, less the slack.
 //
-// An element that is older than the mark that it finds is late, as is one without a time: it
-// is in late instead, and in no window. That is decided here, once, by the order of s alone, so
-// no operator behind it needs a reason.
+// An element that is older than the current mark is late, and so is one without a time: it goes
+// to late instead of events, and is in no window. Stamp decides that once, by the order of s
+// alone, so no operator after it needs a reason.
 //
-// When the inputs before s have been closed the mark is [Future]: time has ended. An app that
-// is stopped ends no time, and neither does one that is durable, whose history goes on.
+// When the inputs before s have been closed the mark is [Future]: time has ended. Neither
+// stopping an app nor closing an input of a durable flow, whose history goes on, ends time.
 func Stamp[T any, L dataflow.Location, O dataflow.Ordered, R dataflow.Retries](
 	s dataflow.Stream[T, L, bounds.Unbounded, O, R], at func(T) Time, disorder Disorder,
 ) (events, late dataflow.Stream[Event[T], L, bounds.Unbounded, dataflow.TotalOrder, R]) {
@@ -36,8 +36,8 @@ func Stamp[T any, L dataflow.Location, O dataflow.Ordered, R dataflow.Retries](
 	return newStream[Event[T], L, bounds.Unbounded, dataflow.TotalOrder, R](e), newStream[Event[T], L, bounds.Unbounded, dataflow.TotalOrder, R](l)
 }
 
-// StampBy is [Stamp] for a stream that says itself how far it is: mark returns the time before
-// which nothing comes after x, if x says so.
+// StampBy is [Stamp] for a stream whose elements carry the mark: mark returns a time before which
+// nothing comes after x, and true, if x carries one.
 func StampBy[T any, L dataflow.Location, O dataflow.Ordered, R dataflow.Retries](
 	s dataflow.Stream[T, L, bounds.Unbounded, O, R], at func(T) Time, mark func(x T) (Time, bool),
 ) (events, late dataflow.Stream[Event[T], L, bounds.Unbounded, dataflow.TotalOrder, R]) {
@@ -58,29 +58,30 @@ func Mark[T any, L dataflow.Location, O dataflow.Order, R dataflow.Retries](
 	return newSingleton[Time, L, bounds.MonotonicValue](windows.Value[Time](op, &n.Head))
 }
 
-// Idle returns events with a mark that goes on by the clock while nothing comes, so that a source
-// that has fallen silent does not hold up what it is merged or joined with.
+// Idle returns events with a mark that advances by the clock while nothing comes, so that a
+// silent source does not hold up the streams that it is merged or joined with.
 //
-// Whenever nothing has come for quiet to any input before the events, the mark goes on by quiet.
-// What comes then before the mark is late: it is in late instead of still. While the mark has
-// not moved at all, as before the first event, nobody waits for the stream once quiet has
-// passed: the mark of what it is merged or joined with is that of the others. What comes first is
-// late if it is before the mark of what has been made of both, and that is [Future] if
-// all others have ended.
+// Whenever nothing has come for quiet to any input before the events, the mark advances by quiet.
+// An event that then comes before the mark is late: it goes to late instead of still. If the mark
+// has not moved at all, as before the first event, other streams wait for this one only until
+// quiet has passed. After that a merge or join takes the mark of its other streams. The first
+// event is late if it is before the mark of the combined stream, which is [Future] if all others
+// have ended.
 //
-// Behind Send from a Cluster, nobody waits for a partition of which no mark has come once quiet has
-// passed since the first one came from another. An event of it that comes later is late if it is
-// before the mark. A partition that has sent a mark is waited for: Idle before Send moves that by the clock.
+// After Send from a Cluster, a partition that has sent no mark is waited for only until quiet has
+// passed since the first mark came from another partition. A later event from it is late if it is
+// before the mark. A partition that has sent a mark is waited for: Idle before Send moves that
+// mark by the clock.
 //
-// Silence is that of the inputs, by the clock of the location. A record of an input counts also
-// if it is filtered out on the way, or is late. One that waits while the location is busy, or
-// stopped by an output that nobody reads, counts when it is taken, before any silence ends
-// there. Time in which a durable location is stopped by an output counts as if something had
-// come. Idle keeps no flow from ending. It panics if quiet is not positive.
+// Silence is measured at the inputs, by the clock of the location. A record of an input counts
+// even if it is filtered out on the way, or is late. A record that waits while the location is
+// busy, or stopped by an unread output, counts when it is taken, before any silence ends there.
+// Time in which a durable location is stopped by an output counts as if something had come. Idle
+// does not keep a flow from ending. It panics if quiet is not positive.
 //
 // # Nondeterminism
 //
-// What the mark is when an event comes is the clock's choice, and decides which events are late.
+// The clock decides the mark when an event comes, and so which events are late.
 func Idle[T any, L dataflow.Location, O dataflow.Order, R dataflow.Retries](
 	events dataflow.Stream[Event[T], L, bounds.Unbounded, O, R], quiet time.Duration, why dataflow.NonDet,
 ) (still, late dataflow.Stream[Event[T], L, bounds.Unbounded, O, R]) {
@@ -114,8 +115,8 @@ func clockOf[T any, R dataflow.Retries](op string, d Disorder) windows.Clock[T] 
 //
 // # Nondeterminism
 //
-// The order between keys is the runtime's choice, and decides which elements are late; why says
-// that it does not matter, or that the slack is enough.
+// The runtime chooses the order between keys, which decides which elements are late; why says
+// that this does not matter, or that the slack is enough.
 func StampKeyed[K comparable, V any, L dataflow.Location, O dataflow.Order, R dataflow.Retries](
 	ks dataflow.KeyedStream[K, V, L, bounds.Unbounded, O, R], at func(V) Time, disorder Disorder, why dataflow.NonDet,
 ) (events, late dataflow.KeyedStream[K, Event[V], L, bounds.Unbounded, O, R]) {

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// A Time is an instant in nanoseconds since 1970 in UTC. It has neither a zone nor a reading of
-// the monotonic clock, as a [time.Time] has, so equal instants are equal keys.
+// A Time is an instant in nanoseconds since 1970 in UTC. Unlike a [time.Time] it has no zone
+// and no monotonic clock reading, so equal instants are equal keys.
 type Time int64
 
 // The ends of time. No event is at one of them.
@@ -15,14 +15,14 @@ const (
 	Future Time = math.MaxInt64 // after all times: the mark of a stream that has ended
 )
 
-// The first and the last instant that a time.Time can say in nanoseconds.
+// The first and the last instant that a Time can represent.
 var (
 	earliest = time.Unix(0, math.MinInt64)
 	latest   = time.Unix(0, math.MaxInt64)
 )
 
-// TimeOf returns the instant of t. What is too far away for a Time, such as the zero
-// time.Time, is [Past] or [Future].
+// TimeOf returns the instant of t. If t is outside the range of Time, like the zero time.Time,
+// TimeOf returns [Past] or [Future].
 func TimeOf(t time.Time) Time {
 	switch {
 	case t.Before(earliest):
@@ -36,7 +36,7 @@ func TimeOf(t time.Time) Time {
 // Time returns the instant as a [time.Time] in UTC.
 func (t Time) Time() time.Time { return time.Unix(0, int64(t)).UTC() }
 
-// String returns the instant in UTC as RFC 3339 has it, or the name of an end of time.
+// String returns the instant in UTC in the form of RFC 3339, or the name of an end of time.
 func (t Time) String() string {
 	switch t {
 	case Past:
@@ -47,8 +47,8 @@ func (t Time) String() string {
 	return t.Time().Format(time.RFC3339Nano)
 }
 
-// Add returns the instant that is d later. What is beyond [Past] or [Future] is Past or Future,
-// and these two stay what they are.
+// Add returns the instant that is d later. A result beyond [Past] or [Future] is Past or
+// Future, and adding to either of these two returns it unchanged.
 func (t Time) Add(d time.Duration) Time {
 	s := t + Time(d)
 	switch {
@@ -68,7 +68,7 @@ type Event[T any] struct {
 	Value T
 }
 
-// With returns another value at the time of e.
+// With returns an event with the value u at the time of e.
 func With[T, U any](e Event[T], u U) Event[U] { return Event[U]{e.At, u} }
 
 // A Span is the time from From until just before To.

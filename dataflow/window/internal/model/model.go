@@ -1,5 +1,5 @@
-// Package model says what package window means, over slices and without an engine. It is slow and
-// obvious, to compare the operators with.
+// Package model is a reference implementation of package window, over slices and without an
+// engine. It is slow and simple. Tests compare the operators with it.
 package model
 
 import (
@@ -11,21 +11,21 @@ import (
 type Event struct {
 	Key string
 	At  int64
-	N   int // who it is
+	N   int // identifies the event
 }
 
 // Future is the mark of a source that has ended.
 const Future = int64(1<<62 - 1)
 
-// A Cut is a batch of one source: events that were in time, and the mark behind them.
+// A Cut is a batch of one source: events that were not late, and the mark behind them.
 type Cut struct {
 	Events []Event
 	Mark   int64
 }
 
-// Stamp cuts the elements of a source in batches, whose sizes next gives. The mark is the
-// largest time but confirm-1 so far, less slack. The events of all cuts together depend on
-// the order of the elements alone.
+// Stamp cuts the elements of a source into batches whose sizes next returns. The mark is
+// the confirm-th largest time so far, less slack. The events of all cuts together depend
+// only on the order of the elements.
 func Stamp(source []Event, slack int64, confirm int, next func(n int) int) (cuts []Cut, late []Event) {
 	var newest []int64 // the confirm largest times, the smallest first
 	mark := -Future
@@ -54,7 +54,7 @@ func Stamp(source []Event, slack int64, confirm int, next func(n int) int) (cuts
 	return append(cuts, Cut{Mark: Future}), late // the end of the source
 }
 
-// Merge interleaves cuts of sources as choose says. The mark is the least of theirs.
+// Merge interleaves the cuts of sources as choose says. The mark is the smallest of theirs.
 func Merge(sources [][]Cut, choose func(n int) int) []Cut {
 	marks := make([]int64, len(sources))
 	for i := range marks {
@@ -141,7 +141,8 @@ func Sessions(cuts []Cut, gap int64) map[Span][]Event {
 	return closed
 }
 
-// Sort returns the events in the order of their times, and of N among those of one time.
+// Sort returns the events in the order of their times, and at the same time in the order of
+// N.
 func Sort(cuts []Cut) (out []Event) {
 	var wait []Event
 	for _, c := range cuts {
@@ -154,11 +155,11 @@ func Sort(cuts []Cut) (out []Event) {
 	return out
 }
 
-// A Pair is two events that belong together, as they are numbered.
+// A Pair is the numbers of two events that match.
 type Pair struct{ A, B int }
 
-// Join returns the pairs with B.At in [A.At-before, A.At+after], those of A without one, and
-// how many events were kept at most. It panics if a result is late.
+// Join returns the pairs with B.At in [A.At-before, A.At+after], the events of A without a
+// pair, and the largest number of events that were kept. It panics if a result is late.
 func Join(a, b []Cut, before, after int64, choose func(n int) int) (pairs []Pair, alone []int, most int) {
 	type left struct {
 		Event
@@ -202,8 +203,9 @@ func Join(a, b []Cut, before, after int64, choose func(n int) int) (pairs []Pair
 			newB, b = b[0].Mark, b[1:]
 		}
 		most = max(most, len(as)+len(bs))
-		// What only the other side could still need is dropped by the mark of the other side,
-		// but one that is alone is emitted before the mark of the result goes past it.
+		// An event is dropped once the mark of the other side says that it has no further
+		// match. An event without a pair is emitted before the mark of the result passes
+		// it.
 		as = slices.DeleteFunc(as, func(e left) bool {
 			over := newB > e.At+after && (e.paired || min(newA, newB) > e.At+after)
 			if over && !e.paired {

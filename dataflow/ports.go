@@ -215,10 +215,10 @@ func (p *EntryOutputPort[K, V]) Await(ctx context.Context, k K) (V, error) {
 //
 // In memory, a Take whose ctx ends when the entry comes either returns the entry or leaves it
 // for the next. In a durable flow the history decides, across all processes. Each Take is then
-// a record for a step, and costs as much as a Put. If an error other than ErrTaken comes with a
-// value, as when ctx ends, it is unknown whether the entry was taken. A process that ends at
-// that moment has taken an entry that it never saw. To handle every entry, Await it, handle it,
-// and then Take it.
+// a record for a step, and costs as much as a Put. If Take returns a value together with an
+// error, as when ctx ends, it is unknown whether the entry was taken. A process that ends at
+// that moment may have taken an entry that it never saw. To handle every entry, Await it, handle
+// it, and then Take it.
 func (p *EntryOutputPort[K, V]) Take(ctx context.Context, k K) (V, error) {
 	out := made(p.out(), "dataflow.EntryOutputPort")
 	if ctx == nil {

@@ -9,8 +9,8 @@ import (
 	"github.com/millrace/millrace/dataflow"
 )
 
-// A desk is where a router's requests meet: it knows which of them have come before,
-// and who waits for what.
+// A desk is a router's idempotency table: it knows which requests have come before, and
+// which of them have waiting callers.
 //
 // It maintains, whenever mu is free:
 //
@@ -18,18 +18,17 @@ import (
 //     kept; under an id that a client chose, nil once neither is the case,
 //  2. a call that was put and is not answered has waiters or is in strays,
 //  3. astray is the number of strays that count as pending,
-//  4. kept are calls that were answered, oldest first.
+//  4. kept holds the calls that were answered, oldest first.
 //
-// There is no goroutine and no timer behind it: what is due is done when the next
-// request comes.
+// It has no goroutine and no timer: due work is done when the next request comes.
 //
-// In a durable flow known has only calls with waiters, and strays and kept are empty: what
-// was answered is in the flow's history; see [desk.recall].
+// In a durable flow known has only calls with waiters, and strays and kept are empty, since
+// the flow's history has the answers; see [desk.recall].
 type desk struct {
 	name string
 	opts Options
 	ids  idSource
-	fail sync.Once // the failure of the flow was logged
+	fail sync.Once // logs a failure of the flow once
 
 	mu     sync.Mutex
 	known  map[RequestID]*call
@@ -47,34 +46,35 @@ func newDesk(name string, opts Options) *desk {
 
 // A call is a request and all its repeats.
 //
-// One of those who wait for it leads: it puts the request into the flow, if that was
-// not done, and takes the response out. The others wait for the leader. When a leader
-// gives up, one of them goes on.
+// One of its waiters leads: it puts the request into the flow, unless that was done, and
+// takes the response out. The others wait for the leader. When a leader gives up, another
+// waiter takes over.
 type call struct {
 	id      RequestID
 	content content
-	named   bool // by its client
+	named   bool // the client chose the id
 	out     *dataflow.EntryOutputPort[RequestID, Response]
 
 	contents *dataflow.EntryOutputPort[RequestID, content] // of a durable flow, else nil
 
 	// guarded by the desk's mu
-	put      bool          // into the flow; noted when the leader leaves
-	told     bool          // somebody outside knows the id
+	put      bool          // the request is in the flow; set when the leader leaves
+	told     bool          // a client knows the id
 	waiters  int           // including the leader
-	leading  bool          // somebody does
-	turn     chan struct{} // closed when the leader leaves, if somebody waits for that
+	leading  bool          // a waiter leads
+	turn     chan struct{} // closed when the leader leaves; nil if no waiter follows
 	answered bool
 	answer   Response
 	stray    bool // is in strays
-	lost     bool // as good as never to be answered: not known any more
+	lost     bool // not answered for Options.Retain, and no longer in known
 	since    time.Time
 }
 
-// A gate is a way into the flow and back.
+// A gate connects a route to the flow: it sends requests and receives responses.
 type gate struct {
 	route string // the pattern of the route, "" if it has none
-	// accept returns how to let a request in, or why it is refused.
+	// accept returns the function that sends a request to the flow, or the reason why it is
+	// refused.
 	accept   func(*Request, content) (send func(context.Context) error, err error)
 	out      *dataflow.EntryOutputPort[RequestID, Response]
 	contents *dataflow.EntryOutputPort[RequestID, content] // of a durable flow, else nil
@@ -101,7 +101,7 @@ func (d *desk) attend(w http.ResponseWriter, r *http.Request, g gate) {
 	d.send(w, id, answer)
 }
 
-// serve returns the response of a request, and the id that it has come by.
+// serve returns the response to a request, and the key of the request.
 func (d *desk) serve(ctx context.Context, w http.ResponseWriter, r *http.Request, g gate) (RequestID, Response, error) {
 	id, err := named(r.Header, d.opts.Header)
 	if err != nil {
@@ -131,7 +131,7 @@ func (d *desk) serve(ctx context.Context, w http.ResponseWriter, r *http.Request
 	return c.id, answer, err
 }
 
-// enter lets a request in unless there are too many.
+// enter counts a request in. It reports false if too many are pending.
 func (d *desk) enter() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -149,7 +149,7 @@ func (d *desk) leave() {
 	d.mu.Unlock()
 }
 
-// open makes c known, or returns the call of which it is a repeat.
+// open adds c to known, or returns the call that c repeats.
 func (d *desk) open(c *call) (*call, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -161,7 +161,7 @@ func (d *desk) open(c *call) (*call, error) {
 		d.known[c.id] = c
 		return c, nil
 	case first.content != c.content && c.contents != nil:
-		return c, nil // the history says which of them came first
+		return c, nil // the history decides which of them came first
 	case first.content != c.content:
 		return nil, errOther
 	case d.opts.Idempotent != nil && !first.answered && !first.ready():
@@ -171,7 +171,7 @@ func (d *desk) open(c *call) (*call, error) {
 	return first, nil
 }
 
-// ready reports whether the response of a call that nobody waits for is there. It is called
+// ready reports whether the response to a call without waiters has come. It must be called
 // with the desk's mu held.
 func (c *call) ready() bool {
 	if c.leading || !c.put {
@@ -181,7 +181,7 @@ func (c *call) ready() bool {
 	return ok
 }
 
-// await returns the answer of a call as soon as there is one.
+// await returns the answer to a call as soon as there is one.
 func (d *desk) await(ctx context.Context, c *call, send func(context.Context) error) (Response, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -203,8 +203,8 @@ func (d *desk) await(ctx context.Context, c *call, send func(context.Context) er
 	return c.answer, nil
 }
 
-// follow waits until the leader has the answer or leaves. It is called and returns with
-// mu held.
+// follow waits until the leader has the answer or leaves. It is called with mu held and
+// returns with mu held.
 func (d *desk) follow(ctx context.Context, c *call) error {
 	if c.turn == nil {
 		c.turn = make(chan struct{})
@@ -220,11 +220,11 @@ func (d *desk) follow(ctx context.Context, c *call) error {
 	}
 }
 
-// lead puts the call into the flow and takes its answer out. It is called and returns
-// with mu held.
+// lead puts the call into the flow and takes its answer out. It is called with mu held and
+// returns with mu held.
 func (d *desk) lead(ctx context.Context, c *call, send func(context.Context) error) (err error) {
 	c.leading = true
-	put := c.put || c.contents != nil // a durable flow may have kept what it did not acknowledge
+	put := c.put || c.contents != nil // a durable flow may have stored a request that it did not acknowledge
 	d.mu.Unlock()
 	var answer Response
 	defer func() {
@@ -258,7 +258,7 @@ func (d *desk) lead(ctx context.Context, c *call, send func(context.Context) err
 	return err
 }
 
-// quit leaves a call, with mu held.
+// quit removes a waiter from a call. It is called with mu held.
 func (d *desk) quit(c *call) {
 	c.waiters--
 	switch {

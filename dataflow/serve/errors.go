@@ -12,7 +12,7 @@ import (
 	"github.com/millrace/millrace/internal/engine/simulate"
 )
 
-// A refusal is an answer that does not come from the flow.
+// A refusal is an error that is sent as the answer to a request.
 type refusal struct {
 	status int
 	words  string
@@ -20,7 +20,8 @@ type refusal struct {
 
 func (r *refusal) Error() string { return r.words }
 
-// Why a request is refused. Clients see the words, so they say nothing of the inside.
+// The reasons why a request is refused. Clients see the words, so they contain no internal
+// details.
 var (
 	errName    error = &refusal{http.StatusBadRequest, "the request's id must be a single header of up to 128 printable ASCII characters"}
 	errRead    error = &refusal{http.StatusBadRequest, "the request's body could not be read"}
@@ -38,8 +39,8 @@ var (
 	errWait    error = &refusal{http.StatusGatewayTimeout, "there was no answer in time: repeat the request with its id"}
 )
 
-// refused returns why a request has no response, as its client is told. Gone says that
-// the client's context has ended.
+// refused returns the refusal that a client receives for err. Gone says that the client's
+// context has ended.
 func (d *desk) refused(err error, gone bool) *refusal {
 	var step *dataflow.StepError
 	var why *refusal

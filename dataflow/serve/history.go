@@ -11,22 +11,23 @@ import (
 	"github.com/millrace/millrace/internal/engine/port"
 )
 
-// In a durable flow the history has what the desk has in memory: the input of a route takes
-// each id once, and two outputs have, under each id, the content of the request and its
-// response. The desk asks them, and itself knows only the calls that this process waits for.
+// In a durable flow the history holds what the desk otherwise holds in memory. The input of a
+// route takes each id once, and two outputs hold, under each id, the content of the request and
+// its response. The desk reads them, and itself knows only the calls that this process waits for.
 
-// An arrival is a request as it is in the history.
+// An arrival is the form of a request in the history.
 type arrival[V any] struct {
 	Content content
 	Request V
 }
 
-// madeRetain is how long the flow keeps the answer to a request that had no id, at most.
+// madeRetain is the maximum time for which the flow keeps the answer to a request that came
+// without an id.
 const madeRetain = 5 * time.Minute
 
-// newKeptInput adds the input of a route to a durable flow. It returns how to send a request,
-// the requests, and a function that lets out their contents, and drops them together with the
-// responses when those were there for long enough.
+// newKeptInput adds the input of a route to a durable flow. It returns a function that sends a
+// request, and the requests. The third result, expire, makes an output of their contents. It
+// also drops contents and responses when they have been kept for long enough.
 func newKeptInput[V any](site *engine.Location, op *engine.Op, opts Options) (
 	send func(context.Context, RequestID, content, V) error,
 	requests *engine.KeyedNode[RequestID, V],
@@ -56,14 +57,14 @@ func newKeptInput[V any](site *engine.Location, op *engine.Op, opts Options) (
 	return send, requests, expire
 }
 
-// recall has a durable flow answer a call: it sends the request, unless the history has it
-// already, and returns the response.
+// recall answers a call from a durable flow: it sends the request, unless the history already
+// has it, and returns the response.
 func (d *desk) recall(ctx context.Context, c *call, send func(context.Context) error) (Response, error) {
 	if known, ok := c.contents.Get(c.id); ok {
 		return d.compare(ctx, c, known)
 	}
 	if c.named && formed(d.opts.Idempotent.name(c.id)) {
-		return d.find(ctx, c) // it was made here, perhaps by an earlier process: it is not let in again
+		return d.find(ctx, c) // a router made the id, perhaps in an earlier process: it is not let in again
 	}
 	switch err := send(ctx); {
 	case errors.Is(err, dataflow.ErrDuplicateKey):
@@ -85,7 +86,7 @@ func (d *desk) find(ctx context.Context, c *call) (Response, error) {
 	return d.compare(ctx, c, known)
 }
 
-// compare answers a call whose id is that of a request with the content known.
+// compare answers a call whose id was used before, by a request with the content known.
 func (d *desk) compare(ctx context.Context, c *call, known content) (Response, error) {
 	if known != c.content {
 		return Response{}, errOther

@@ -9,23 +9,24 @@ import (
 	"time"
 )
 
-// A RequestID is the key of a request: what its client named it, or what it was given.
+// A RequestID is the key of a request: the id that its client chose, or one that the
+// router made.
 type RequestID string
 
-// maxID is how long the id that a client chooses may be.
+// maxID is the maximum length of an id that a client chooses.
 const maxID = 128
 
 // An idSource makes ids that are unguessable and in order.
 type idSource struct {
-	start int64        // nanoseconds of time, as last
-	last  atomic.Int64 // of the newest id
+	start int64        // time in nanoseconds, like last
+	last  atomic.Int64 // time in the newest id
 }
 
 // ordered is an encoding that keeps the order of what it encodes.
 var ordered = base32.NewEncoding("0123456789abcdefghijklmnopqrstuv").WithPadding(base32.NoPadding)
 
-// next returns an id of 29 characters: the time in nanoseconds, moved on where two
-// would be equal, and 80 bits that are random.
+// next returns an id of 29 characters: the time in nanoseconds, increased where two would
+// be equal, and 80 random bits.
 func (s *idSource) next() RequestID {
 	var b [18]byte
 	binary.BigEndian.PutUint64(b[:8], uint64(s.tick(time.Now().UnixNano())))
@@ -33,7 +34,7 @@ func (s *idSource) next() RequestID {
 	return RequestID(ordered.EncodeToString(b[:]))
 }
 
-// tick returns now, or one more than it returned last if that is not less.
+// tick returns now, or the last result plus one if now is not larger.
 func (s *idSource) tick(now int64) int64 {
 	for {
 		last := s.last.Load()
@@ -44,13 +45,13 @@ func (s *idSource) tick(now int64) int64 {
 	}
 }
 
-// formed reports whether an id has the form of those that are made.
+// formed reports whether an id has the form of generated ids.
 func formed(id RequestID) bool {
 	b, err := ordered.DecodeString(string(id))
 	return err == nil && len(b) == 18
 }
 
-// made reports whether an id has the form of those that were made since the start.
+// made reports whether an id has the form of one that was generated since the start.
 func (s *idSource) made(id RequestID) bool {
 	b, err := ordered.DecodeString(string(id))
 	if err != nil || len(b) != 18 {

@@ -12,24 +12,24 @@ import (
 	"github.com/millrace/millrace/dataflow"
 )
 
-// A RequestOf is a request whose body was JSON, and what the body said. Like a
-// [Request] it is shared, and nobody changes it.
+// A RequestOf is a request with a JSON body, and the decoded body. Like a [Request] it is
+// shared and must not be changed.
 type RequestOf[T any] struct {
 	*Request
 	Value T
 }
 
 // JSON is [Router.Handle] for requests whose body is JSON. The flow sees only requests
-// whose body is one: anything else is answered 400, and 415 if it says that it is
-// something else.
+// whose body can be decoded as a T. Others are answered 400, or 415 if their Content-Type
+// is not JSON.
 //
 //	orders, placed := serve.JSON[Order](router, "POST /orders")
 //	orders.Respond(keyedsingleton.Map(placed, func(r *serve.RequestOf[Order]) serve.Response {
 //		return serve.Reply(http.StatusCreated, price(r.Value))
 //	}))
 //
-// What fits a T is said by encoding/json: fields that T does not have are ignored, and
-// those that the body does not have are zero.
+// Decoding follows encoding/json: fields that T does not have are ignored, and those that
+// the body does not have are zero.
 func JSON[T any, L dataflow.Location](
 	router *Router[L], pattern string,
 ) (*Route[L], dataflow.KeyedSingleton[RequestID, *RequestOf[T], L, bounds.BoundedValue]) {

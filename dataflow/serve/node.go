@@ -21,7 +21,7 @@ func newEntryOutputPort[K comparable, V any](out *port.EntryOutput[K, V]) *dataf
 	return &p
 }
 
-// placeOf returns where a location is. It panics if the location was not made as an L.
+// placeOf returns the place of a location. It panics if the location was not made as an L.
 func placeOf[L dataflow.Location](at L, op string) engine.Place {
 	return engine.PlaceOf(seal.Untyped(&at), reflect.TypeFor[L](), op)
 }

@@ -12,17 +12,18 @@ import (
 
 // Options are the optional settings of a [Router]. The zero value is ready to use.
 type Options struct {
-	// Header is where a client names its request. Empty means Idempotency-Key.
+	// Header is the header in which a client sends the id of its request. Empty means
+	// Idempotency-Key.
 	Header string
 
-	// Idempotent makes the router keep to draft-ietf-httpapi-idempotency-key-header; see
-	// [Idempotency]. Nil means that ids are optional and are those of one name space.
+	// Idempotent makes the router follow draft-ietf-httpapi-idempotency-key-header; see
+	// [Idempotency]. Nil means that ids are optional and share one name space.
 	Idempotent *Idempotency
 
-	// Same are the headers that have to be the same in a repeat of a request. Nil means
-	// Authorization, Content-Type and Cookie: what was answered to one user is not
-	// told to another who knows the id. With Idempotent, which tells callers apart, it
-	// means Content-Type and Cookie, and with [Idempotency].Caller only Content-Type.
+	// Same lists the headers that must be the same in a repeat of a request. Nil means
+	// Authorization, Content-Type and Cookie, so that an answer to one user is not sent to
+	// another who knows the id. With Idempotent, which distinguishes callers, nil means
+	// Content-Type and Cookie, and with [Idempotency].Caller only Content-Type.
 	Same []string
 
 	// Timeout is how long a request waits for its response. Zero means 30 seconds.
@@ -32,15 +33,15 @@ type Options struct {
 	// means 100 milliseconds.
 	Patience time.Duration
 
-	// RetryAfter is when a client that was answered 503 or 504, or 409 because its request
-	// is still being handled, is told to come again, in whole seconds. Zero means a second.
+	// RetryAfter is the Retry-After, in whole seconds, of an answer 503 or 504, or of a 409
+	// to a request that is still being handled. Zero means a second.
 	RetryAfter time.Duration
 
-	// Pending is how many requests there may be between being read and being answered,
-	// those included whose client has gone. Zero means 10,000.
+	// Pending limits the number of requests between being read and being answered, including
+	// those whose client has disconnected. Zero means 10,000.
 	Pending int
 
-	// Body is how large the body of a request may be. Zero means 1 MiB.
+	// Body is the maximum size of the body of a request. Zero means 1 MiB.
 	Body int64
 
 	// Retain is how long an answer is kept for repeats of its request. Zero means five
@@ -48,16 +49,16 @@ type Options struct {
 	// know are kept. In a durable flow the time is that of the flow.
 	Retain time.Duration
 
-	// Answers is how many answers are kept at most; the oldest goes first. Zero means
-	// 10,000. In a durable flow there is no such bound: Retain alone counts.
+	// Answers is the maximum number of answers kept; the oldest is dropped first. Zero means
+	// 10,000. It has no effect in a durable flow, where Retain alone counts.
 	Answers int
 
-	// Log is where failures of the flow and responses that cannot be sent are
-	// reported. Nil means slog.Default().
+	// Log receives failures of the flow and responses that cannot be sent. Nil means
+	// slog.Default().
 	Log *slog.Logger
 }
 
-// filled returns o with defaults in place of zeros. It panics if o makes no sense.
+// filled returns o with defaults in place of zeros. It panics if o is invalid.
 func (o Options) filled(op string) Options {
 	for _, d := range []struct {
 		name  string

@@ -11,19 +11,18 @@ import (
 	"strings"
 )
 
-// A Request is what a flow may know of an HTTP request: a copy, complete, of which
-// everything is in memory. It is shared by all who read the collection that it is in:
-// nobody changes it.
+// A Request is a complete copy of an HTTP request, with its body in memory. All readers
+// of its collection share it, so it must not be changed.
 type Request struct {
 	ID         RequestID         // the key of the request
 	Method     string            // such as "POST"
 	Host       string            // as the client wrote it
 	Path       string            // unescaped
-	Pattern    string            // that the path has matched, or ""
+	Pattern    string            // the pattern that the path has matched, or ""
 	PathValues map[string]string // of the wildcards of Pattern; nil without any
 	Query      url.Values
 	Header     http.Header
-	Body       []byte // all of it; not nil unless it is empty
+	Body       []byte // complete; nil only if it is empty
 	RemoteAddr string // of the last hop; a proxy writes the client into a header
 }
 
@@ -91,10 +90,10 @@ func pathValues(r *http.Request) map[string]string {
 	}
 }
 
-// A content is a digest of everything that has to be the same in a repeat.
+// A content is a digest of everything that must be the same in a repeat.
 type content [sha256.Size]byte
 
-// contentOf returns the content of a request, the headers same among it.
+// contentOf returns the content of a request, including the headers same.
 func contentOf(r *http.Request, body []byte, same []string) (c content) {
 	h := sha256.New()
 	field(h, r.Method)
@@ -113,7 +112,7 @@ func contentOf(r *http.Request, body []byte, same []string) (c content) {
 	return c
 }
 
-// field writes s so that where it ends is part of what is written.
+// field writes s with its length, so that two fields cannot be read as one.
 func field(h hash.Hash, s string) {
 	size(h, len(s))
 	io.WriteString(h, s)

@@ -17,9 +17,9 @@ import (
 type Response struct {
 	Status int         // zero means 200
 	Header http.Header // may be nil; it is copied when it is sent
-	Body   []byte      // sent as text/plain if Header has no Content-Type, never as what it looks like
+	Body   []byte      // sent as text/plain if Header has no Content-Type; the type is never guessed
 
-	err error // why there is no body
+	err error // why the response cannot be sent
 }
 
 // A storedResponse is the encoding of a Response.
@@ -30,16 +30,16 @@ type storedResponse struct {
 	Err    string              `cbor:"4,keyasint,omitempty"`
 }
 
-// responseEncoding and responseDecoding are of RFC 8949: one encoding for each response, and
-// header values may be any bytes.
+// responseEncoding and responseDecoding follow RFC 8949: each response has exactly one
+// encoding, and header values may be any bytes.
 var responseEncoding, responseDecoding = sync.OnceValues(func() (cbor.EncMode, error) {
 	return cbor.CoreDetEncOptions().EncMode()
 }), sync.OnceValues(func() (cbor.DecMode, error) {
 	return cbor.DecOptions{UTF8: cbor.UTF8DecodeInvalid}.DecMode()
 })
 
-// MarshalBinary encodes the response, so that a durable flow can keep it. The reason why it
-// cannot be sent, if there is one, is encoded as text.
+// MarshalBinary encodes the response, so that a durable flow can keep it. If the response
+// cannot be sent, the reason is encoded as text.
 func (r Response) MarshalBinary() ([]byte, error) {
 	mode, err := responseEncoding()
 	if err != nil {
@@ -52,7 +52,7 @@ func (r Response) MarshalBinary() ([]byte, error) {
 	return mode.Marshal(s)
 }
 
-// UnmarshalBinary decodes what [Response.MarshalBinary] encoded.
+// UnmarshalBinary decodes a response that [Response.MarshalBinary] encoded.
 func (r *Response) UnmarshalBinary(data []byte) error {
 	mode, err := responseDecoding()
 	if err != nil {
@@ -74,8 +74,8 @@ func Text(status int, text string) Response {
 	return Response{Status: status, Body: []byte(text)}
 }
 
-// Reply returns a response whose body is v as JSON. A value that has no JSON, such as
-// a NaN, makes it a 500 instead; the log says why.
+// Reply returns a response whose body is v as JSON. If v has no JSON encoding, like a NaN,
+// the response is a 500 instead, and the log says why.
 func Reply(status int, v any) Response {
 	body, err := json.Marshal(v)
 	if err != nil {

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// settle notes the answer of a call, and keeps it if a repeat may come.
+// settle stores the answer of a call, and keeps it if a repeat may come.
 func (d *desk) settle(c *call, answer Response, now time.Time) {
 	c.answered, c.answer = true, answer
 	if c.lost || c.contents != nil {
@@ -20,7 +20,7 @@ func (d *desk) settle(c *call, answer Response, now time.Time) {
 	d.expire(now)
 }
 
-// forget makes a call unknown. An id that a client chose stays used.
+// forget drops a call. An id that a client chose stays used.
 func (d *desk) forget(c *call) {
 	if c.named {
 		d.known[c.id] = nil
@@ -29,8 +29,7 @@ func (d *desk) forget(c *call) {
 	}
 }
 
-// abandon remembers that a call has no waiters, so that somebody looks after its
-// answer.
+// abandon adds a call without waiters to strays, so that its answer is taken out later.
 func (d *desk) abandon(c *call, now time.Time) {
 	c.since = now
 	if !c.stray {
@@ -40,7 +39,7 @@ func (d *desk) abandon(c *call, now time.Time) {
 	}
 }
 
-// tidy does what is due. The cost is that of a few table probes.
+// tidy does the work that is due. The cost is that of a few table probes.
 func (d *desk) tidy(now time.Time) {
 	d.expire(now)
 	for range min(2, d.strays.len()) {
@@ -48,18 +47,18 @@ func (d *desk) tidy(now time.Time) {
 	}
 }
 
-// expire forgets answers that are too old or too many.
+// expire forgets the answers that are too old or exceed the limit.
 func (d *desk) expire(now time.Time) {
 	for d.kept.len() > 0 && (d.kept.len() > d.opts.Answers || now.Sub(d.kept.first().since) >= d.opts.Retain) {
 		d.forget(d.kept.pop())
 	}
 }
 
-// visit looks whether a call without waiters was answered, and takes its answer then.
-// A call that was not answered for long is not known any more and does not count as
-// pending; but it is still visited, because an answer that nobody takes is kept.
+// visit takes the answer of a call without waiters, if it has come. A call that was not
+// answered for Options.Retain is dropped from known and no longer counts as pending. But
+// it stays in strays, because the output keeps an answer until it is taken.
 func (d *desk) visit(c *call, now time.Time) {
-	if c.answered || c.waiters > 0 { // somebody came back to it
+	if c.answered || c.waiters > 0 { // a repeat has come
 		d.found(c)
 		return
 	}
@@ -78,7 +77,7 @@ func (d *desk) visit(c *call, now time.Time) {
 	d.strays.push(c)
 }
 
-// found notes that a call is in strays no more.
+// found marks a call as no longer in strays.
 func (d *desk) found(c *call) {
 	c.stray = false
 	if !c.lost {
@@ -86,10 +85,10 @@ func (d *desk) found(c *call) {
 	}
 }
 
-// A queue is a list that is taken from in the order in which it was added to.
+// A queue is a first-in, first-out list.
 type queue[T any] struct {
 	all []T
-	off int // all[:off] was taken
+	off int // all[:off] was popped
 }
 
 func (q *queue[T]) len() int { return len(q.all) - q.off }
@@ -97,7 +96,7 @@ func (q *queue[T]) len() int { return len(q.all) - q.off }
 func (q *queue[T]) first() T { return q.all[q.off] }
 
 func (q *queue[T]) push(x T) {
-	if q.off > len(q.all)/2 && len(q.all) == cap(q.all) { // make room at the front rather than grow for ever
+	if q.off > len(q.all)/2 && len(q.all) == cap(q.all) { // reuse the space at the front instead of growing forever
 		n := copy(q.all, q.all[q.off:])
 		clear(q.all[n:])
 		q.all, q.off = q.all[:n], 0

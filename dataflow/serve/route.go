@@ -11,7 +11,7 @@ import (
 	"github.com/millrace/millrace/internal/engine/port"
 )
 
-// A Route is a part of a router's requests, with responses of its own.
+// A Route is a subset of a router's requests, with its own responses.
 type Route[L dataflow.Location] struct {
 	_      [0]func(L)
 	name   string // of the router, and the pattern
@@ -20,13 +20,14 @@ type Route[L dataflow.Location] struct {
 	out    *dataflow.EntryOutputPort[RequestID, Response] // nil until Respond
 	attend http.HandlerFunc
 
-	// Of a durable flow: contents has the content of each request whose response is kept or
-	// still to come, from Respond on; expire makes it.
+	// In a durable flow, contents has the content of each request whose response is kept or
+	// still to come, from Respond on; expire makes it. Else both are nil.
 	contents *dataflow.EntryOutputPort[RequestID, content]
 	expire   func(*engine.KeyedNode[RequestID, Response], *port.EntryOutput[RequestID, Response]) *dataflow.EntryOutputPort[RequestID, content]
 }
 
-// newRoute adds a route to a router. Requests are let in as what accept makes of them.
+// newRoute adds a route to a router. The flow receives each request in the form that accept
+// returns.
 func newRoute[V any, L dataflow.Location](
 	r *Router[L], verb, pattern string, accept func(*Request) (V, error),
 ) (*Route[L], dataflow.KeyedSingleton[RequestID, V, L, bounds.BoundedValue]) {
@@ -48,8 +49,8 @@ func newRoute[V any, L dataflow.Location](
 	if site.Graph.Kept() {
 		send, n, t.expire = newKeptInput[V](site, t.op, r.desk.opts)
 	} else {
-		// The desk makes sure that no key comes twice. It need not remember the keys that
-		// it made, as an input that accepts each key once would.
+		// The desk ensures that no key comes twice. Unlike an input that accepts each key
+		// once, it need not remember the keys that it made.
 		var in *port.KeyedInput[RequestID, V]
 		in, n = port.NewKeyedInput[RequestID, V](site, t.op)
 		send = func(ctx context.Context, id RequestID, _ content, v V) error { return in.Send(ctx, id, v) }
@@ -68,21 +69,21 @@ func newRoute[V any, L dataflow.Location](
 // whole accepts every request as it is.
 func whole(r *Request) (*Request, error) { return r, nil }
 
-// check panics if nobody answers the requests. It is called when the flow starts, which
-// it ends then, and for requests that come before.
+// check panics if the route has no responses. It is called when the flow starts, which then
+// fails, and for requests that come before.
 func (t *Route[L]) check() {
 	if t.out == nil {
 		engine.Misuse(t.op.Name, "nobody answers the requests: call Respond before the flow is started")
 	}
 }
 
-// Respond answers the requests of the route with responses: each request with the
-// value that appears under its id. It is called once, before the start. A second call
-// panics, and a flow that is started without one fails at once.
+// Respond answers each request of the route with the response that appears under its id. It
+// must be called once, before the start. A second call panics, and a flow that is started
+// without one fails at once.
 //
-// A response must not change, because what was sent cannot be taken back. Where values
-// change, a slice makes responses that do not: of a batch of requests and a snapshot
-// beside it.
+// A response must not change, because a response that was sent cannot be taken back. If
+// values change, use a slice: the entries that it emits for a batch of requests and a
+// snapshot do not change.
 func (t *Route[L]) Respond(responses dataflow.KeyedSingleton[RequestID, Response, L, bounds.BoundedValue]) {
 	if t == nil || t.op == nil {
 		engine.Unmade("serve.Route", "routes come from Handle of a router, and serve.JSON")

@@ -8,8 +8,8 @@ import (
 	"github.com/millrace/millrace/internal/engine"
 )
 
-// A Router is an [http.Handler] that lets requests into a flow and answers them from
-// it. It is built with the flow, and then safe for any number of goroutines.
+// A Router is an [http.Handler] that lets requests into a flow and answers them from it.
+// It is built with the flow, and is safe for concurrent use after that.
 //
 // A request that comes before the flow is started waits.
 type Router[L dataflow.Location] struct {
@@ -20,9 +20,9 @@ type Router[L dataflow.Location] struct {
 	rest   *Route[L] // what no route takes; nil if that is refused
 }
 
-// HTTP returns a router and the keyed singleton of its requests: all of them but those
-// that [Router.Handle] or [JSON] takes. They are answered by [Router.Respond], which has
-// to be called. The name appears in errors, traces and graphs.
+// HTTP returns a router and the keyed singleton of its requests, without those that
+// [Router.Handle] or [JSON] takes. [Router.Respond] must be called to answer them. The
+// name appears in errors, traces and graphs.
 func HTTP[L dataflow.Location](
 	at L, name string, opts Options,
 ) (*Router[L], dataflow.KeyedSingleton[RequestID, *Request, L, bounds.BoundedValue]) {
@@ -33,9 +33,9 @@ func HTTP[L dataflow.Location](
 	return r, requests
 }
 
-// Routes returns a router that has only the routes made by [Router.Handle] and [JSON].
-// What matches none of them is answered 404, or 405 if only the method does not match,
-// and never reaches the flow.
+// Routes returns a router that has only the routes made by [Router.Handle] and [JSON]. A
+// request that matches none of them is answered 404, or 405 if only the method does not
+// match, and never reaches the flow.
 func Routes[L dataflow.Location](at L, name string, opts Options) *Router[L] {
 	return newRouter(at, "serve.Routes "+name, name, opts)
 }
@@ -48,9 +48,9 @@ func newRouter[L dataflow.Location](at L, op, name string, opts Options) *Router
 }
 
 // Handle returns a route and the keyed singleton of its requests: those that match the
-// pattern, which is one of [http.ServeMux], such as "POST /orders/{id}". They are
-// answered by [Route.Respond], which has to be called. A pattern that is not well formed
-// or conflicts with another one panics.
+// pattern, which has the syntax of [http.ServeMux], such as "POST /orders/{id}".
+// [Route.Respond] must be called to answer them. A pattern that is malformed or conflicts
+// with another one panics.
 func (r *Router[L]) Handle(pattern string) (*Route[L], dataflow.KeyedSingleton[RequestID, *Request, L, bounds.BoundedValue]) {
 	return newRoute(r, "serve.Handle", pattern, whole)
 }
@@ -84,7 +84,8 @@ func (r *Router[L]) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	r.mux.ServeHTTP(w, req)
 }
 
-// register adds a route to the multiplexer, whose panics do not say whose they are.
+// register adds a route to the multiplexer. It adds the operator to the multiplexer's
+// panics.
 func (r *Router[L]) register(op, pattern string, t *Route[L]) {
 	defer func() {
 		if p := recover(); p != nil {

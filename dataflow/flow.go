@@ -14,7 +14,7 @@ import (
 // operators between them. It is built by one goroutine and runs once. Nothing can be
 // added after it has been started.
 type Flow struct {
-	graph // of the engine
+	graph // the engine's graph
 	sites []*engine.Location
 	byTag map[reflect.Type]*engine.Location
 

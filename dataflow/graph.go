@@ -47,7 +47,7 @@ type GraphOperator struct {
 
 // A GraphState is a part of the state of an operator.
 type GraphState struct {
-	Kind string       // with the types in it, such as "table(string,int)"
+	Kind string       // kind and its types, such as "table(string,int)"
 	Key  reflect.Type // type of the keys under which [App.Lookup] finds entries; nil if there are none
 }
 
@@ -70,7 +70,7 @@ type GraphEdge struct {
 // function that only changes a type, such as [WeakenOrder], is none. The operators that let
 // elements into a slice and out of it belong to the slice.
 func (f *Flow) Graph() Graph {
-	graphOf(f) // which refuses what New did not make
+	graphOf(f) // panics if New did not make f
 	var g Graph
 	ops := make(map[*engine.Op]int)
 	cuts := make(map[*engine.Region]int)

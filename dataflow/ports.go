@@ -158,7 +158,7 @@ func (p *OutputPort[T]) Given(ctx context.Context, partition int) (n uint64, own
 // A Batch holds elements of an [OutputPort] that its reader acknowledges together.
 type Batch[T any] struct {
 	Elements  []T
-	Partition int    // number, over all locations; 0 in memory
+	Partition int    // number across all locations; 0 in memory
 	First     uint64 // number of the first element; a partition numbers its elements from 1
 	ack       func()
 }
@@ -236,8 +236,8 @@ func (p *EntryOutputPort[K, V]) Take(ctx context.Context, k K) (V, error) {
 // before, including those of a durable flow that was restarted, come before all others.
 //
 // In a durable flow All takes the entries of the partitions that this process owns, each as
-// [EntryOutputPort.Take] does: a process that ends at that moment has taken an entry that it
-// never saw. To handle every entry despite crashes, read an output of keyedsingleton.Entries
+// [EntryOutputPort.Take] does: a process that ends at that moment may have taken an entry that
+// it never saw. To handle every entry despite crashes, read an output of keyedsingleton.Entries
 // with [OutputPort.Receive].
 func (p *EntryOutputPort[K, V]) All(ctx context.Context) iter.Seq2[K, V] {
 	out := made(p.out(), "dataflow.EntryOutputPort")

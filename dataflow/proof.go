@@ -22,7 +22,7 @@ type Claim struct {
 // Proofs returns the proofs given in the flow, in order of construction. [Flow.Reasons] lists
 // the places that depend on timing.
 func (f *Flow) Proofs() []Claim {
-	graphOf(f) // which refuses what New did not make
+	graphOf(f) // panics if New did not make f
 	var all []Claim
 	for _, s := range f.sites {
 		for _, op := range s.Ops {

@@ -21,7 +21,7 @@ type Reason struct {
 
 // Reasons returns the reasons given in the flow, in order of construction.
 func (f *Flow) Reasons() []Reason {
-	graphOf(f) // which refuses what New did not make
+	graphOf(f) // panics if New did not make f
 	var all []Reason
 	for _, s := range f.sites {
 		for _, op := range s.Ops {

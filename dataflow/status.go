@@ -63,7 +63,7 @@ type OperatorStatus struct {
 
 	Calls        int // asynchronous calls that run
 	CallsWaiting int // asynchronous calls that wait for others to return
-	Timers       int // that are set
+	Timers       int // timers that are set
 
 	// Mark is how far event time has advanced, as a window.Time, for an operator of package
 	// window that waits for it. HeldBy names the sources of events that are furthest behind,

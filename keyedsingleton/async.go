@@ -59,7 +59,7 @@ type Backoff struct {
 // attempt's error and not the error itself, because a durable flow stores it.
 type CallError struct {
 	Text     string
-	Attempts int // that were made
+	Attempts int // attempts made
 }
 
 // Error returns the text and the number of attempts.

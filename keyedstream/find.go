@@ -11,8 +11,8 @@ import (
 )
 
 // Get returns the values of the key that k holds, in their order, and nothing if ks has
-// none. Either both are in one slice, or k is a constant. The cost is one comparison for
-// each value of ks.
+// no such key. Either both are in one slice, or k is a constant. The cost is one
+// comparison for each value of ks.
 func Get[K comparable, V any, L dataflow.Location, B bounds.Stream, O dataflow.Order, R dataflow.Retries](
 	ks dataflow.KeyedStream[K, V, L, B, O, R], k dataflow.Singleton[K, L, bounds.Bounded],
 ) dataflow.Stream[V, L, B, O, R] {
@@ -21,8 +21,8 @@ func Get[K comparable, V any, L dataflow.Location, B bounds.Stream, O dataflow.O
 }
 
 // Sort returns the values of each key from the smallest to the largest, in O(n log n).
-// The stream must be complete, and may have come in any order. In a slice it is the batch
-// that is sorted, and not what several runs of the slice emit.
+// The stream must be complete, and may be in any order. In a slice, Sort sorts each batch
+// separately.
 func Sort[K comparable, V cmp.Ordered, L dataflow.Location, B bounds.Complete, O dataflow.Order, R dataflow.Retries](
 	ks dataflow.KeyedStream[K, V, L, B, O, R],
 ) dataflow.KeyedStream[K, V, L, B, dataflow.TotalOrder, R] {
@@ -30,9 +30,9 @@ func Sort[K comparable, V cmp.Ordered, L dataflow.Location, B bounds.Complete, O
 	return newKeyedStream[K, V, L, B, dataflow.TotalOrder, R](operators.KSort(n, op, cmp.Compare[V]))
 }
 
-// SortFunc is [Sort] for values that compare orders, as in package slices. The proof says
-// why no two different values of a key are equal for compare: those would come as they
-// arrived.
+// SortFunc is [Sort] with an order given by compare, as in package slices. The proof says
+// why compare treats no two different values of a key as equal: such values would stay in
+// order of arrival.
 func SortFunc[K comparable, V any, L dataflow.Location, B bounds.Complete, O dataflow.Order, R dataflow.Retries](
 	ks dataflow.KeyedStream[K, V, L, B, O, R], compare func(a, b V) int, why dataflow.Proof,
 ) dataflow.KeyedStream[K, V, L, B, dataflow.TotalOrder, R] {
@@ -41,9 +41,9 @@ func SortFunc[K comparable, V any, L dataflow.Location, B bounds.Complete, O dat
 	return newKeyedStream[K, V, L, B, dataflow.TotalOrder, R](operators.KSort(n, op, claims.Distinct(op, compare)))
 }
 
-// LookupKeyedSingleton looks up each *value* of ks as a key of b, and returns it with what
-// b has under it, if anything, in the order of ks. Both must be complete, that is, inside
-// one slice. The cost is one table probe for each value.
+// LookupKeyedSingleton looks up each *value* of ks as a key of b. It returns the value
+// with the value that b holds under it, if any, in the order of ks. Both must be
+// complete, that is, inside one slice. The cost is one table probe for each value.
 func LookupKeyedSingleton[K, V comparable, W any, L dataflow.Location, B bounds.Complete, O dataflow.Order, R dataflow.Retries](
 	ks dataflow.KeyedStream[K, V, L, B, O, R], b dataflow.KeyedSingleton[V, W, L, bounds.Bounded],
 ) dataflow.KeyedStream[K, dataflow.Pair[V, dataflow.Maybe[W]], L, B, O, R] {
@@ -52,10 +52,10 @@ func LookupKeyedSingleton[K, V comparable, W any, L dataflow.Location, B bounds.
 	return newKeyedStream[K, dataflow.Pair[V, dataflow.Maybe[W]], L, B, O, R](found)
 }
 
-// LookupKeyedStream looks up each *value* of ks as a key of stream, and returns it with
-// each value that stream has under it, or once with none. Those of one value of ks are in
-// the order of stream. Both must be complete, that is, inside one slice, and stream is
-// kept until its run ends.
+// LookupKeyedStream looks up each *value* of ks as a key of stream. It returns one pair
+// for each value that stream holds under it, in the order of stream, and a single pair
+// without a match if there is none. Both must be complete, that is, inside one slice, and
+// stream is kept until its run ends.
 func LookupKeyedStream[K, V comparable, W any, L dataflow.Location, B bounds.Complete, O dataflow.Order, R dataflow.Retries](
 	ks dataflow.KeyedStream[K, V, L, B, O, R], stream dataflow.KeyedStream[V, W, L, bounds.Bounded, O, R],
 ) dataflow.KeyedStream[K, dataflow.Pair[V, dataflow.Maybe[W]], L, B, O, R] {

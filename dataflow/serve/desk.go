@@ -55,7 +55,7 @@ type call struct {
 	named   bool // the client chose the id
 	out     *dataflow.EntryOutputPort[RequestID, Response]
 
-	contents *dataflow.EntryOutputPort[RequestID, content] // of a durable flow, else nil
+	contents *dataflow.EntryOutputPort[RequestID, content] // nil unless the flow is durable
 
 	// guarded by the desk's mu
 	put      bool          // the request is in the flow; set when the leader leaves
@@ -77,7 +77,7 @@ type gate struct {
 	// refused.
 	accept   func(*Request, content) (send func(context.Context) error, err error)
 	out      *dataflow.EntryOutputPort[RequestID, Response]
-	contents *dataflow.EntryOutputPort[RequestID, content] // of a durable flow, else nil
+	contents *dataflow.EntryOutputPort[RequestID, content] // nil unless the flow is durable
 }
 
 // attend serves a request that has come to a gate.

@@ -17,7 +17,7 @@ type Router[L dataflow.Location] struct {
 	desk   *desk
 	mux    *http.ServeMux
 	routed bool      // mux has routes
-	rest   *Route[L] // what no route takes; nil if that is refused
+	rest   *Route[L] // for requests without a route; nil if they are refused
 }
 
 // HTTP returns a router and the keyed singleton of its requests, without those that
@@ -84,8 +84,8 @@ func (r *Router[L]) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	r.mux.ServeHTTP(w, req)
 }
 
-// register adds a route to the multiplexer. It adds the operator to the multiplexer's
-// panics.
+// register adds a route to the multiplexer. It prefixes a panic of the multiplexer with
+// the operator.
 func (r *Router[L]) register(op, pattern string, t *Route[L]) {
 	defer func() {
 		if p := recover(); p != nil {

@@ -17,7 +17,7 @@ const seqBatch = 64
 // When seq ends, the remaining elements are sent as well.
 //
 // It stops at the first error of a SendBatch and returns it. By then it may have read up to
-// 63 elements from seq that were not accepted. If seq pauses, gathered elements wait for
+// 64 elements from seq that were not accepted. If seq pauses, gathered elements wait for
 // the following ones; use Send for a source whose elements must not wait. If seq panics,
 // the elements gathered last are not sent. SendSeq notices the end of ctx when it waits for
 // room, and does not interrupt seq.

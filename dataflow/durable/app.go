@@ -16,8 +16,7 @@ import (
 	"github.com/millrace/millrace/internal/engine/logdriven"
 )
 
-// An App is a durable flow as this process takes part in it. Its methods may be used by
-// any number of goroutines.
+// An App is this process's part in a durable flow. Its methods may be called by any number of goroutines.
 type App[P any] struct {
 	// Ports is what the build function returned: the inputs and outputs of the flow.
 	Ports P
@@ -25,36 +24,36 @@ type App[P any] struct {
 	core *core
 }
 
-// A core is what an app is, whatever its ports are.
+// A core is the part of an App that does not depend on the type of its ports.
 type core struct {
 	opts     Options
 	build    func(*dataflow.Flow)
-	name     string // of the function that the program gave for it
+	name     string // of the build function
 	log      journal.Log
-	measured *measured      // the log, of a flow that runs
-	shared   journal.Shared // the log, if several processes have it open; nil else
-	flow     *dataflow.Flow // through which this process sends and reads
-	facade   *engine.Graph  // of it
+	measured *measured      // the log of a running flow
+	shared   journal.Shared // the log, if several processes have it open; else nil
+	flow     *dataflow.Flow // for sending and reading in this process
+	facade   *engine.Graph  // graph of flow
 	layout   layout
 	senders  []map[int32]identity.Operator // by location and index
 	door     *door
-	looking  bool       // only looks at the history
-	counting bool       // in how many parts keys are divided is found out from the log
+	looking  bool       // reads the history only
+	counting bool       // take the number of partitions from the log
 	peers    *peers     // nil if no other process can own a partition
-	agreed   *agreement // that all partitions can go on with the program; nil where peers is not
+	agreed   *agreement // reached when every partition can go on with the program; nil if peers is nil
 	metrics  metrics
 	seen     witnessing
-	limit    int64 // of the log, zero if there is none
+	limit    int64 // of the log; zero if there is none
 	reserved reserved
 	waits    waits
 
-	ctx       context.Context // ends when everything has to
+	ctx       context.Context // ends when everything has to end
 	cancel    context.CancelCauseFunc
 	started   chan struct{} // closed when all owners have begun, or never will
-	done      chan struct{} // closed when nothing is sent any more
+	done      chan struct{} // closed when nothing is sent any longer
 	over      chan struct{} // closed when everything has ended
-	abandoned atomic.Bool   // ends without a last snapshot, as a crash does
-	readers   chan struct{} // somebody has read something
+	abandoned atomic.Bool   // end without a last snapshot, as a crash does
+	readers   chan struct{} // signaled when something was read
 	nonces    atomic.Uint64
 
 	feeding sync.Mutex
@@ -65,19 +64,17 @@ type core struct {
 	err     error              // why it ended; written before over is closed
 }
 
-// Start builds a flow, restores what is kept of it, and runs it. It returns when the
-// ports can be used. The flow ends when ctx ends, as with [dataflow.Start].
+// Start builds a flow, restores its state from the log, and runs it. It returns when the ports can be used. The
+// flow ends when ctx ends, as with [dataflow.Start].
 //
-// The function build adds locations, operators and ports to the flow it is given, and
-// returns the ports. It is called several times, once for the ports and once for each
-// time that a partition is restored, and has to build the same flow each time: what it
-// gives to operators must depend on their arguments alone, since steps are made again
+// The function build adds locations, operators and ports to the flow it is given, and returns the ports. Start
+// calls it once for the ports, and again each time a partition is restored, so it has to build the same flow
+// each time. The functions it gives to operators must depend on their arguments alone, since steps are replayed
 // after a crash.
 //
-// A Send to a port returns when the record is durable. An output has what was given by
-// steps that are durable. What an output of elements has given is given again after a
-// crash if nobody came back for more, or acknowledged it ([dataflow.OutputPort.Receive]): handle
-// elements twice as once.
+// A Send to a port returns when the record is durable. An output shows only what durable steps have given.
+// Elements of an output are given again after a crash unless the reader came back for more or acknowledged them
+// ([dataflow.OutputPort.Receive]), so handling an element twice must be the same as handling it once.
 func Start[P any](ctx context.Context, build func(*dataflow.Flow) P, opts Options) (*App[P], error) {
 	engine.Given("durable.Start", build)
 	if ctx == nil {
@@ -102,8 +99,8 @@ func Start[P any](ctx context.Context, build func(*dataflow.Flow) P, opts Option
 	return app, nil
 }
 
-// Run is Start for a program that does everything in other goroutines: it calls started
-// with the ports, and returns when the flow has ended.
+// Run is Start for a program that does everything in other goroutines: it calls started with the ports, and
+// returns when the flow has ended.
 func Run[P any](ctx context.Context, build func(*dataflow.Flow) P, opts Options, started func(ports P)) error {
 	engine.Given("durable.Run", build, started)
 	app, err := Start(ctx, build, opts)
@@ -174,7 +171,7 @@ func (c *core) start(ctx context.Context) (err error) {
 	return err
 }
 
-// feed shows a committed step to the ports of this process.
+// feed shows a committed step at the ports of this process.
 func (c *core) feed(partition int, numbers *logdriven.Numbers, s *step, full *engine.Blocked) error {
 	way := c.door.partitions[partition]
 	way.committed(s)
@@ -191,8 +188,8 @@ func (c *core) feed(partition int, numbers *logdriven.Numbers, s *step, full *en
 	return nil
 }
 
-// feedWhole shows the ports all that the outputs of a partition keep, which may be less than
-// they have: another process has owned it meanwhile, or owns it now.
+// feedWhole shows at the ports everything that the outputs of a partition hold. That may be less than the ports
+// have shown: another process has owned the partition meanwhile, or owns it now.
 func (c *core) feedWhole(partition int, numbers *logdriven.Numbers, outputs []byte) error {
 	site, _ := c.layout.place(partition)
 	c.feeding.Lock()
@@ -200,7 +197,7 @@ func (c *core) feedWhole(partition int, numbers *logdriven.Numbers, outputs []by
 	return logdriven.FeedWhole(c.facade, site, partition, numbers, outputs, func(op *engine.Op, key []byte) bool { return c.ofKey(site, op.Index, key) == partition })
 }
 
-// feedFrom is feedWhole of a partition that runs in this process.
+// feedFrom is feedWhole for a partition that runs in this process.
 func (c *core) feedFrom(partition int, l *logdriven.Executor) error {
 	site, _ := c.layout.place(partition)
 	c.feeding.Lock()
@@ -208,14 +205,14 @@ func (c *core) feedFrom(partition int, l *logdriven.Executor) error {
 	return logdriven.FeedFrom(c.facade, site, partition, l, func(op *engine.Op, key []byte) bool { return c.ofKey(site, op.Index, key) == partition })
 }
 
-// took lets senders know what a committed step took.
+// took tells senders what a committed step took.
 func (c *core) took(partition int, s *step, full *engine.Blocked) {
 	if c.door.partitions[partition].took(s, full) {
 		c.warn(partition)
 	}
 }
 
-// tellReads makes what was read part of the history, a little later and all at once.
+// tellReads records what was read in the history, gathered over a short time.
 func (c *core) tellReads() {
 	const gather = 20 * time.Millisecond
 	for {
@@ -235,18 +232,18 @@ func (c *core) tellReads() {
 
 func (d *door) nonce() uint64 { return d.nonces.Add(1) }
 
-// Stop ends this process's part in the flow: it refuses what is sent, makes a last
-// snapshot of each partition and hands them over. It does not wait until everything
-// that came in is handled, since that is kept, nor for room: what a full log has no room for, the
-// next owner makes from the history. Elements of outputs that readers have acknowledged do not come again, unless a partition
-// has so much to take that it has not come to know of them within a second. If ctx ends first, Stop ends at once,
-// without snapshots, and returns the reason.
+// Stop ends this process's part in the flow: it refuses further sends, makes a last snapshot of each partition
+// and hands the partitions over. It does not wait until all incoming records are handled, since they are
+// stored, and it does not wait for space in a full log: the next owner replays what the log has no space for.
+// Elements of outputs that readers have acknowledged do not come again, unless a partition is so far behind
+// that it does not take the acknowledgement within a second. If ctx ends first, Stop ends at once, without
+// snapshots, and returns the cause.
 func (a *App[P]) Stop(ctx context.Context) error {
 	c := a.made()
 	if ctx == nil {
 		engine.NilContext("durable.App.Stop")
 	}
-	if ctx.Err() != nil { // or a snapshot could be faster than what follows
+	if ctx.Err() != nil { // or a snapshot could finish before ctx is looked at below
 		c.abandoned.Store(true)
 	}
 	stopped := make(chan struct{})
@@ -265,16 +262,15 @@ func (a *App[P]) Stop(ctx context.Context) error {
 	return c.err
 }
 
-// Graph returns what the flow is made of.
+// Graph describes the locations and operators of the flow.
 func (a *App[P]) Graph() dataflow.Graph { return a.made().flow.Graph() }
 
 // Done is closed when the flow has ended in this process.
 func (a *App[P]) Done() <-chan struct{} { return a.made().over }
 
-// Err returns nil while the flow runs and after Stop, else why it ended: a
-// [*dataflow.StepError] if a function panicked, a [*DivergedError], what the log said,
-// or the cause of the context's end. A flow runs while one of its partitions does; see
-// [PartitionError] and [App.Status].
+// Err returns nil while the flow runs and after Stop. Otherwise it returns why the flow ended: a
+// [*dataflow.StepError] if a function panicked, a [*DivergedError], an error of the log, or the cause of the
+// context's end. A flow runs as long as one of its partitions does; see [PartitionError] and [App.Status].
 func (a *App[P]) Err() error {
 	select {
 	case <-a.made().over:
@@ -292,11 +288,11 @@ func (a *App[P]) made() *core {
 	return a.core
 }
 
-// end ends everything because of err. What waits at a port, or comes later, is refused
-// because of refusal. Only the first call counts; all return when it is over.
+// end ends everything because of err. Calls at a port, waiting or later, fail with refusal. Only the first call
+// has an effect; all return when everything has ended.
 func (c *core) end(err, refusal error) {
 	if !c.ending.CompareAndSwap(false, true) {
-		<-c.over // on a channel, since a bubble's time stands still while somebody waits for a sync.Once
+		<-c.over // a channel, since time in a synctest bubble stands still while a goroutine waits for a sync.Once
 		return
 	}
 	defer close(c.over)
@@ -307,7 +303,7 @@ func (c *core) end(err, refusal error) {
 		cancel()
 	}
 	c.leaving()
-	<-c.started // until then owners begin
+	<-c.started // until then owners may still begin
 	c.owners.Wait()
 	if c.peers != nil && c.peers.member != nil {
 		c.peers.leave()
@@ -337,8 +333,7 @@ type failure struct{ error }
 
 func (f *failure) Unwrap() error { return f.error }
 
-// refusal says why a port of a flow that has ended takes nothing: what the flow failed
-// with, or that it was stopped.
+// refusal returns the error of the ports after the flow has ended: the flow's failure, or that it was stopped.
 func (c *core) refusal() error {
 	if f, ok := context.Cause(c.ctx).(*failure); ok {
 		return f.error

@@ -8,7 +8,7 @@ import (
 	"github.com/millrace/millrace/internal/seal"
 )
 
-// graphOf returns what a flow is to the engine.
+// graphOf returns the engine's graph of a flow.
 func graphOf(f *dataflow.Flow) *engine.Graph { return *seal.Pointer(f) }
 
 // newLed returns a flow whose steps follow a log.
@@ -21,7 +21,7 @@ func newLed(opts dataflow.Options, c Codec, answer func(codec.Record) error, kee
 	return f, graphOf(f)
 }
 
-// newRemote returns a flow that is only the ports of one that runs elsewhere.
+// newRemote returns a flow that consists only of the ports of a flow that runs elsewhere.
 func newRemote(opts dataflow.Options, c Codec, remote engine.Remote) (*dataflow.Flow, *engine.Graph) {
 	f := dataflow.NewWithOptions(opts)
 	logdriven.Facade(graphOf(f), c, remote)

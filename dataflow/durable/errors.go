@@ -9,41 +9,39 @@ import (
 )
 
 var (
-	// ErrChanged says that the flow is not the one that made the history: operators or
-	// types were changed in a way that needs a line in [Options].Upgrade. The error has the
-	// lines.
+	// ErrChanged says that the flow is not the one that made the history: its operators or types were changed
+	// in a way that [Options].Upgrade has to declare. The error has the lines to add.
 	ErrChanged = errors.New("durable: the program has changed since the history was made")
 
-	// ErrDiverged says that a step of the history, made again, gives something else: a
-	// function given to an operator depends on more than its arguments, or was changed.
+	// ErrDiverged says that a replayed step of the history gives a different result: a function given to an
+	// operator depends on more than its arguments, or was changed.
 	ErrDiverged = errors.New("durable: a step made again gives something else")
 
-	// ErrMissing says that there is no history where [OpenHistory] was told to look.
+	// ErrMissing says that there is no history at the place given to [OpenHistory].
 	ErrMissing = journal.ErrMissing
 
-	// ErrDamaged says that a part of the history is gone or cannot be read, or that one part
-	// is older than another. The flow does not start, since it would take for granted what is
-	// not there. The message says which part it is.
+	// ErrDamaged says that a part of the history is missing or unreadable, or that one part is older than
+	// another. The flow does not start, since it would rely on what is missing. The message names the part.
 	ErrDamaged = journal.ErrDamaged
 
-	// ErrNoRoom is the cause of a [*BacklogError] that did not wait; see [Options].Reject.
+	// ErrNoRoom is the cause of a [*BacklogError] that was returned without waiting; see [Options].Reject.
 	ErrNoRoom = errors.New("durable: there is no room")
 
 	// ErrStopped says that the app was stopped.
 	ErrStopped = errors.New("durable: stopped")
 )
 
-// A DamagedError is an [ErrDamaged] that a start or a step of a partition has found.
+// A DamagedError is an [ErrDamaged] found by a start or by a step of a partition.
 type DamagedError struct {
 	History   string // name of the application
-	Log       string // where it is
+	Log       string // where the log is
 	Partition int
 	Damage    string // what is wrong, in words
 
-	// Token is what a person gives to [Salvage] to accept the loss. It is empty where there is nothing that
-	// Salvage could copy better. The same damage has the same token.
+	// Token is what a person passes to [Salvage] to accept the loss. The same damage has the same token. It is
+	// empty if Salvage could not copy the history any better.
 	Token string
-	Lost  []string // what Salvage would leave out, in words; only Salvage says it
+	Lost  []string // what Salvage would leave out, in words; only Salvage fills it in
 }
 
 func (e *DamagedError) Error() string {
@@ -57,11 +55,11 @@ func (e *DamagedError) Error() string {
 
 func (e *DamagedError) Unwrap() error { return ErrDamaged }
 
-// A QuarantinedError says that a record is kept, and that the program cannot handle it, or one
-// of its key that came before it; see [App.Quarantine].
+// A QuarantinedError says that a record is stored but quarantined, because the program cannot handle it or an
+// earlier record of its key; see [App.Quarantine].
 type QuarantinedError struct {
 	Partition int
-	Letter    uint64 // its number there
+	Letter    uint64 // its ID in the partition, as [Letter].ID
 }
 
 func (e *QuarantinedError) Error() string {
@@ -71,23 +69,23 @@ func (e *QuarantinedError) Error() string {
 // Is reports whether target is [dataflow.ErrQuarantined].
 func (e *QuarantinedError) Is(target error) bool { return target == dataflow.ErrQuarantined }
 
-// A DivergedError is an [ErrDiverged] with its place.
+// A DivergedError is an [ErrDiverged] with the place where it happened.
 type DivergedError struct {
 	Partition int
-	Step      uint64 // its fence in the journal
-	Was, Is   []byte // the outputs recorded, and those that came now
-	Err       error  // why no outputs came: a function failed that did not when the step was committed; else nil
+	Step      uint64 // its number in the journal
+	Was, Is   []byte // the recorded outputs, and those of the replay
+	Err       error  // why the replay gave no outputs: a function failed that did not fail when the step was committed; else nil
 
-	// State says that the step gives the same, and that operators remember something else
-	// after it. Operator is the first one that does, with its place, and Key is for which
-	// key, where that is known.
+	// State reports that the outputs are the same but operators remember something different after the step.
+	// Operator is the first such operator, with its position in the source, and Key is the key concerned, if
+	// known.
 	State         bool
 	Operator, Key string
 
-	MadeBy, AgainBy string // versions of the programs, as [Options].Version: the one that committed it, and this one
+	MadeBy, AgainBy string // versions of the programs that committed and that replayed the step, as [Options].Version
 }
 
-// versions says which versions the programs have, if they differ.
+// versions names the versions of the two programs, if they differ.
 func (e *DivergedError) versions() string {
 	if e.MadeBy == e.AgainBy {
 		return ""
@@ -108,7 +106,7 @@ func (e *DivergedError) Error() string {
 		ErrDiverged, e.Partition, e.Step, what, e.versions())
 }
 
-// state says who remembers something else.
+// state says which operator remembers something different.
 func (e *DivergedError) state() string {
 	who := e.Operator
 	if who == "" {
@@ -120,7 +118,7 @@ func (e *DivergedError) state() string {
 	return who + " remembers something else: one of its functions depends on more than its arguments, or changes what it was given earlier"
 }
 
-// Unwrap returns [ErrDiverged], and why no outputs came.
+// Unwrap returns [ErrDiverged], and Err if the replay gave no outputs.
 func (e *DivergedError) Unwrap() []error {
 	if e.Err == nil {
 		return []error{ErrDiverged}

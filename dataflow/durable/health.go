@@ -10,15 +10,15 @@ import (
 	"github.com/millrace/millrace/internal/engine"
 )
 
-// A PartitionState says in one word what a process does with a partition.
+// A PartitionState is what a process does with a partition, in one word.
 type PartitionState string
 
-// The states of a partition. As far as this process knows, it is in one of them at a time.
+// The states of a partition. A process sees a partition in exactly one of them at a time.
 const (
 	Restoring PartitionState = "restoring" // this process restores it, and makes no steps yet
 	Running   PartitionState = "running"   // this process makes its steps
-	Full      PartitionState = "full"      // it takes only what makes room: see Blocked of its status
-	Stopped   PartitionState = "stopped"   // it cannot go on: see Stopped of its status
+	Full      PartitionState = "full"      // it takes only records that free space: see Blocked in its status
+	Stopped   PartitionState = "stopped"   // it cannot go on: see Stopped in its status
 	Elsewhere PartitionState = "elsewhere" // another process owns it, or none does
 	Ended     PartitionState = "ended"     // the flow has ended in this process
 )
@@ -28,41 +28,40 @@ func PartitionStates() []PartitionState {
 	return []PartitionState{Restoring, Running, Full, Stopped, Elsewhere, Ended}
 }
 
-// Health is how a durable flow is in one process, for monitoring. It is a copy. Package monitor
+// Health describes the state of a durable flow in one process, for monitoring. It is a copy. Package monitor
 // serves it to Prometheus and to probes.
 type Health struct {
 	Partitions []PartitionStatus // of all partitions, as [App.Status] returns them
 	Metrics    Metrics
-	MaxLag     Lag // as [Options].MaxLag
+	MaxLag     Lag // as in [Options].MaxLag
 
-	// Log is why the log takes nothing now: [journal.ErrFull], or that its servers cannot be
-	// reached. It is nil if the log is well, or does not say: see [journal.Conditioned].
+	// Log is why the log takes nothing now: [journal.ErrFull], or an error that says that its servers cannot be
+	// reached. It is nil if the log is well, or does not report its condition: see [journal.Conditioned].
 	Log error
 
-	// Witness is why [Options].Witness does not know of all steps, or was not asked when a
-	// partition was restored. It is nil if it is well, or there is none. Nothing waits for it, so the flow
-	// is ready all the same.
+	// Witness is why [Options].Witness does not know of all steps, or was not consulted when a partition was
+	// restored. It is nil if all is well or there is no witness. A flow with a failing witness is still ready,
+	// since nothing waits for it.
 	Witness error
 
-	// Size is what the log takes of a disk, as it was at Measured. Measured is zero, and so is
-	// Size, if the log does not say: see [journal.Sized]. The log is asked when Health is called, once
-	// a second at most, and what it does not answer at once is in a later Health.
+	// Size is the disk space that the log takes, as of the time Measured. Both are zero if the log does not
+	// report it: see [journal.Sized]. Health asks the log at most once a second; an answer that takes longer is
+	// in a later Health.
 	Size     journal.Size
 	Measured time.Time
 
-	// Members are the IDs of the processes that share the partitions, as this one sees it, in
-	// order: without those that it suspects to be gone, and without itself while it cannot renew its
-	// own part. It is nil if no process shares them, in a client, and if the log does not say: see
-	// [journal.Roster].
+	// Members are the sorted IDs of the processes that share the partitions, as this one sees them: without
+	// those that it suspects to be gone, and without itself while it cannot renew its own lease. It is nil in a
+	// client, if no other process shares the flow, and if the log does not report it: see [journal.Roster].
 	Members []string
 
 	Ended bool  // the flow has ended in this process
-	Err   error // why it has ended, as [App.Err]; nil while it runs and after Stop
+	Err   error // why it has ended, as in [App.Err]; nil while it runs and after Stop
 }
 
-// Health returns how the flow is. Any goroutine may call it at any time, also when the flow has
-// ended. It takes as long as [App.Status], 10 ms at most, and waits no longer for a disk, for
-// another process or a server.
+// Health returns the state of the flow. Any goroutine may call it at any time, even after the flow has ended.
+// It takes as long as [App.Status], at most 10 ms, and waits no longer than that for a disk, another process or
+// a server.
 func (a *App[P]) Health() Health {
 	c := a.made()
 	h := Health{MaxLag: c.opts.MaxLag}
@@ -91,9 +90,8 @@ func (a *App[P]) Health() Health {
 	return h
 }
 
-// Live returns an error if the process can do nothing for the flow any longer: the flow has
-// ended. Starting the process again may help then, and helps against nothing else that Health
-// tells.
+// Live returns an error if the flow has ended, so that the process can do nothing more for it. This is the only
+// condition in a Health that restarting the process may help.
 func (h *Health) Live() error {
 	switch {
 	case h.Err != nil:
@@ -104,11 +102,10 @@ func (h *Health) Live() error {
 	return nil
 }
 
-// Ready returns an error if something that is sent to this process now may wait long or be
-// refused: the flow has ended, its log takes nothing, or a partition that this process owns is
-// being restored, is stopped, is full, or is as far behind as [Options].MaxLag permits. It has
-// all reasons, joined. Partitions of other processes are not looked at, so a client is ready
-// while its log is.
+// Ready returns an error if a send to this process may now wait long or be refused: the flow has ended, its log
+// takes nothing, or a partition that this process owns is being restored, has stopped, is full, or is as far
+// behind as [Options].MaxLag permits. All reasons are joined. Partitions of other processes do not count, so a
+// client is ready while its log is.
 func (h *Health) Ready() error {
 	if err := h.Live(); err != nil {
 		return err
@@ -135,7 +132,7 @@ func (h *Health) Ready() error {
 	return errors.Join(reasons...)
 }
 
-// state returns the state of a partition, with mu held. Owned says that an owner answers.
+// state returns the state of a partition, with mu held. Owned says that an owner runs here and answers.
 func (w *doorway) state(ended, owned bool) PartitionState {
 	switch {
 	case context.Cause(w.runs) != nil:
@@ -152,7 +149,7 @@ func (w *doorway) state(ended, owned bool) PartitionState {
 	return Elsewhere
 }
 
-// own notes whether this process tries to own the partition.
+// own records whether this process tries to own the partition.
 func (w *doorway) own(owning bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -15,29 +15,27 @@ import (
 	"github.com/millrace/millrace/internal/engine/logdriven"
 )
 
-// A History is what is kept of a flow, to be looked at: which steps were made, and what
-// a partition remembered after any of them. It changes nothing. A history in a folder
-// cannot be opened while a process runs the flow on it: [App.History] is that of the
-// process itself. Its methods may be used by any number of goroutines.
+// A History reads the stored history of a flow: which steps were made, and what a partition remembered after
+// any of them. It changes nothing. A history in a folder cannot be opened while a process runs the flow on it;
+// that process itself can use [App.History]. Its methods may be called by any number of goroutines.
 //
-// A History keeps images of what partitions remembered after some steps, at most
-// 64 MiB and eight of each partition, so that [History.At] does not begin at the first step each time.
+// A History caches images of what partitions remembered after some steps, at most 64 MiB in all and eight of
+// each partition, so that [History.At] need not begin at the first step each time.
 type History struct {
 	core     *core
 	names    *engine.Graph // the flow, for the names of its operators
 	graph    dataflow.Graph
-	borrowed bool // the log is that of an app
+	borrowed bool // the log belongs to an app
 
 	mu      sync.Mutex
-	numbers []*logdriven.Numbers // of operators, by partition; nil while they are not known
+	numbers []*logdriven.Numbers // of operators, by partition; nil until known
 	images  images
 	marks   []marks // by partition
 }
 
-// OpenHistory opens what is kept of the flow that build builds, as [Start] does. There has to
-// be a history: none is made. It returns an [ErrChanged] if another program made it, unless
-// [Options].Upgrade says what has changed, and reads as much as a start does to find that out.
-// Options.Partitions may be zero whatever the history has.
+// OpenHistory opens the history of the flow that build builds, as [Start] does, but never makes a new one. It
+// returns an [ErrChanged] if another program made the history, unless [Options].Upgrade declares the changes;
+// to find this out it reads as much as a start does. Options.Partitions may be zero, whatever the history has.
 func OpenHistory[P any](ctx context.Context, build func(*dataflow.Flow) P, opts Options) (*History, error) {
 	engine.Given("durable.OpenHistory", build)
 	if ctx == nil {
@@ -67,7 +65,7 @@ func OpenHistory[P any](ctx context.Context, build func(*dataflow.Flow) P, opts 
 	return h, nil
 }
 
-// count finds out in how many parts the keys of each divided location are, from how many partitions the log has.
+// count derives the number of parts of each divided location from the number of partitions of the log.
 func (h *History) count() (err error) {
 	c, fixed, divided := h.core, 0, 0
 	for i := range h.names.NumLocations() {
@@ -88,8 +86,8 @@ func (h *History) count() (err error) {
 	return err
 }
 
-// fits returns an error if a partition was made by a program that this one cannot go on from,
-// and notes which numbers its operators have.
+// fits returns an error if this program cannot go on from the history of a partition, and records the numbers
+// of its operators.
 func (h *History) fits(ctx context.Context) error {
 	h.begin()
 	for p := range h.Partitions() {
@@ -100,13 +98,13 @@ func (h *History) fits(ctx context.Context) error {
 	return nil
 }
 
-// begin makes what there is of each partition.
+// begin allocates what is kept for each partition.
 func (h *History) begin() {
 	h.numbers, h.marks = make([]*logdriven.Numbers, h.Partitions()), make([]marks, h.Partitions())
 }
 
-// numbersOf returns which numbers the operators of a partition have, or nil if nothing was ever made
-// there. It returns an error if this program cannot go on from it.
+// numbersOf returns the numbers of the operators of a partition, or nil if the partition has no steps. It
+// returns an error if this program cannot go on from its history.
 func (h *History) numbersOf(ctx context.Context, p int) (*logdriven.Numbers, error) {
 	h.mu.Lock()
 	known := h.numbers[p]
@@ -143,7 +141,7 @@ func (h *History) numbersOf(ctx context.Context, p int) (*logdriven.Numbers, err
 	return o.program.numbers, nil
 }
 
-// Close closes the history. That of an app leaves the log open.
+// Close closes the history. The log stays open if it belongs to an app.
 func (h *History) Close() error {
 	h.core.cancel(ErrStopped)
 	if h.borrowed {
@@ -152,24 +150,24 @@ func (h *History) Close() error {
 	return h.core.log.Close()
 }
 
-// Partitions returns how many there are, of all locations: those of one come after
-// those of the location that the program makes before.
+// Partitions returns the number of partitions, over all locations. The partitions of a location follow those of
+// the location that the program makes before it.
 func (h *History) Partitions() int { return h.core.log.Partitions() }
 
-// Graph returns what the flow is made of.
+// Graph describes the locations and operators of the flow.
 func (h *History) Graph() dataflow.Graph { return h.graph }
 
-// A PartitionInfo says what is kept of a partition.
+// A PartitionInfo says how much of a partition's history is stored.
 type PartitionInfo struct {
-	Records, Steps uint64 // messages and steps kept
-	Bytes          uint64 // on disk, of one replica; an estimate
+	Records, Steps uint64 // messages and steps that are stored
+	Bytes          uint64 // on the disk of one replica; an estimate
 	Last           uint64 // number of the last step, zero if there is none
 	Snapshot       uint64 // number of the step that the snapshot was made after, zero if there is none
-	Diverged       uint64 // as [PartitionStatus] says, before the snapshot
+	Diverged       uint64 // as in [PartitionStatus], as of the snapshot
 	Version        string // of the program that made the last step, as [Options].Version
 }
 
-// Partition returns what is kept of a partition.
+// Partition returns how much of a partition's history is stored.
 func (h *History) Partition(ctx context.Context, partition int) (PartitionInfo, error) {
 	usage, err := h.core.log.Usage(ctx, partition)
 	if err != nil {
@@ -194,23 +192,23 @@ func (h *History) Partition(ctx context.Context, partition int) (PartitionInfo, 
 	return info, nil
 }
 
-// A StepInfo says what one committed step was.
+// A StepInfo describes one committed step.
 type StepInfo struct {
-	Number  uint64    // of the step, growing
-	At      time.Time // that the step read; zero if the beginning of the history is gone
+	Number  uint64    // of the step; numbers grow
+	At      time.Time // the time that the step read; zero if the beginning of the history is gone
 	Taken   uint64    // position of the last message taken
-	Refused int       // records
+	Refused int       // number of records
 	Outputs []byte    // for [History.DescribeOutputs]
 
 	now int64 // since the origin of the clock
 }
 
-// Steps goes through the steps that are kept of a partition, in order.
+// Steps iterates over the stored steps of a partition, in order.
 func (h *History) Steps(ctx context.Context, partition int) iter.Seq2[StepInfo, error] {
 	return h.StepsAfter(ctx, partition, 0)
 }
 
-// StepsAfter goes through the steps that are kept of a partition behind step number after, in order.
+// StepsAfter iterates over the stored steps of a partition after step number after, in order.
 func (h *History) StepsAfter(ctx context.Context, partition int, after uint64) iter.Seq2[StepInfo, error] {
 	return func(yield func(StepInfo, error) bool) {
 		if err := h.stepsAfter(ctx, partition, after, func(s StepInfo) bool { return yield(s, nil) }); err != nil {
@@ -224,12 +222,12 @@ func (h *History) stepsAfter(ctx context.Context, partition int, after uint64, y
 	if err != nil || kept.Fence <= after {
 		return err
 	}
-	if after > 0 { // the log is asked for what is behind a step that there is
+	if after > 0 { // the log wants the number of an existing step
 		place, err := h.Place(ctx, partition, after)
 		if err != nil && !errors.Is(err, ErrNoStep) {
 			return err
 		}
-		after = place.Number // 0 of a step that comes before the first one
+		after = place.Number // 0 for a step before the first one
 	}
 	of, clock := h.core.originOf(partition), int64(0)
 	if kept.Snapshot != nil {
@@ -238,7 +236,7 @@ func (h *History) stepsAfter(ctx context.Context, partition int, after uint64, y
 			return err
 		}
 		clock = s.clock
-	} else if after > 0 { // the first step is there
+	} else if after > 0 { // the first step is still stored
 		err := h.stepsAfter(ctx, partition, 0, func(s StepInfo) bool {
 			clock = s.At.UnixNano() - s.now
 			return false
@@ -275,13 +273,13 @@ func (h *History) stepsAfter(ctx context.Context, partition int, after uint64, y
 	return nil
 }
 
-// Location returns the name of the location that a partition is of.
+// Location returns the name of the location that a partition belongs to.
 func (h *History) Location(partition int) string {
 	site, _ := h.core.layout.place(partition)
 	return h.names.Location(site)
 }
 
-// DescribeOutputs writes for people what a step of a partition gave.
+// DescribeOutputs writes the outputs of a step of a partition, in a form for people.
 func (h *History) DescribeOutputs(w io.Writer, partition int, outputs []byte) error {
 	if len(outputs) == 0 {
 		return nil
@@ -294,12 +292,11 @@ func (h *History) DescribeOutputs(w io.Writer, partition int, outputs []byte) er
 	return logdriven.DescribeOutputs(h.names, w, site, numbers, outputs)
 }
 
-// Replay makes the steps of a partition again, up to step number to, or all of them if
-// that is zero, and writes for people what the partition remembered then and what its
-// outputs kept: at most most entries of each operator. It begins with the snapshot if
-// that is not later, and else at the beginning, which has to be there for it:
-// [Options].KeepFor = [Forever]. A step that gives something else than is recorded ends it with
-// a [*DivergedError].
+// Replay replays the steps of a partition up to step number to, or all of them if to is zero. It writes, in a
+// form for people, what the partition remembered then and what its outputs held: at most most entries of each
+// operator. It begins with the snapshot if that is not later than step to, and else with the first step, which
+// must still be stored: [Options].KeepFor = [Forever]. A step that gives a different result than recorded ends
+// it with a [*DivergedError].
 func (h *History) Replay(ctx context.Context, partition int, to uint64, w io.Writer, most int) error {
 	kept, err := h.until(ctx, partition, to)
 	if err != nil {

@@ -7,13 +7,13 @@ import (
 	"github.com/millrace/millrace/internal/engine"
 )
 
-// History returns the history of the flow while it runs: it reads the log that this process has
-// open. It has all partitions that the log has, also those that another process owns. Making steps
-// again builds the flow once more, so the flow that runs is not looked at, and does not wait; the build
-// function that [Start] was given is called for it, at any time and in any goroutine. The history can be used until
-// the flow ends, and is closed like one that [OpenHistory] returns, which leaves the log open.
+// History returns the history of the flow while it runs. It reads the log that this process has open, and has
+// all partitions of the log, including those that another process owns. To replay steps it builds the flow once
+// more, so it neither uses nor delays the flow that runs; the build function that was given to [Start] may be
+// called for this at any time and in any goroutine. The history can be used until the flow ends. Close it like
+// one that [OpenHistory] returns; this leaves the log open.
 //
-// A history that goes back behind the latest snapshots is there only with [Options].KeepFor.
+// Steps before the latest snapshots are available only with [Options].KeepFor.
 func (a *App[P]) History(ctx context.Context) (*History, error) {
 	c := a.made()
 	if ctx == nil {
@@ -23,7 +23,7 @@ func (a *App[P]) History(ctx context.Context) (*History, error) {
 		return nil, context.Cause(ctx)
 	}
 	again := &core{opts: c.opts, build: c.build, name: c.name, layout: c.layout, log: unmeasured(c.log), looking: true}
-	again.opts.Logger = slog.New(slog.DiscardHandler) // the flow that runs has said it
+	again.opts.Logger = slog.New(slog.DiscardHandler) // the running flow has logged it
 	flow, names := newRemote(again.opts.Flow, again.opts.Codec, &door{core: again})
 	again.build(flow)
 	again.ctx, again.cancel = context.WithCancelCause(context.WithoutCancel(ctx))

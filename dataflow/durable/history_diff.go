@@ -11,20 +11,20 @@ import (
 
 // DiffOptions say what [History.Diff] compares.
 type DiffOptions struct {
-	Key  any // only what is remembered of it, as [App.Lookup] has it; nil for everything
-	Most int // how many changes are listed; zero means 200
+	Key  any // compare only what is remembered of this key, as in [App.Lookup]; nil for everything
+	Most int // number of changes to list; zero means 200
 }
 
-// A StateDiff is what operators of a partition remembered after two steps and was not the same.
+// A StateDiff is the difference between what the operators of a partition remembered after two steps.
 type StateDiff struct {
 	From, To StepInfo
 	Changes  []StateChange // by operator
-	More     int           // changes that are not listed
-	Partial  bool          // there are more than 100,000 entries of an operator, of which the first ones were compared
+	More     int           // number of changes that are not listed
+	Partial  bool          // an operator has more than 100,000 entries or 10,000 changes, and only the first were compared
 }
 
-// A StateChange is what an operator remembered of a key, or of something without a key. Two texts of which
-// the first 4 KiB are equal are taken for equal.
+// A StateChange is the change of what an operator remembered of a key, or of something without a key. Two texts
+// whose first 4 KiB are equal count as equal.
 type StateChange struct {
 	Operator int                  // index in [dataflow.Graph].Operators
 	State    int                  // index in [dataflow.GraphOperator].States
@@ -35,12 +35,12 @@ type StateChange struct {
 const (
 	mostChanges  = 200
 	mostCompared = 100_000 // entries of an operator
-	mostPaired   = 10_000  // changes of which it is looked whether two are of one key
-	comparedAt   = 256     // entries that are looked at together
+	mostPaired   = 10_000  // changes that are paired by key
+	comparedAt   = 256     // entries that are read together
 )
 
-// Diff returns what operators remembered otherwise after step to than after step from, both found as
-// [History.At] does. It has two graphs in memory meanwhile.
+// Diff returns how the state of the operators after step to differs from the state after step from. It finds
+// both steps as [History.At] does, and holds two graphs in memory meanwhile.
 func (h *History) Diff(ctx context.Context, partition int, from, to uint64, o DiffOptions) (StateDiff, error) {
 	if ctx == nil {
 		engine.NilContext("durable.History.Diff")
@@ -63,7 +63,7 @@ func (h *History) Diff(ctx context.Context, partition int, from, to uint64, o Di
 	return before.Diff(ctx, after, o)
 }
 
-// Diff is [History.Diff] of two moments of one partition.
+// Diff is [History.Diff] for two moments of one partition.
 func (m *Moment) Diff(ctx context.Context, after *Moment, o DiffOptions) (StateDiff, error) {
 	d := StateDiff{From: m.Step(), To: after.Step()}
 	most := o.Most
@@ -95,14 +95,14 @@ func (m *Moment) Diff(ctx context.Context, after *Moment, o DiffOptions) (StateD
 	return d, nil
 }
 
-// add lists changes, of which there are at most so many in all.
+// add lists changes, up to most in all, and counts the rest.
 func (d *StateDiff) add(most int, changes []StateChange) {
 	n := min(len(changes), max(most-len(d.Changes), 0))
 	d.Changes = append(d.Changes, changes[:n]...)
 	d.More += len(changes) - n
 }
 
-// byLine compares what has no keys, line by line.
+// byLine compares state without keys, line by line.
 func byLine(was, is []dataflow.StateEntry) (all []StateChange) {
 	for i := range max(len(was), len(is)) {
 		var c StateChange
@@ -119,7 +119,7 @@ func byLine(was, is []dataflow.StateEntry) (all []StateChange) {
 	return all
 }
 
-// pair makes changes of entries that are not the same: two of one key in one state are one change.
+// pair turns entries that differ into changes. Two entries of one key in one state become one change.
 func pair(was, is []dataflow.StateEntry) (all []StateChange) {
 	type place struct {
 		operator, state int
@@ -151,8 +151,8 @@ func pair(was, is []dataflow.StateEntry) (all []StateChange) {
 	return all
 }
 
-// A comparison goes through the entries of one state at two moments. An entry keeps its number while it is
-// there, so most are compared in their order and none is kept.
+// A comparison walks the entries of one state at two moments. An entry keeps its number as long as it exists,
+// so most entries are compared in order, and none is held in memory.
 type comparison struct {
 	was, is   entries
 	gone, new []dataflow.StateEntry
@@ -188,7 +188,7 @@ func (c *comparison) run(ctx context.Context) error {
 	}
 }
 
-// entries are read a few at a time.
+// entries reads the entries of a state in batches.
 type entries struct {
 	of    *engine.Location
 	op    int32
@@ -200,7 +200,7 @@ type entries struct {
 	ended   bool
 }
 
-// next returns the entry that comes next, and its number.
+// next returns the next entry and its number.
 func (e *entries) next() (dataflow.StateEntry, uint32, bool) {
 	if len(e.read) == 0 && !e.ended {
 		var more bool

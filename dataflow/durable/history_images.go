@@ -9,30 +9,30 @@ import (
 	"github.com/millrace/millrace/internal/engine/logdriven"
 )
 
-// How many images a [History] keeps of a partition, how large all of them are together, and how many
-// steps are between two of them at least.
+// mostImages is how many images a [History] caches of a partition, imageBytes bounds the size of all of them
+// together, and leastApart is the least number of steps between two of them.
 const (
 	mostImages = 8
 	imageBytes = 64 << 20
 	leastApart = 512
 )
 
-// images are what partitions remembered after some steps, in memory. So a step is come to from the
-// nearest one before it.
+// images are cached states of partitions after some steps. A replay begins at the nearest image before its
+// step.
 type images struct {
 	of    map[int][]*image // by partition, in the order of their steps
 	bytes int
 }
 
-// An image is a snapshot that is not kept.
+// An image is a snapshot held in memory.
 type image struct {
-	last   snapshot // of the step, but for its runs
+	last   snapshot // of the step, except for its runs
 	made   *identity.Shape
 	pieces []logdriven.Piece
 	bytes  int
 }
 
-// before returns the latest image of a partition that is not behind a step, or nil.
+// before returns the latest image of a partition that is not after a step, or nil.
 func (x *images) before(partition int, step uint64) *image {
 	for _, im := range slices.Backward(x.of[partition]) {
 		if im.last.fence <= step {
@@ -42,8 +42,8 @@ func (x *images) before(partition int, step uint64) *image {
 	return nil
 }
 
-// add keeps an image, and forgets others if there are too many: of one partition those that have the nearest
-// neighbours, so that what is left is at about even distances.
+// add caches an image, and evicts others if there are too many. Within a partition it evicts those with the
+// nearest neighbors, so that the rest are spaced about evenly.
 func (x *images) add(partition int, im *image) {
 	all := x.of[partition]
 	at, there := slices.BinarySearchFunc(all, im.last.fence, func(a *image, fence uint64) int { return cmp.Compare(a.last.fence, fence) })
@@ -75,7 +75,7 @@ func (x *images) add(partition int, im *image) {
 	}
 }
 
-// thin forgets the image of a partition that leaves the smallest gap, other than one.
+// thin evicts the image of a partition whose removal leaves the smallest gap, but never the image but.
 func (x *images) thin(partition int, but *image) {
 	all := x.of[partition]
 	least, gap := -1, uint64(math.MaxUint64)
@@ -97,7 +97,7 @@ func (x *images) thin(partition int, but *image) {
 	}
 }
 
-// forget forgets all images of a partition.
+// forget evicts all images of a partition.
 func (x *images) forget(partition int) {
 	for _, im := range x.of[partition] {
 		x.bytes -= im.bytes
@@ -105,8 +105,8 @@ func (x *images) forget(partition int) {
 	delete(x.of, partition)
 }
 
-// image returns what an owner remembers between two steps, or nil if another program's form of it is
-// still read, or if it is too large for an image.
+// image returns what an owner remembers between two steps. It returns nil while the state is still in another
+// program's encoding, and if it is too large for an image.
 func (o *owner) image(fence uint64) (*image, error) {
 	if o.program.converts || o.cutter.Live() > imageBytes {
 		return nil, nil
@@ -120,14 +120,14 @@ func (o *owner) image(fence uint64) (*image, error) {
 	}
 	im := &image{last: o.last, made: o.program.made, pieces: o.cutter.Pieces()}
 	im.last.fence = fence
-	im.last.latest = slices.Clip(slices.Clone(im.last.latest)) // to which whoever goes on from the image appends
+	im.last.latest = slices.Clip(slices.Clone(im.last.latest)) // the owner that continues from the image appends to it
 	for _, p := range im.pieces {
 		im.bytes += len(p.Data)
 	}
 	return im, nil
 }
 
-// loadImage gives a flow that has made no step what an image has.
+// loadImage gives a flow that has made no step the state of an image.
 func (o *owner) loadImage(im *image) error {
 	loader, err := o.leader.Loader(im.last.clock, false)
 	if err != nil {

@@ -13,19 +13,19 @@ import (
 
 // A KeyChange is what operators remembered of a key after a step that changed it.
 type KeyChange struct {
-	Step    uint64 // after which it was so
+	Step    uint64 // the step that changed it
 	At      time.Time
-	Entries []dataflow.StateEntry // none if it was forgotten
+	Entries []dataflow.StateEntry // empty if the key was forgotten
 }
 
-// errEnough ends a replay of which nothing more is wanted.
+// errEnough ends a replay whose caller wants no more.
 var errEnough = errors.New("durable: enough")
 
-// Changes makes the steps of a partition again, as [History.Replay] does, up to step number to or all of them
-// if that is zero, and goes through those that changed what operators remember of a key, in order: what it was after
-// each of them. The first one says what there was at the beginning, if there was something. If from is zero, that is the
-// latest snapshot where the beginning of the history is gone. The
-// key is as [App.Lookup] has it. Two texts of which the first 4 KiB are equal are taken for equal.
+// Changes replays the steps of a partition as [History.Replay] does, up to step number to, or all of them if to
+// is zero. It iterates, in order, over the steps that changed what operators remember of a key, with what they
+// remembered after each of them. If they remembered something at the beginning, that is the first change. If
+// from is zero, the beginning is the first step, or the latest snapshot if the first step is gone. The key is
+// as in [App.Lookup]. Two texts whose first 4 KiB are equal count as equal.
 func (h *History) Changes(ctx context.Context, partition int, key any, from, to uint64) iter.Seq2[KeyChange, error] {
 	return func(yield func(KeyChange, error) bool) {
 		if err := h.changes(ctx, partition, key, from, to, func(c KeyChange) bool { return yield(c, nil) }); err != nil && !errors.Is(err, errEnough) {

@@ -9,18 +9,18 @@ import (
 	"github.com/millrace/millrace/internal/engine"
 )
 
-// A StepPlace says where a step is among those that are kept of a partition. Numbers of steps grow, and
-// need not be next to each other.
+// A StepPlace says where a step is among the stored steps of a partition. Step numbers grow, but need not be
+// consecutive.
 type StepPlace struct {
 	Number         uint64
-	Index, Count   int    // the first step that is kept has index 1
-	First, Last    uint64 // the first and the last step that are kept
-	Previous, Next uint64 // zero at the ends
+	Index, Count   int    // the first stored step has index 1
+	First, Last    uint64 // numbers of the first and the last stored step
+	Previous, Next uint64 // numbers of the neighbors; zero at the ends
 }
 
-// Place returns where step number step is, or the last one before that number if there is none of it; zero
-// stands for the last step of all. It returns an [ErrNoStep] if there is no such step. It reads the steps and does not make them, and
-// remembers some places; if ctx ends first, the next call goes on from there.
+// Place returns the place of step number step, or of the last step before that number if there is none with it;
+// zero stands for the last step of all. It returns an [ErrNoStep] if there is no such step. It reads steps
+// without replaying them, and caches some places; if ctx ends first, the next call continues from there.
 func (h *History) Place(ctx context.Context, partition int, step uint64) (StepPlace, error) {
 	if ctx == nil {
 		engine.NilContext("durable.History.Place")
@@ -36,12 +36,12 @@ func (h *History) Place(ctx context.Context, partition int, step uint64) (StepPl
 	}
 }
 
-// mostMarks is how many places of a partition are remembered.
+// mostMarks is how many places of a partition are cached.
 const mostMarks = 1 << 12
 
-// marks are places of steps, in their order, about as many steps apart as stride says.
+// marks are places of steps, in order, about stride steps apart.
 type marks struct {
-	first  uint64 // the step with index 1 for them
+	first  uint64 // the step with index 1 when they were recorded
 	stride int
 	all    []mark
 }
@@ -62,7 +62,7 @@ func (x *marks) before(step uint64) (m mark) {
 	return m
 }
 
-// note remembers a place.
+// note caches a place, unless it is too near to the last one.
 func (x *marks) note(m mark) {
 	last := mark{}
 	if n := len(x.all); n > 0 {
@@ -105,19 +105,19 @@ func (h *History) place(ctx context.Context, partition int, step uint64) (p Step
 	}
 	switch {
 	case step >= p.First:
-	case newest: // there are newer ones since
+	case newest: // newer steps have replaced it
 		return p, journal.ErrPurged
 	default:
 		return p, fmt.Errorf("%w: partition %d has no step %d: the first one that is kept is %d", ErrNoStep, partition, step, p.First)
 	}
 	h.mu.Lock()
 	x := &h.marks[partition]
-	if x.first != p.First { // some were forgotten since
+	if x.first != p.First { // some steps were purged meanwhile
 		*x = marks{first: p.First}
 	}
 	at := x.before(step)
 	if at.step > 0 {
-		at = x.before(at.step) // so that the one before the step is read too
+		at = x.before(at.step) // so that the step before is read too
 	}
 	h.mu.Unlock()
 	p.Last, p.Count = kept.Fence, int(usage.Steps)
@@ -150,7 +150,7 @@ func (h *History) place(ctx context.Context, partition int, step uint64) (p Step
 	return p, nil
 }
 
-// firstStep returns the first step that is kept of a partition, which has some.
+// firstStep returns the number of the first stored step of a partition that has steps.
 func (h *History) firstStep(ctx context.Context, partition int) (uint64, error) {
 	steps, err := h.core.log.Steps(ctx, partition, 0)
 	if err != nil {

@@ -13,18 +13,19 @@ import (
 	"github.com/millrace/millrace/internal/engine/lookup"
 )
 
-// A Moment is a partition as it was after a step. It has a graph of its own, in memory, until it is
-// closed. It belongs to one goroutine.
+// A Moment is a partition as it was after a step. It holds a graph of its own in memory until it is closed. It
+// must be used by one goroutine only.
 type Moment struct {
 	walk   *walk
 	closed bool
 }
 
-// At makes the steps of a partition again, up to step number step, or the last one before that number
-// if there is none of it; zero stands for the last step of all. It begins at the nearest of an image that the
-// history keeps, the snapshot and the first step, and returns an [ErrNoStep] if none of these is there: see
-// [Options].KeepFor. A step that gives something else than is recorded ends it with a [*DivergedError]. If ctx ends first, At leaves an image of where it came to, so that the next call goes on
-// from there. Whoever calls it closes what it returns.
+// At replays the steps of a partition up to step number step, or up to the last step before that number if
+// there is none with it; zero stands for the last step of all. It begins at the nearest of a cached image, the
+// snapshot and the first step, and returns an [ErrNoStep] if none of these is available: see [Options].KeepFor.
+// A step that gives a different result than recorded ends it with a [*DivergedError]. If ctx ends first, At
+// leaves an image of where it came to, so that the next call continues from there. The caller must close the
+// Moment.
 func (h *History) At(ctx context.Context, partition int, step uint64) (*Moment, error) {
 	if ctx == nil {
 		engine.NilContext("durable.History.At")
@@ -36,7 +37,7 @@ func (h *History) At(ctx context.Context, partition int, step uint64) (*Moment, 
 	return &Moment{walk: w}, nil
 }
 
-// Close ends the moment. Closing twice is fine.
+// Close releases the moment. Closing it twice is fine.
 func (m *Moment) Close() {
 	if !m.closed {
 		m.closed = true
@@ -44,11 +45,11 @@ func (m *Moment) Close() {
 	}
 }
 
-// Partition returns the partition that the moment is of.
+// Partition returns the number of the moment's partition.
 func (m *Moment) Partition() int { return m.walk.partition }
 
-// Step returns the step that the moment is after. Only its number and its time are known if nothing that
-// comes before it is there.
+// Step returns the step that the moment is after. If the moment was loaded rather than replayed, because
+// everything before it is gone, only the number and the time are known.
 func (m *Moment) Step() StepInfo {
 	w := m.walk
 	info := StepInfo{Number: w.at, At: time.Unix(0, w.o.last.clock+w.o.last.now)}
@@ -58,21 +59,21 @@ func (m *Moment) Step() StepInfo {
 	return info
 }
 
-// Made reports whether the step was made again, so that it is known what it took and which slices
-// it cut. Otherwise what was before it is gone.
+// Made reports whether the step was replayed, so that what it took and which slices it cut are known. It is
+// false if everything before the step is gone.
 func (m *Moment) Made() bool { return m.walk.made != nil }
 
-// A TakenInput is what a step took of one input: a port, another location, a cycle, or the answers of calls.
+// A TakenInput is what a step took from one input: a port, another location, a cycle, or the answers of calls.
 type TakenInput struct {
 	Operator int // index in [dataflow.Graph].Operators
-	Count    int // records
+	Count    int // number of records
 	Records  []TakenRecord
 }
 
-// A TakenRecord is a record as text, in the form of [dataflow.StateEntry].
+// A TakenRecord is a record as text, in the format of [dataflow.StateEntry].
 type TakenRecord struct{ Key, Value string }
 
-// Took returns what the step took, in order, with the text of at most so many records.
+// Took returns what the step took, in order, with the text of at most most records.
 func (m *Moment) Took(most int) (all []TakenInput) {
 	for _, t := range m.walk.watch.taken {
 		in := TakenInput{Operator: m.operator(t.op), Count: t.n}
@@ -94,17 +95,17 @@ func recordOf(records reflect.Value, i int) (r TakenRecord) {
 	return TakenRecord{textOf(records.FieldByName("K").Index(i)), textOf(records.FieldByName("V").Index(i))}
 }
 
-// longestText is how many bytes of a key or a value are given.
+// longestText is the length in bytes to which the text of a key or a value is cut.
 const longestText = 4 << 10
 
 func textOf(v reflect.Value) string { return codec.Show(v.Interface(), longestText) }
 
-// operator returns the number among those of all locations of an operator of the moment's location.
+// operator returns the flow-wide number of an operator of the moment's location.
 func (m *Moment) operator(op int32) int {
 	return lookup.Number(m.walk.o.leader.Location().Ops[op])
 }
 
-// Cut returns the slices that the step cut, and how often.
+// Cut returns the slices that the step cut, and how often it cut each.
 func (m *Moment) Cut() (ran []dataflow.SliceStatus) {
 	w := m.walk
 	if w.made == nil {
@@ -138,11 +139,11 @@ type OperatorState struct {
 	Operator int // index in [dataflow.Graph].Operators
 	State    int // index in [dataflow.GraphOperator].States
 	Kind     string
-	Kept     int                   // keys or elements
-	Entries  []dataflow.StateEntry // in order of their numbers; without Key where it has none
+	Kept     int                   // number of keys or elements
+	Entries  []dataflow.StateEntry // in order of their numbers; without Key if the state has no keys
 }
 
-// State returns what an operator remembered, with at most so many entries of each thing.
+// State returns everything that an operator remembered, with at most most entries of each thing.
 func (m *Moment) State(operator, most int) (all []OperatorState, err error) {
 	location := m.walk.o.leader.Location()
 	for _, op := range location.Ops {
@@ -173,7 +174,7 @@ func (m *Moment) state(op *engine.Op, i int, x engine.State, most int) OperatorS
 	return s
 }
 
-// described returns the lines of a description of what has no keys.
+// described returns the lines that describe a state without keys.
 func described(x engine.State, most int) []string {
 	var b strings.Builder
 	d := &codec.Describer{W: &b, Left: max(most, 0)}

@@ -11,8 +11,8 @@ import (
 	"github.com/millrace/millrace/internal/engine/identity"
 )
 
-// A walk makes the steps of a partition again, one after the other, in a graph of its own. It begins at
-// the nearest of the snapshot, an image and the first step, and leaves images for those that come later.
+// A walk replays the steps of a partition one by one, in a graph of its own. It begins at the nearest of the
+// snapshot, a cached image and the first step, and caches images for later walks.
 type walk struct {
 	h         *History
 	o         *owner
@@ -21,18 +21,18 @@ type walk struct {
 	records   *source
 	steps     journal.StepReader
 	again     *remaking
-	ahead     journal.Step // read and not made; of fence 0 if there is none
+	ahead     journal.Step // read but not replayed yet; its fence is 0 if there is none
 
-	at    uint64 // the step that was made or loaded last
-	since int    // steps without an image
-	apart int    // after how many there is one
+	at    uint64 // the last step that was replayed or loaded
+	since int    // steps since the last image
+	apart int    // steps between two images
 
 	watch watch
-	made  *step                  // the last one, unless it was loaded
-	ran   []dataflow.SliceStatus // how often slices ran before it
+	made  *step                  // the last step, unless it was loaded
+	ran   []dataflow.SliceStatus // how often slices had run before it
 }
 
-// last returns what there is of a partition, whose last step is behind step to or is that step.
+// last returns the stored history of a partition, and an error if its last step is before step to.
 func (h *History) last(ctx context.Context, partition int, to uint64) (*journal.History, error) {
 	if n := h.Partitions(); partition < 0 || partition >= n {
 		return nil, fmt.Errorf("%w: there is no partition %d, only %d of them", ErrNoStep, partition, n)
@@ -49,7 +49,8 @@ func (h *History) last(ctx context.Context, partition int, to uint64) (*journal.
 	return kept, nil
 }
 
-// walk returns a walk that has not begun, from the nearest place that is at most at step from, to step to.
+// walk returns a walk that has not begun, starting from the nearest place at or before step from, to reach step
+// to.
 func (h *History) walk(ctx context.Context, partition int, kept *journal.History, from, to uint64) (*walk, error) {
 	usage, err := h.core.log.Usage(ctx, partition)
 	if err != nil {
@@ -95,7 +96,7 @@ func (w *walk) begin(ctx context.Context, from, to uint64) (err error) {
 	return nil
 }
 
-// fromSnapshot begins with the snapshot, or with the one before if it is damaged.
+// fromSnapshot begins with the snapshot, or with the one before it if that is damaged.
 func (w *walk) fromSnapshot(ctx context.Context) (err error) {
 	w.o.stored.at = w.kept.At
 	if err := w.o.begun(ctx, w.kept); err != nil {
@@ -125,7 +126,7 @@ func (w *walk) fromImage(ctx context.Context, im *image) error {
 	return err
 }
 
-// fromFirst begins with the first step, which has to be there.
+// fromFirst begins with the first step, which must still be stored.
 func (w *walk) fromFirst(ctx context.Context, to uint64) (err error) {
 	if w.steps, err = w.h.core.log.Steps(ctx, w.partition, 0); err != nil {
 		return err
@@ -160,10 +161,10 @@ func (w *walk) fromFirst(ctx context.Context, to uint64) (err error) {
 	return w.o.fitShapes(saved, last, w.kept.Fence)
 }
 
-// ErrNoStep is the error of a step or a partition that a history does not have, or has no longer.
+// ErrNoStep says that a history does not have a step or a partition, or no longer has it.
 var ErrNoStep = errors.New("durable: there is no such step")
 
-// next reads the step that comes next, which has to be there.
+// next reads the next step, which must exist.
 func (w *walk) next(ctx context.Context) (s journal.Step, err error) {
 	if s = w.ahead; s.Fence != 0 {
 		w.ahead = journal.Step{}
@@ -172,8 +173,8 @@ func (w *walk) next(ctx context.Context) (s journal.Step, err error) {
 	return w.steps.Next(ctx)
 }
 
-// to makes the steps up to the last one that is not behind a step. Of the last one it keeps what it took and
-// which slices it cut.
+// to replays up to the last step that is not after step number to. It records what that step took and which
+// slices it cut.
 func (w *walk) to(ctx context.Context, to uint64) error {
 	to = min(to, w.kept.Fence)
 	for w.at < to {
@@ -203,7 +204,7 @@ func (w *walk) to(ctx context.Context, to uint64) error {
 		}
 	}
 	w.watch.on = false
-	if w.since >= leastApart/8 { // who looks at one step looks at those around it
+	if w.since >= leastApart/8 { // a reader of one step often reads its neighbors
 		return w.image()
 	}
 	return nil
@@ -227,7 +228,7 @@ func (w *walk) step(ctx context.Context, s journal.Step) error {
 	return nil
 }
 
-// image keeps an image of what there is now.
+// image caches an image of the current state.
 func (w *walk) image() error {
 	if w.since == 0 {
 		return nil
@@ -278,8 +279,8 @@ func (w *walk) close() {
 	}
 }
 
-// walkTo returns a walk that is at the last step which is not behind step to. If it can, it makes that step and does
-// not load it. A walk beside a flow that runs is made again if what it reads is forgotten meanwhile.
+// walkTo returns a walk that is at the last step that is not after step to. It replays that step rather than
+// loading it, if it can. Beside a running flow, it begins again if what it reads is purged meanwhile.
 func (h *History) walkTo(ctx context.Context, partition int, to uint64) (*walk, error) {
 	for try := 1; ; try++ {
 		w, err := h.walkOnce(ctx, partition, to)
@@ -315,13 +316,13 @@ func (h *History) walkOnce(ctx context.Context, partition int, to uint64) (*walk
 	return w, nil
 }
 
-// A watch keeps what a step takes.
+// A watch records what a step takes.
 type watch struct {
 	on    bool
 	taken []tookRecords
 }
 
-// A tookRecords is records of one input.
+// A tookRecords is the records taken from one input.
 type tookRecords struct {
 	op      int32
 	n       int

@@ -16,35 +16,37 @@ import (
 	"github.com/millrace/millrace/internal/engine/logdriven"
 )
 
-// A Letter is a record that the program cannot handle: a function panicked on it, or it
-// cannot be read. It is kept apart, with the records of its key that came after it, so that
-// their order stays and the other keys go on. Or it is an asynchronous call that panicked, or
-// whose answer cannot be kept, which is made again by [App.Retry] and whenever its partition
-// is restored. Or it is a timer on which a function panicked, of a state machine or of an entry of
-// keyedsingleton.After: it does not fire until [App.Retry] fires it, or the machine sets it anew;
-// [App.Drop] stops it. Or it is one firing of dataflow.Interval, without a key: [App.Retry] fires it
-// once more. A letter is part of the history.
+// A Letter is a quarantined record: one that the program cannot handle, because a function panicked on it or
+// because it cannot be decoded. Later records of its key wait behind it, so that their order stays and the
+// other keys go on. A letter is part of the history.
+//
+// Three other things can be a letter:
+//   - An asynchronous call that panicked, or whose answer cannot be stored. [App.Retry] makes the call again,
+//     and so does each restore of its partition.
+//   - A timer of a state machine or of an entry of keyedsingleton.After on which a function panicked. It does
+//     not fire until [App.Retry] fires it or the machine sets it anew; [App.Drop] stops it.
+//   - One firing of dataflow.Interval, without a key. [App.Retry] fires it once more.
 type Letter struct {
 	Partition int
 	ID        uint64 // its number in the partition
 
 	Location string // name of the location
 	Input    string // operator that the record is for, such as "keyedstream.Input votes"
-	Operator string // operator whose function failed, with its place, or empty
-	Reason   string // what the function panicked with, or why the record cannot be read
+	Operator string // operator whose function failed, with its position in the source; or empty
+	Reason   string // what the function panicked with, or why the record cannot be decoded
 	At       time.Time
 
-	Key    []byte // as it is kept: of a call, a timer, or of the records that wait behind this one; else nil
-	Record []byte // as it is kept: the value of the record, of a call why it failed, of a timer its number, which is 0 if its key has one only, or of a firing nil
-	Behind int    // how many records of the key wait behind it
+	Key    []byte // encoded; of a call, of a timer, or of the records that wait behind this one; else nil
+	Record []byte // encoded: the value of a record; why a call failed; the number of a timer, 0 if its key has only one; nil for a firing
+	Behind int    // number of records of the key that wait behind it
 }
 
-// ErrNoLetter says that there is no such letter, or that it was retried or dropped before.
+// ErrNoLetter says that there is no such letter, or that it was retried or dropped already.
 var ErrNoLetter = errors.New("durable: there is no such record in the quarantine")
 
-// Quarantine returns the records that the program could not handle, of all partitions, in
-// order: those of partitions that this process owns as they are now, and those of others as
-// their owners say. It returns an error if an owner does not answer while ctx lasts.
+// Quarantine returns the letters of all partitions, in order: those of partitions that this process owns as
+// they are now, and the others as reported by their owners. It returns an error if an owner does not answer
+// before ctx ends.
 func (a *App[P]) Quarantine(ctx context.Context) ([]Letter, error) {
 	c := a.made()
 	if ctx == nil {
@@ -79,21 +81,22 @@ func (c *core) letters(ctx context.Context, p int, way *doorway) ([]Letter, erro
 	return slices.Clone(way.letters), nil
 }
 
-// Retry has the program handle a letter, and then the records that wait behind it, in their
-// order: it can by now, or would again be kept apart. It returns when that is durable: nil,
-// [ErrNoLetter], a [*QuarantinedError] if the program still cannot, or the end of ctx.
+// Retry has the program handle a letter and then the records that wait behind it, in their order. A record that
+// the program still cannot handle is quarantined again. Retry returns when the result is durable: nil,
+// [ErrNoLetter], a [*QuarantinedError] if the program still cannot handle the letter, or the cause of the end
+// of ctx.
 func (a *App[P]) Retry(ctx context.Context, partition int, id uint64) error {
 	return a.made().order(ctx, "durable.App.Retry", partition, logdriven.RetryRecord(id))
 }
 
-// Drop forgets a letter. The records that wait behind it are handled, in their order; if the
-// program cannot handle one of them, it and those behind it stay under the same number, and
-// Drop returns a [*QuarantinedError]. It returns like [App.Retry].
+// Drop forgets a letter, and has the program handle the records that wait behind it, in their order. If the
+// program cannot handle one of them, that record and those behind it stay under the same ID, and Drop returns a
+// [*QuarantinedError]. It returns when [App.Retry] would.
 func (a *App[P]) Drop(ctx context.Context, partition int, id uint64) error {
 	return a.made().order(ctx, "durable.App.Drop", partition, logdriven.DropRecord(id))
 }
 
-// order has a partition do something to its quarantine.
+// order sends a partition an instruction for its quarantine.
 func (c *core) order(ctx context.Context, op string, p int, r codec.Record) error {
 	if ctx == nil {
 		engine.NilContext(op)
@@ -108,7 +111,7 @@ func (c *core) order(ctx context.Context, op string, p int, r codec.Record) erro
 	}
 	vs := way.await([]uint64{r.Nonce})
 	defer way.forget(vs)
-	at, err := c.counted(ctx, p, false, c.door.keep, [][]byte{r.Encode(nil)}) // also while the partition takes nothing else
+	at, err := c.counted(ctx, p, false, c.door.keep, [][]byte{r.Encode(nil)}) // even while the partition takes nothing else
 	if err != nil {
 		return err
 	}
@@ -122,8 +125,8 @@ func (c *core) order(ctx context.Context, op string, p int, r codec.Record) erro
 	return known[0]
 }
 
-// quarantined shows the letters of the partition, after a step that changed them, and logs
-// what the step has kept apart.
+// quarantined publishes the letters of the partition after a step that changed them, and logs the records that
+// the step quarantined.
 func (o *owner) quarantined(s *step) {
 	for _, x := range s.Skipped {
 		o.metrics.quarantined.Add(1)
@@ -144,7 +147,7 @@ func (o *owner) showLetters() {
 		switch r, err := codec.DecodeRecord(l.Records[0]); {
 		case err != nil:
 			letters[i].Record = l.Records[0]
-		case r.Kind == codec.KindRung && len(r.Key) == 0: // its time is that of the letter
+		case r.Kind == codec.KindRung && len(r.Key) == 0: // its time is the letter's
 		case r.Kind == codec.KindRung:
 			timer, _ := logdriven.Rung(r.Value)
 			letters[i].Record = timer[:1]
@@ -158,31 +161,30 @@ func (o *owner) showLetters() {
 	way.mu.Unlock()
 }
 
-// A trial looks for the records that a function of the program fails on. A failed step was
-// not committed, and what the functions have changed until then is thrown away: the partition
-// is restored, the messages of the step are taken one by one, and of the one that fails the
-// records, in steps that are not committed. Then it is committed without the records that
-// were found, and they are quarantined. Source: store study 6.
+// A trial searches for the records that a function of the program fails on. The failed step was not committed,
+// and the state that the functions changed is discarded. The partition is restored and takes the messages of
+// the step one by one. The records of a message that fails are tried in steps that are not committed. Then the
+// message is committed without the failing records, and those are quarantined. Source: store study 6.
 type trial struct {
-	upTo    uint64 // the step that failed had taken messages up to here
-	message uint64 // the one that the program fails on; 0 until it is known
+	upTo    uint64 // the failed step had taken messages up to here
+	message uint64 // the message that the program fails on; 0 until it is known
 	skip    []logdriven.Skip
-	known   bool // skip has what the last search has found
+	known   bool // skip has the result of the last search
 	tries   int
 
-	timer *codec.Record // has the timer held that failed, or nil
-	due   int64         // the deadline of the timer
-	held  uint64        // the position of that record; 0 until it is kept
-	ahead bool          // other timers fire before the record is kept: one of them sets the timer
+	timer *codec.Record // the record that quarantines the failing timer, or nil
+	due   int64         // deadline of the timer
+	held  uint64        // position of that record; 0 until it is stored
+	ahead bool          // other timers fire before the record takes effect: one of them sets the failing timer
 
 	doing   phase
-	trying  *message // that the program works on now
-	index   int      // the record of it, in a search
-	blamed  bool     // no record is at fault
+	trying  *message // the message that the program works on now
+	index   int      // the index of its record, in a search
+	blamed  bool     // no single record is at fault
 	because error    // the first failure
 }
 
-// newTrial begins a trial after a step that failed, or returns nil if no function did.
+// newTrial begins a trial after a failed step, or returns nil if no function failed.
 func (o *owner) newTrial(err error) *trial {
 	switch n := len(o.taking); {
 	case n > 1:
@@ -198,18 +200,17 @@ func (o *owner) newTrial(err error) *trial {
 type phase int
 
 const (
-	oneByOne  phase = iota // messages are taken one by one
-	searching              // records of one are tried
-	skipping               // one is taken without what was found
-	firing                 // timers fire
+	oneByOne  phase = iota // take messages one by one
+	searching              // try the records of one message
+	skipping               // take a message without the failing records
+	firing                 // fire timers
 )
 
-// maxTries bounds how often a partition is restored for one trial: twice for each bad record
-// of a message, and twice for each bad message.
+// maxTries bounds how often a partition is restored for one trial: twice for each bad record of a message, and
+// twice for each bad message.
 const maxTries = 64
 
-// failed notes that a function failed, in a step of an owner. It reports whether there is more
-// to try.
+// failed records that a function failed in a step of an owner. It reports whether there is more to try.
 func (t *trial) failed(o *owner, e *dataflow.StepError) bool {
 	t.tries++
 	if t.tries > maxTries {
@@ -238,7 +239,7 @@ func (t *trial) failed(o *owner, e *dataflow.StepError) bool {
 	return true
 }
 
-// ofKey reports whether a record has a key, and it is the one that a function failed on.
+// ofKey reports whether a record has a key, and a function failed on that key.
 func ofKey(record []byte, key any, c codec.Codec) bool {
 	r, err := codec.DecodeRecord(record)
 	if err != nil || len(r.Key) == 0 || key == nil {
@@ -248,7 +249,7 @@ func ofKey(record []byte, key any, c codec.Codec) bool {
 	return err == nil && bytes.Equal(is, r.Key)
 }
 
-// try goes on with a trial until the partition has taken what the failed step had taken.
+// try continues a trial until the partition has taken everything that the failed step had taken.
 func (o *owner) try(ctx context.Context, from *source) error {
 	t := o.trial
 	if t != nil && t.doing == firing && t.timer == nil {
@@ -282,8 +283,8 @@ func (o *owner) try(ctx context.Context, from *source) error {
 	return nil
 }
 
-// holdTimer has the timer held that a function failed on. The record that says so comes behind
-// others, so time stays before the timer until it is taken.
+// holdTimer quarantines the timer that a function failed on. The record that says so comes after other records,
+// so the clock stops before the timer's deadline until the record is taken.
 func (o *owner) holdTimer(ctx context.Context) error {
 	t := o.trial
 	if t == nil || t.timer == nil {
@@ -294,7 +295,7 @@ func (o *owner) holdTimer(ctx context.Context) error {
 		_, why := logdriven.Rung(r.Value)
 		r.Op, _ = o.program.numbers.Number(r.Op)
 		var at uint64
-		ctx = journal.For(ctx, journal.ToSave) // no step makes room before
+		ctx = journal.For(ctx, journal.ToSave) // no step can free space before this is stored
 		if err := o.retry(ctx, "that a timer is held", func() (err error) {
 			at, err = o.append(ctx, o.partition, r.Encode(nil))
 			return err
@@ -320,8 +321,8 @@ func (o *owner) holdTimer(ctx context.Context) error {
 	return nil
 }
 
-// holdLater has the timer held that failed, which was not set when that was said before: another
-// timer sets it that is due by now as well. All that are due before it fire first.
+// holdLater quarantines a failing timer that was not set yet when the record that quarantines it was taken:
+// another timer, also due by now, sets it. All timers that are due before it fire first.
 func (o *owner) holdLater(ctx context.Context) error {
 	t := o.trial
 	t.ahead, t.held = true, math.MaxUint64
@@ -332,12 +333,12 @@ func (o *owner) holdLater(ctx context.Context) error {
 	return o.holdTimer(ctx)
 }
 
-// search makes a step without records, and then one of each record of a message that is not known
-// to be bad, without committing them. It returns the error of the first that fails.
+// search makes a step without records, and then one for each record of a message that is not known to be bad,
+// without committing them. It returns the error of the first step that fails.
 func (o *owner) search(m *message) error {
 	t := o.trial
 	o.leader.Blame(true)
-	if _, err := o.leader.Step(o.clock(), nil, nil); err != nil { // a timer or a slice
+	if _, err := o.leader.Step(o.clock(), nil, nil); err != nil { // a timer or a slice failed
 		t.blamed = true
 		return err
 	}
@@ -352,6 +353,6 @@ func (o *owner) search(m *message) error {
 			return err
 		}
 	}
-	t.blamed = true // all records together
+	t.blamed = true // only all records together fail
 	return t.because
 }

@@ -8,15 +8,14 @@ import (
 	"github.com/millrace/millrace/internal/engine"
 )
 
-// A PartitionStatus is what a partition of a durable flow has done and what waits there.
+// A PartitionStatus says what a partition of a durable flow has done and what waits there.
 //
-// Counts begin when this process restored the partition and include the steps that were made
-// again for that; Given of a stream begins with the history. Unread is what the history knows:
-// readers say every 20 ms what they have read. Queued and Senders are zero, since what waits
-// for a step is in the log.
+// Counts begin when this process restored the partition, and include the steps that it replayed. Given of a
+// stream counts from the beginning of the history. Unread follows the history, in which readers record every 20
+// ms what they have read. Queued and Senders are zero, since records wait in the log.
 //
-// In a process that does not own the partition the figures are those of when it did so last,
-// with Ended set, or all zero but Name.
+// In a process that does not own the partition, the figures are those of the last time it did, with Ended set,
+// or all zero except Name.
 type PartitionStatus struct {
 	dataflow.LocationStatus
 
@@ -25,63 +24,60 @@ type PartitionStatus struct {
 	Owned     bool   // this process makes its steps now
 	Owner     string // member that owns it, as [Options].Member; empty if no process shares the flow, or none owns it
 
-	Stopped error // why the partition, which this process owns, has stopped: a [*PartitionError]; nil while it runs
+	Stopped error // a [*PartitionError]: why the partition, which this process owns, has stopped; nil while it runs
 
-	// Refused is why this process gave the partition back since it joined: its program cannot run what
-	// the history has, so the error is an [ErrChanged] or an [ErrDiverged]. It is nil if it did not, or if
-	// it has run the partition since. Another process runs it, unless all refuse it: then one of them owns
-	// it, and it is Stopped there.
+	// Refused is why this process gave the partition back since it joined: its program cannot run the history,
+	// so the error is an [ErrChanged] or an [ErrDiverged]. It is nil if the process did not give it back, or
+	// has run the partition since. Another process runs the partition, unless all refuse it: then one of them
+	// owns it, and it is Stopped there.
 	Refused error
 
-	State PartitionState // all of this in one word
+	State PartitionState // summary of the other fields
 
-	// Lag is what is durable and no step has taken. In the process that owns the partition it is
-	// exact for what that has read; in others it is what the owner said last.
+	// Lag is the durable records that no step has taken. In the process that owns the partition it is exact for
+	// the records that the process has read; in others it is the owner's latest report.
 	Lag Lag
-	// Waiting is how long the oldest of that has waited since the owner read it, to a tenth of
-	// a second. It is zero in other processes.
+	// Waiting is how long ago the owner read the oldest record in Lag, to a tenth of a second. It is zero in
+	// other processes.
 	Waiting time.Duration
 
-	// Clock is how far the time of the partition, which its steps and timers have, is ahead of
-	// [Options].Now; it is negative if it is behind. While a process runs, its partitions do not
-	// follow changes of the system's clock, so one that jumps is seen here. It is zero in other
-	// processes.
+	// Clock is how far the time of the partition, which its steps and timers use, is ahead of [Options].Now;
+	// negative if it is behind. Partitions of a running process do not follow changes of the system clock, so a
+	// jump of that clock shows here. It is zero in other processes.
 	Clock time.Duration
 
-	Committed time.Time // when this process made a step durable last; zero if it did not
-	Saved     time.Time // when this process made a snapshot durable last; zero if it did not
+	Committed time.Time // when this process last made a step durable; zero if it did not
+	Saved     time.Time // when this process last made a snapshot durable; zero if it did not
 
 	Quarantined int // letters in the quarantine, as [App.Quarantine] lists them
 	Sources     int // senders, inputs and keys whose last number is remembered
 
-	// Diverged is the first of the latest steps of which what was recorded stands, although the
-	// program made something else of them; see [KeepRecorded]. Zero if there were none.
+	// Diverged is the first of the latest steps whose recorded outputs were kept although the program gave a
+	// different result in a replay; see [KeepRecorded]. It is zero if there were none.
 	Diverged uint64
 
 	Version  string // of the program that made the last step, as [Options].Version
-	Step     uint64 // how many steps the history has, all of them durable
-	Position uint64 // position in the log of the last message that they took
+	Step     uint64 // number of the last durable step of the history
+	Position uint64 // position in the log of the last message that the steps took
 }
 
-// reports are how a doorway has the owner of its partition report its status. They are
-// guarded by the doorway's mu.
+// reports are the means by which the owner of a partition reports its status. The doorway's mu guards them.
 type reports struct {
-	wanted  chan struct{}            // tells the owner; of capacity 1
+	wanted  chan struct{}            // signals the owner; of capacity 1
 	asked   chan struct{}            // closed when the owner has reported
-	looks   []func(*engine.Location) // called by the owner before
-	answers bool                     // there is an owner that does
+	looks   []func(*engine.Location) // functions that the owner calls before it reports
+	answers bool                     // an owner runs here and will report
 	report  PartitionStatus
-	untaken map[string]int  // by output: how many entries the logger hears of next
-	told    map[string]bool // places of operators of which somebody was told that they stop the partition
+	untaken map[string]int  // by output: number of entries at which the next warning is logged
+	told    map[string]bool // positions of operators already reported as blocking the partition
 }
 
-// Status returns what each partition has done and what waits there. It may be called at any
-// time, also when the flow has ended.
+// Status returns what each partition has done and what waits there. It may be called at any time, even after
+// the flow has ended.
 //
-// The figures are copied by the owner of a partition between two steps. Status waits 10 ms
-// for that at most, for all partitions together, and then returns those that were copied
-// last, with Stale set: a function takes long, or a step waits for room in the log. While a
-// partition is restored it is not Owned.
+// The owner of a partition copies the figures between two steps. Status waits at most 10 ms for all partitions
+// together. If a function takes longer, or a step waits for space in the log, it returns the figures copied
+// last, with Stale set. A partition that is being restored is not Owned.
 func (a *App[P]) Status() []PartitionStatus {
 	c := a.made()
 	asked := make([]<-chan struct{}, len(c.door.partitions))
@@ -116,8 +112,8 @@ func (a *App[P]) Status() []PartitionStatus {
 	return all
 }
 
-// ask has the owner report, and call look if it is not nil, and returns a channel that is closed then, or nil if
-// there is no owner here.
+// ask has the owner report, after calling look if it is not nil. It returns a channel that is closed then, or
+// nil if there is no owner here.
 func (w *doorway) ask(look func(*engine.Location)) <-chan struct{} {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -137,7 +133,7 @@ func (w *doorway) ask(look func(*engine.Location)) <-chan struct{} {
 	return w.asked
 }
 
-// status returns what the owner reported last, after it was asked.
+// status returns the owner's latest report; asked is the result of ask.
 func (w *doorway) status(asked <-chan struct{}, ended bool) PartitionStatus {
 	stale := false
 	if asked != nil {
@@ -165,8 +161,8 @@ func (w *doorway) status(asked <-chan struct{}, ended bool) PartitionStatus {
 	return s
 }
 
-// report says how the partition is, between two steps. If it is the last report of this
-// owner, nobody answers after it.
+// report reports the status of the partition, between two steps. If more is false it is the last report of this
+// owner, and later requests get no answer.
 func (o *owner) report(more bool) {
 	st := o.leader.Status()
 	s := PartitionStatus{LocationStatus: o.leader.Report(&st).(dataflow.LocationStatus), Step: o.fence, Position: o.last.taken, Diverged: o.last.diverged, Version: o.last.version, Sources: o.leader.Sources()}
@@ -188,7 +184,7 @@ func (o *owner) report(more bool) {
 	}
 }
 
-// Stopped returns why a location takes nothing, if one of its partitions here does not.
+// Stopped returns why one of the location's partitions here takes nothing, or nil.
 func (d *door) Stopped(site int) *engine.Blocked {
 	for p := d.layout.first[site]; p < d.layout.first[site+1]; p++ {
 		way := d.partitions[p]
@@ -202,8 +198,8 @@ func (d *door) Stopped(site int) *engine.Blocked {
 	return nil
 }
 
-// stop notes, with mu held, why the partition takes no more, or that it does. It reports
-// whether it has stopped now.
+// stop records, with mu held, why the partition takes no more, or with nil that it does. It reports whether the
+// partition has stopped just now.
 func (w *doorway) stop(full *engine.Blocked) (stopped bool) {
 	w.full = full
 	switch {
@@ -218,8 +214,7 @@ func (w *doorway) stop(full *engine.Blocked) (stopped bool) {
 	return stopped
 }
 
-// called notes that the partition takes no more, if that follows from the calls that have
-// just begun.
+// called records that the partition takes no more, if the asynchronous calls that have just begun cause that.
 func (o *owner) called() {
 	full := o.leader.Stopped()
 	if full == nil || !full.Calls {
@@ -234,8 +229,8 @@ func (o *owner) called() {
 	}
 }
 
-// warn has somebody told of a partition that has just stopped, if that lasts for a second
-// and no port knows of it: the ports tell of the elements that nobody reads.
+// warn reports a partition that has just stopped, if it is still stopped after a second. Unread elements are
+// left out: the ports report those.
 func (c *core) warn(partition int) {
 	way := c.door.partitions[partition]
 	way.mu.Lock()

@@ -10,32 +10,33 @@ import (
 	"github.com/millrace/millrace/internal/engine"
 )
 
-// A PartitionCheck is what [Check] has found of a partition.
+// A PartitionCheck is the result of [Check] for a partition.
 type PartitionCheck struct {
 	Partition int
 
-	From     uint64 // number of the first step whose records were looked at; zero if there is none
+	From     uint64 // number of the first step whose records were checked; zero if there is none
 	Last     uint64 // number of the last step; zero if there is none
 	Snapshot uint64 // number of the step that the snapshot was made after; zero if there is none
 
-	Messages, Steps uint64 // that were looked at
+	Messages, Steps uint64 // numbers of those that were checked
 	Waiting         int    // records that no step has taken
 
-	Err error // a [*DamagedError] if something does not fit, or why it could not be looked at
+	Err error // a [*DamagedError] if the history is inconsistent, or why it could not be checked
 }
 
-// Check reads all that is kept of a flow, without its program, and says whether it fits
-// together: each record, step and snapshot is one of this history and has its checksum; each step
-// follows the one before and took the records that are there; the snapshot is that of its step;
-// no record is gone that a step knew of. It changes nothing, calls no function of the program, and
-// does not say whether the program can go on from there: see [History.Verify].
+// Check reads the stored history of a flow, without its program, and tests whether it is consistent: each
+// record, step and snapshot belongs to this history and has a correct checksum; each step follows the previous
+// one and took the records that are stored; the snapshot is that of its step; no record is missing that a step
+// knew of. It changes nothing and calls no function of the program. Whether the program can continue from there
+// is tested by [History.Verify].
 //
-// Of opts it uses Log, Name, Logger and Witness. A log of one process cannot be opened while that process
-// runs: [App.Check] does the same there. Others may run the flow meanwhile; what they add may be
-// looked at or not.
+// Check uses Log, Name, Logger and Witness of opts. A log for one process cannot be opened while that process
+// runs; use [App.Check] there. Other processes may run the flow on servers meanwhile; what they add may or may
+// not be checked.
 //
-// It reads everything once, and keeps a snapshot and the steps since in memory, of one partition
-// at a time. The error is that of opening the log, such as [ErrMissing], or the end of ctx, or else all Errs joined.
+// Check reads everything once, and holds a snapshot and the steps since then in memory, one partition at a
+// time. The error is that of opening the log, such as [ErrMissing], or the cause of the end of ctx, or all Errs
+// joined.
 func Check(ctx context.Context, opts Options) ([]PartitionCheck, error) {
 	if ctx == nil {
 		engine.NilContext("durable.Check")
@@ -49,7 +50,7 @@ func Check(ctx context.Context, opts Options) ([]PartitionCheck, error) {
 	return all, errors.Join(err, log.Close())
 }
 
-// Check is the function [Check] on the log of a flow that runs.
+// Check is the function [Check] on the log of a running flow.
 func (a *App[P]) Check(ctx context.Context) ([]PartitionCheck, error) {
 	c := a.made()
 	if ctx == nil {
@@ -58,7 +59,7 @@ func (a *App[P]) Check(ctx context.Context) ([]PartitionCheck, error) {
 	return checkAll(ctx, c.log, &c.opts)
 }
 
-// openKept opens a log that has to be there, whatever flow it is of.
+// openKept opens an existing log, whatever flow it belongs to.
 func openKept(ctx context.Context, opts *Options) (journal.Log, error) {
 	if opts.Log == nil {
 		return nil, errNoLog
@@ -78,7 +79,7 @@ func checkAll(ctx context.Context, log journal.Log, opts *Options) ([]PartitionC
 		in.whole = true
 		err := in.run(ctx)
 		var found *DamagedError
-		if errors.As(err, &found) { // maybe only in what a copy does not have
+		if errors.As(err, &found) { // the damage may be only in what a copy leaves out
 			found.Token = tokenOf(ctx, log, opts, p)
 		}
 		in.found.Err = err
@@ -92,7 +93,7 @@ func checkAll(ctx context.Context, log journal.Log, opts *Options) ([]PartitionC
 	return all, errors.Join(errs...)
 }
 
-// tokenOf returns the token of the damage that a copy of a partition would have, if there is any.
+// tokenOf returns the token for the damage that affects a copy of a partition, or "" if there is none.
 func tokenOf(ctx context.Context, log journal.Log, opts *Options, partition int) string {
 	var found *DamagedError
 	if err := inspect(log, opts, partition).run(ctx); errors.As(err, &found) {

@@ -13,38 +13,37 @@ import (
 	"github.com/millrace/millrace/internal/engine/logdriven"
 )
 
-// ErrExists says that there is a history already where one was to be copied to.
+// ErrExists says that the destination of a copy has a history already.
 var ErrExists = errors.New("durable: there is a history already")
 
-// Copied is what a copy has.
+// Copied describes a copy.
 type Copied struct {
-	Identity   journal.Identity // of the copy: another one than that of what was copied
-	Partitions []PartitionCheck // what [Check] says of the copy
-	Lost       []*DamagedError  // that were accepted; see [Salvage]
+	Identity   journal.Identity // of the copy; it differs from that of the original
+	Partitions []PartitionCheck // the results of [Check] on the copy
+	Lost       []*DamagedError  // losses that were accepted, or that were found if Salvage returned an error; see [Salvage]
 }
 
-// Copy copies what is kept of a flow to another log, which may be of another kind, where nothing
-// is kept yet: a backup, what is restored from one, or a flow that moves from a folder to a cluster. It
-// needs no program. What it reads is checked as [Check] does, and so is what it has
-// written.
+// Copy copies the stored history of a flow to an empty log, which may be of another kind. Use it to make a
+// backup, to restore one, or to move a flow from a folder to a cluster. It needs no program. It checks what it
+// reads and what it has written as [Check] does.
 //
-// The copy is the flow as it was at one moment between the call and the return, as if all of its
-// processes had been killed then. Every record that was acknowledged before the call is in it, taken
-// once or waiting. What one location sends to another is in it at one of both. Elements that were read
-// at outputs later come again, and asynchronous calls whose answers came later are made again. Of
-// each partition the copy has the snapshot and what came since, and nothing of before.
+// The copy is the flow as it was at one moment between the call and the return, as if all of its processes had
+// been killed then. It contains every record that was acknowledged before the call, either taken once or
+// waiting. An element on its way between two locations is in it at one of the two. Elements that were read at
+// outputs after that moment come again, and asynchronous calls whose answers came later are repeated. Of each
+// partition the copy has the snapshot and what came since, and nothing older.
 //
-// The copy is a history of its own, with an identity of its own and other positions. So a process that
-// knows the first one cannot go on with the copy in its place: its log returns [ErrDamaged], or its
-// records are refused as those of another history. Do not run both.
+// The copy is a history of its own, with its own identity and positions. A process that knows the original
+// cannot continue with the copy in its place: its log returns [ErrDamaged], or its records are refused as those
+// of another history. Do not run both.
 //
-// Of opts it uses Log, Name and Logger. A log of one process cannot be opened while that process
-// runs: [App.Backup] does the same there. Other processes may run the flow on servers meanwhile. If they
-// make snapshots faster than Copy can read all partitions, it gives up after some attempts.
+// Copy uses Log, Name and Logger of opts. A log for one process cannot be opened while that process runs; use
+// [App.Backup] there. Other processes may run the flow on servers meanwhile. If they make snapshots faster than
+// Copy can read all partitions, it gives up after some attempts.
 //
-// While the copy is not complete, opening it is [journal.ErrUnfinished]; after an error it is to be
-// removed. Copy keeps all that it copies in memory. It returns [ErrExists] if there is something
-// already, and a [*DamagedError] if what it reads does not fit together.
+// Until the copy is complete, opening it returns [journal.ErrUnfinished]. After an error, remove it. Copy holds
+// everything that it copies in memory. It returns [ErrExists] if the destination is not empty, and a
+// [*DamagedError] if the history is inconsistent.
 func Copy(ctx context.Context, opts Options, to journal.Opener) (Copied, error) {
 	if ctx == nil {
 		engine.NilContext("durable.Copy")
@@ -58,8 +57,8 @@ func Copy(ctx context.Context, opts Options, to journal.Opener) (Copied, error) 
 	return made, errors.Join(err, log.Close())
 }
 
-// Backup is the function [Copy] for a flow that runs. The flow goes on meanwhile, but makes no snapshots
-// while all that is kept is read, which a Stop may wait for.
+// Backup is the function [Copy] for a running flow. The flow goes on meanwhile, but makes no snapshots while
+// its history is read, so a Stop may have to wait for that.
 func (a *App[P]) Backup(ctx context.Context, to journal.Opener) (Copied, error) {
 	c := a.made()
 	if ctx == nil {
@@ -68,7 +67,7 @@ func (a *App[P]) Backup(ctx context.Context, to journal.Opener) (Copied, error) 
 	return copyLog(ctx, c.log, &c.opts, to, read)
 }
 
-// A readAll returns what is to be copied of each partition.
+// A readAll returns what to copy of each partition.
 type readAll func(ctx context.Context, from journal.Log, opts *Options) ([]*excerpt, error)
 
 func copyLog(ctx context.Context, from journal.Log, opts *Options, to journal.Opener, read readAll) (made Copied, err error) {
@@ -123,13 +122,14 @@ func nothingIn(ctx context.Context, log journal.Log, at journal.Opener) error {
 	return nil
 }
 
-// readsAgain is how often everything is read again, after a snapshot was made meanwhile.
+// readsAgain is how often everything is read anew because a snapshot was made meanwhile.
 const readsAgain = 20
 
-// read returns what is kept of all partitions at one moment: up to the last position that there is
-// when it begins. Positions grow over all partitions. So a record that a step has sent to another
-// partition is behind all records that the step and those before it took: with the record, the step is
-// there. And a record that says that it was sent is behind it: with that, the record is there.
+// read returns the history of all partitions as of one moment: up to the last position that exists when it
+// begins. This is a consistent cut, because positions grow over all partitions. A record that a step has sent
+// to another partition comes after all records that the step and those before it took, so if the record is
+// included, so is the step. And the record that notes the sending comes after the sent record, so if the note
+// is included, so is the record.
 func read(ctx context.Context, from journal.Log, opts *Options) ([]*excerpt, error) {
 	return readWith(ctx, from, opts, func(ctx context.Context, in *inspection) (*excerpt, error) {
 		x := &excerpt{}
@@ -138,10 +138,10 @@ func read(ctx context.Context, from journal.Log, opts *Options) ([]*excerpt, err
 	})
 }
 
-// A readPart returns what is to be copied of the partition that an inspection is of.
+// A readPart returns what to copy of the partition that an inspection reads.
 type readPart func(context.Context, *inspection) (*excerpt, error)
 
-// readWith reads with a function that reads a partition.
+// readWith is read with a given function for each partition.
 func readWith(ctx context.Context, from journal.Log, opts *Options, part readPart) ([]*excerpt, error) {
 	if m, ok := from.(*measured); ok {
 		if err := m.reading.begin(ctx); err != nil {
@@ -166,7 +166,7 @@ func readOnce(ctx context.Context, from journal.Log, opts *Options, part readPar
 			h, err = from.Restore(ctx, p)
 		}
 		if unreadable(err) {
-			continue // which is found again
+			continue // the second pass finds it again
 		}
 		if err != nil {
 			return nil, fmt.Errorf("durable: partition %d: %w", p, err)
@@ -186,8 +186,8 @@ func readOnce(ctx context.Context, from journal.Log, opts *Options, part readPar
 	return all, nil
 }
 
-// knownIn returns up to where anything that can be read of a history knows that records were
-// acknowledged: beyond their end if some are lost there.
+// knownIn returns the position up to which the readable part of a history knows that records were acknowledged.
+// It is beyond the end of the records if some were lost there.
 func knownIn(of origin, h *journal.History) (known uint64) {
 	if s, err := newest(of, h.Snapshot); err == nil {
 		known = s.last
@@ -200,13 +200,13 @@ func knownIn(of origin, h *journal.History) (known uint64) {
 	return known
 }
 
-// An excerpt is what an inspection has gone through, in order.
+// An excerpt is what an inspection has read, in order.
 type excerpt struct{ events []event }
 
-// An event is one of three.
+// An event is a message, a step or a snapshot.
 type event struct {
 	message  *message
-	fence    uint64 // of step
+	fence    uint64 // of the step
 	step     *step
 	snapshot *snapshot
 	state    [][][]byte // the pieces of snapshot, by run
@@ -221,8 +221,7 @@ func (x *excerpt) snapshot(s *snapshot, state [][][]byte) {
 	x.events = append(x.events, event{snapshot: s, state: state})
 }
 
-// writeAll writes all partitions at the same time, so that they share what it costs to make
-// something durable.
+// writeAll writes all partitions at the same time, so that they share the cost of syncs.
 func writeAll(ctx context.Context, log journal.Log, all []*excerpt) error {
 	id := log.Identity()
 	errs := make([]error, len(all))
@@ -240,21 +239,21 @@ func writeAll(ctx context.Context, log journal.Log, all []*excerpt) error {
 	return errors.Join(errs...)
 }
 
-// writersAtOnce is to how many partitions is written at the same time.
+// writersAtOnce is how many partitions are written at the same time.
 const writersAtOnce = 16
 
-// A copyWriter writes a partition. What says where something is in the log is made to say where
-// it is in this one: positions, fences, and the digests and links over what has them.
+// A copyWriter writes a partition. It translates everything that depends on places in the log to those of the
+// new log: positions, fences, and the digests and links computed over them.
 type copyWriter struct {
 	log       journal.Log
 	partition int
 	of        origin
 
 	positions, fences moves
-	pending           []message // that no step has taken
-	last              *step     // the one before, nil in front of the first
-	fence             uint64    // of that
-	link              link      // to it
+	pending           []message // messages that no step has taken
+	last              *step     // the previous step; nil before the first
+	fence             uint64    // of the previous step
+	link              link      // to the previous step
 }
 
 func (w *copyWriter) write(ctx context.Context, x *excerpt) (err error) {
@@ -274,7 +273,7 @@ func (w *copyWriter) write(ctx context.Context, x *excerpt) (err error) {
 	return nil
 }
 
-// message writes records, in more than one message if they are too large for one here.
+// message writes records, divided over several messages if the log does not accept them in one.
 func (w *copyWriter) message(ctx context.Context, was, floor uint64, records [][]byte) error {
 	m := journal.Message{Records: make([][]byte, len(records))}
 	for i, r := range records {
@@ -300,7 +299,7 @@ func (w *copyWriter) message(ctx context.Context, was, floor uint64, records [][
 	return nil
 }
 
-// step writes a step. Of the first one, what it took is there no longer but for the last message.
+// step writes a step. Of the messages that the first step took, only the last still exists.
 func (w *copyWriter) step(ctx context.Context, was uint64, s step) error {
 	switch {
 	case w.last != nil:
@@ -328,7 +327,7 @@ func (w *copyWriter) step(ctx context.Context, was uint64, s step) error {
 	return nil
 }
 
-// snapshot writes the snapshot that was made after the last step, and the state that it names.
+// snapshot writes the snapshot that was made after the last step, with its state.
 func (w *copyWriter) snapshot(ctx context.Context, s snapshot, state [][][]byte) error {
 	var k stored
 	for i, pieces := range state {
@@ -356,13 +355,12 @@ func (w *copyWriter) snapshot(ctx context.Context, s snapshot, state [][][]byte)
 	return w.log.SaveSnapshot(ctx, w.partition, 0, w.fence, both(s.encode(w.of), nil))
 }
 
-// Moves are numbers, and what they are in another log, both in order.
+// Moves map numbers to those in another log. Both sides are in order.
 type moves []struct{ was, is uint64 }
 
 func (m *moves) add(was, is uint64) { *m = append(*m, struct{ was, is uint64 }{was, is}) }
 
-// of returns what a number is, or what the greatest one before it that is known is; zero if
-// there is none.
+// of returns the new number of was, or of the greatest known number before it; zero if there is none.
 func (m moves) of(was uint64) uint64 {
 	i := sort.Search(len(m), func(i int) bool { return m[i].was > was })
 	if i == 0 {

@@ -9,18 +9,16 @@ import (
 	"github.com/millrace/millrace/internal/history"
 )
 
-// Export makes the steps of a partition again, as [History.Replay] does, up to step number to
-// or all of them if that is zero, and writes them to w in the format of recordings.
-// [dataflow.ReadRecording] reads it, and package sim makes the same steps in a test, with the
-// flow that is not durable: what failed in production is a regression test then. It has
-// the records that were taken, in the clear, and the time of each step.
+// Export replays the steps of a partition as [History.Replay] does, up to step number to, or all of them if to
+// is zero, and writes them to w in the format of recordings. [dataflow.ReadRecording] reads it, and package sim
+// makes the same steps in a test with the flow that is not durable, so a failure in production becomes a
+// regression test. The recording contains the records that were taken, in the clear, and the time of each step.
 //
-// It begins with the first step, so the whole history has to be there, which
-// [Options].KeepFor = [Forever] keeps. The values are encoded in CBOR, whatever the
-// [Options].Codec: a type that CBOR does not encode without loss is an error. So is what only
-// a durable flow does and no step says: that a timer was quarantined, and that event
-// time went on while an output was full. After an error what was written is of no use. It takes
-// the time of making the steps again, and keeps them in memory as Replay does.
+// It begins with the first step, so the whole history must be stored, as with [Options].KeepFor = [Forever].
+// The values are encoded in CBOR, whatever the [Options].Codec: a type that CBOR does not encode without loss
+// is an error. Two things that only a durable flow does and no step records are errors, too: that a timer was
+// quarantined, and that event time went on while an output was full. After an error the output is useless.
+// Export takes as long as the replay, and holds the steps in memory as Replay does.
 func (h *History) Export(ctx context.Context, w io.Writer, partition int, to uint64) error {
 	if w == nil || ctx == nil {
 		return errors.New("durable: History.Export: the writer or the context is nil")

@@ -14,16 +14,16 @@ import (
 	"github.com/millrace/millrace/internal/engine"
 )
 
-// ExportName returns what files with the steps up to one are called: the recording that [History.Export]
-// writes with the ending .mrh, and the test of [History.ExportTest] with _test.go.
+// ExportName returns the base name of files with the steps up to one: the recording of [History.Export] adds
+// .mrh to it, and the test of [History.ExportTest] adds _test.go.
 func ExportName(partition int, step uint64) string {
 	return fmt.Sprintf("partition%d_step%d", partition, step)
 }
 
-// ExportTest writes a Go test that makes the steps of a partition again, up to step number to or all of them
-// if that is zero. The test reads testdata/NAME.mrh, where [ExportName] says the name, which [History.Export]
-// writes; it fails if the flow has not the operators that were recorded, and names the one that differs. It is in
-// the package of the build function, if that has a name, and else has to be completed.
+// ExportTest writes a Go test that repeats the steps of a partition up to step number to, or all of them if to
+// is zero. The test reads testdata/NAME.mrh, written by [History.Export], where NAME comes from [ExportName].
+// It fails if the flow does not have the operators that were recorded, and names the first that differs. It is
+// in the package of the build function if that function has a name; otherwise it must be completed by hand.
 func (h *History) ExportTest(ctx context.Context, w io.Writer, partition int, to uint64) error {
 	if ctx == nil {
 		engine.NilContext("durable.History.ExportTest")
@@ -57,7 +57,7 @@ func TestPartition%dStep%d(t *testing.T) {
 	return err
 }
 
-// oneLine returns a name that can be in a comment.
+// oneLine returns a name that fits into a line comment.
 func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
 
 // nameOf returns the name of a function, with the path of its package.
@@ -68,10 +68,10 @@ func nameOf(f any) string {
 	return ""
 }
 
-// version is the last part of a module's path that is no name.
+// version matches the last part of a module path if it is a major version.
 var version = regexp.MustCompile(`^v[0-9]+$`)
 
-// splitName returns the package and the name of a function that has one.
+// splitName returns the package and the name of a function that has a name.
 func splitName(name string) (pkg, function string, ok bool) {
 	dir, last := path.Split(name)
 	pkg, function, _ = strings.Cut(last, ".")

@@ -11,27 +11,25 @@ import (
 	"github.com/millrace/millrace/dataflow/durable/journal"
 )
 
-// An inspection goes through what is kept of a partition, without its program, and compares
-// everything that can be compared: each frame, each step with the one before it and with the
-// records that it took, the snapshot with its step, and the end of the records with what
-// the last step knew of them. It goes on beside an owner of the partition, who changes what it
-// reads, and begins again then.
+// An inspection reads the stored history of a partition, without its program, and compares everything that can
+// be compared: each frame, each step with the step before it and with the records that it took, the snapshot
+// with its step, and the end of the records with what the last step knew of them. It may run beside an owner of
+// the partition; if that changes what is being read, the inspection begins again.
 type inspection struct {
 	log       journal.Log
 	of        origin
-	name, at  string // of the history, for errors
+	name, at  string // of the history, and where its log is, for errors
 	partition int
 
-	// upTo bounds what is gone through: records up to that position, and steps that took no
-	// others.
+	// upTo bounds what is read: records up to that position, and steps that took no others.
 	upTo uint64
-	// whole also goes through what is kept of before the snapshot.
+	// whole extends the inspection to the stored history before the snapshot.
 	whole bool
-	// visit gets everything in an order in which it could have come: each message before the
-	// step that took it, and the snapshot behind its step. It may be nil.
+	// visit receives everything in an order in which it could have happened: each message before the step that
+	// took it, and the snapshot after its step. It may be nil.
 	visit visitor
 
-	// witnessed is asked what it knows, unless it is nil.
+	// witnessed is the witness to compare with; or nil.
 	witnessed Witness
 	logger    *slog.Logger
 	misfit    string // why the history is not the one that the witness knows
@@ -39,8 +37,8 @@ type inspection struct {
 	found PartitionCheck
 }
 
-// A visitor gets what an inspection has gone through. It is not given anything twice; if the
-// inspection begins again it is told so.
+// A visitor receives what an inspection reads, each thing once. If the inspection begins again, it calls
+// restart.
 type visitor interface {
 	restart()
 	message(m *message)
@@ -48,13 +46,13 @@ type visitor interface {
 	snapshot(s *snapshot, state [][][]byte) // and its pieces, by run
 }
 
-// errAhead says that a snapshot has taken records beyond the bound of an inspection.
+// errAhead says that a snapshot includes records beyond the bound of an inspection.
 var errAhead = errors.New("durable: a snapshot was made meanwhile")
 
-// inspectBytes is how many bytes of records are read at once.
+// inspectBytes is how many bytes of records are read at a time.
 const inspectBytes = 1 << 20
 
-// run goes through the partition. What it finds damaged has a token.
+// run inspects the partition. Damage that it finds has a token.
 func (in *inspection) run(ctx context.Context) error {
 	err := in.through(ctx)
 	var found *DamagedError
@@ -91,7 +89,7 @@ func (in *inspection) through(ctx context.Context) error {
 	}
 }
 
-// token returns a token for damage of the partition.
+// token returns the token for damage of the partition.
 func (in *inspection) token(damage string) string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%x %d %s", in.of.history, in.partition, damage))
 	return hex.EncodeToString(sum[:4])
@@ -101,7 +99,7 @@ func (in *inspection) damaged(format string, args ...any) error {
 	return &DamagedError{History: in.name, Log: in.at, Partition: in.partition, Damage: fmt.Sprintf(format, args...)}
 }
 
-// once goes through the partition, and compares it with what the witness knew before.
+// once inspects the partition, and compares it with what the witness knew before.
 func (in *inspection) once(ctx context.Context) error {
 	var seen *sighting
 	if in.witnessed != nil {
@@ -121,7 +119,7 @@ func (in *inspection) once(ctx context.Context) error {
 	if err := in.history(ctx, h); err != nil || in.misfit == "" {
 		return err
 	}
-	if _, shared := unmeasured(in.log).(journal.Shared); shared { // and another server may know more
+	if _, shared := unmeasured(in.log).(journal.Shared); shared { // another server may know more
 		return &olderStepsError{why: in.misfit}
 	}
 	return in.damaged("%s", in.misfit)
@@ -141,8 +139,8 @@ func (in *inspection) history(ctx context.Context, h *journal.History) error {
 		return err
 	}
 	defer steps.Close()
-	var before *step // the one gone through last
-	var link link    // to it
+	var before *step // the last one inspected
+	var link link    // to that step
 	var from *source
 	defer func() {
 		if from != nil {
@@ -214,8 +212,7 @@ func (in *inspection) history(ctx context.Context, h *journal.History) error {
 	return in.rest(ctx, h, before, from)
 }
 
-// snapshot goes through the last snapshot and the pieces that it names. It returns nil if there is
-// none.
+// snapshot inspects the last snapshot and the pieces that it names. It returns nil if there is none.
 func (in *inspection) snapshot(ctx context.Context, h *journal.History) (kept *snapshot, state [][][]byte, err error) {
 	if h.Snapshot == nil {
 		return nil, nil, nil
@@ -241,7 +238,7 @@ func (in *inspection) snapshot(ctx context.Context, h *journal.History) (kept *s
 		}
 		if damage != "" {
 			if now, err := in.log.Restore(ctx, in.partition); err != nil || now.At != h.At {
-				return nil, nil, errors.Join(journal.ErrPurged, err) // with the snapshot that named it
+				return nil, nil, errors.Join(journal.ErrPurged, err) // the pieces were purged with the snapshot that named them
 			}
 			return nil, nil, in.damaged("its snapshot: %s", damage)
 		}
@@ -265,7 +262,7 @@ func (in *inspection) decode(committed journal.Step) (step, error) {
 	return s, nil
 }
 
-// records returns a reader of the records from the last one on that a step took.
+// records returns a reader that begins with the last record that a step took.
 func (in *inspection) records(ctx context.Context, s *step) (*source, error) {
 	reader, err := in.log.Read(ctx, in.partition, max(s.taken, 1)-1)
 	if err != nil {
@@ -274,7 +271,7 @@ func (in *inspection) records(ctx context.Context, s *step) (*source, error) {
 	return &source{reader: reader, of: in.of, max: inspectBytes}, nil
 }
 
-// witness goes through the last message that a step took, which is never purged.
+// witness inspects the last message that a step took, which is never purged.
 func (in *inspection) witness(ctx context.Context, from *source, s *step) error {
 	ms, err := from.until(ctx, s.taken-1, s.taken)
 	if err != nil {
@@ -287,7 +284,7 @@ func (in *inspection) witness(ctx context.Context, from *source, s *step) error 
 	return nil
 }
 
-// take goes through the messages that a step took behind those of the step before.
+// take inspects the messages that a step took after those of the previous step.
 func (in *inspection) take(ctx context.Context, from *source, last, fence uint64, before, s *step) error {
 	ms, err := from.until(ctx, before.taken, s.taken)
 	if err != nil {
@@ -307,7 +304,7 @@ func (in *inspection) take(ctx context.Context, from *source, last, fence uint64
 	return nil
 }
 
-// rest goes through the messages that no step has taken.
+// rest inspects the messages that no step has taken.
 func (in *inspection) rest(ctx context.Context, h *journal.History, last *step, from *source) error {
 	if from == nil {
 		var err error

@@ -5,13 +5,13 @@ import (
 	"time"
 )
 
-// Metrics are what this process has done so far.
+// Metrics count what this process has done so far.
 type Metrics struct {
 	Records   uint64 // taken by steps
 	Steps     uint64 // committed
-	Snapshots uint64 // kept
-	Restores  uint64 // because somebody else had committed, or a commit's answer got lost
-	Replayed  uint64 // steps made again
+	Snapshots uint64 // made durable
+	Restores  uint64 // after another owner had committed, or a commit's answer was lost
+	Replayed  uint64 // steps that were replayed
 
 	Quarantined uint64 // records that the program could not handle
 
@@ -19,16 +19,16 @@ type Metrics struct {
 	// the partition's by more than a second, or ahead by more than [Options].MaxGap.
 	WrongClocks uint64
 
-	Fenced  uint64 // commits that were refused since somebody else had committed
+	Fenced  uint64 // commits that were refused because another owner had committed
 	Unknown uint64 // commits whose answer was lost
-	NoRoom  uint64 // writes that the log refused for lack of room; each was tried again
+	NoRoom  uint64 // writes that the log refused for lack of space; each was retried
 
-	// How long the log took for appends, commits and snapshots, of those that it did.
+	// How long successful appends, commits and snapshots took in the log.
 	Append, Commit, Save Durations
 
 	LastRestore      time.Duration // how long it took
-	LastSnapshot     time.Duration // how long steps waited for it at most at a time
-	LastSnapshotSize int           // in bytes: of what had changed
+	LastSnapshot     time.Duration // the longest time that steps waited for it at a stretch
+	LastSnapshotSize int           // in bytes; only what had changed
 }
 
 type metrics struct {
@@ -43,7 +43,7 @@ func (m *metrics) cut(stopped time.Duration, size int) {
 	m.size.Store(int64(size))
 }
 
-// Metrics returns what this process has done so far. The figures may be a moment apart.
+// Metrics returns what this process has done so far. The figures may be from slightly different moments.
 func (a *App[P]) Metrics() Metrics {
 	m, log := &a.made().metrics, a.core.measured
 	return Metrics{

@@ -10,30 +10,30 @@ import (
 	"github.com/millrace/millrace/internal/engine"
 )
 
-// A Rollout says which programs a flow is run by, at one moment. See [Programs].
+// A Rollout says which programs run a flow at one moment. See [Programs].
 type Rollout struct {
 	Partitions []PartitionProgram   // in order
-	Members    []journal.MemberInfo // in the order of their IDs; none if no process shares the flow
+	Members    []journal.MemberInfo // by ID; empty if no process shares the flow
 }
 
 // A PartitionProgram says which program made the last step of a partition.
 type PartitionProgram struct {
 	Partition int
-	Location  string // its name; empty if there is no step
+	Location  string // name of the location; empty if there is no step
 	Owner     string // ID of the member that owns it; empty if there is none
 	Step      uint64 // number of the last step; zero if there is none
-	Version   string // of the program that made it, as [Options].Version
-	Program   string // a digest of what the history depends on of that program; empty if there is no step
-	Err       error  // why it could not be looked at
+	Version   string // of the program that made that step, as [Options].Version
+	Program   string // digest of the parts of that program that the history depends on; empty if there is no step
+	Err       error  // why the partition could not be read
 }
 
-// Programs reads which programs made the last steps of a flow, and which run it now, without a
-// program of its own. Of opts it uses Log, Name and Logger. A log of one process cannot be opened while
-// that process runs. On a cluster the flow may run: what it does meanwhile is seen or not, and a member
-// that has died a moment ago may be among the members.
+// Programs reads which programs made the last steps of a flow, and which run it now, without a program of its
+// own. It uses Log, Name and Logger of opts. A log for one process cannot be opened while that process runs. On
+// a cluster the flow may run meanwhile: what it does may or may not be seen, and a member that has just died
+// may still be listed.
 //
-// It reads the steps since the last snapshot of each partition, one partition at a time. The error is
-// that of opening the log, or of asking for the members. What is wrong with one partition is in its Err.
+// Programs reads the steps since the last snapshot, one partition at a time. The error is that of opening the
+// log, of asking for the members, or of ctx. An error of one partition is in its Err.
 func Programs(ctx context.Context, opts Options) (*Rollout, error) {
 	if ctx == nil {
 		engine.NilContext("durable.Programs")
@@ -62,7 +62,7 @@ func Programs(ctx context.Context, opts Options) (*Rollout, error) {
 	return r, errors.Join(ctx.Err(), log.Close())
 }
 
-// read finds out what made the last step.
+// read finds out which program made the last step.
 func (is *PartitionProgram) read(ctx context.Context, log journal.Log) error {
 	h, err := log.Restore(ctx, is.Partition)
 	if err != nil || h.Fence == 0 {
@@ -93,8 +93,8 @@ func (is *PartitionProgram) read(ctx context.Context, log journal.Log) error {
 	return err
 }
 
-// versionOf returns the version of the program that made the last step of a history, which begins
-// with a snapshot or nil.
+// versionOf returns the version of the program that made the last step of a history. Begins is the snapshot
+// that the history begins with, or nil.
 func versionOf(of origin, h *journal.History, begins *snapshot) (version string, err error) {
 	if begins != nil {
 		version = begins.version
@@ -111,8 +111,8 @@ func versionOf(of origin, h *journal.History, begins *snapshot) (version string,
 	return version, nil
 }
 
-// Newest returns the version of the member that joined last, by the clocks of the members. It is
-// empty if there is none.
+// Newest returns the version of the member that joined last, by the members' own clocks. It is empty if there
+// is no member.
 func (r *Rollout) Newest() string {
 	var last journal.MemberInfo
 	for _, m := range r.Members {
@@ -123,9 +123,8 @@ func (r *Rollout) Newest() string {
 	return last.Version
 }
 
-// Done reports whether the rollout is over: every partition has an owner of the newest version that
-// does not refuse it, and there is no member of another version. Members whose programs have no version
-// count as equal.
+// Done reports whether the rollout is over: there are members, all of them have the newest version, and every
+// partition is readable and has an owner that does not refuse it. Members without a version count as equal.
 func (r *Rollout) Done() bool {
 	newest := r.Newest()
 	can := make(map[int]bool)

@@ -10,26 +10,25 @@ import (
 	"github.com/millrace/millrace/internal/engine"
 )
 
-// Salvage copies what is left of a damaged history, as [Copy] copies one that is whole, when a
-// person accepts what is lost: with the token that each [*DamagedError] has, of a Start, a [Check], or a
-// Salvage without tokens. That one writes nothing, and its errors say in Lost what would be left out.
+// Salvage copies what is left of a damaged history, as [Copy] copies an undamaged one. A person accepts the
+// loss by passing the Token of each [*DamagedError], as returned by a Start, by [Check], or by Salvage without
+// tokens. Without tokens Salvage writes nothing, and the Lost field of its errors says what would be left out.
 //
-// Of a damaged partition the copy has the latest state that can be read and the steps since that fit.
-// Records that were taken by later steps are taken again, if they are there, and so are those that wait.
-// So what the later steps gave may be given again, and what they sent to other locations counts as a
-// repeat there, or comes anew. Messages that cannot be read are left out. Where no state can be
-// read, the partition begins anew with nothing, also without what waits. Partitions that are
-// whole are copied as they are.
+// The copy of a damaged partition has the latest state that can be read and the steps since then that fit.
+// Records that later steps took, and records that still wait, are taken again if they still exist. So the
+// outputs of the later steps may be given again, and what those steps sent to other locations either counts as
+// a repeat there or arrives anew. Unreadable messages are left out. If no state can be read, the partition
+// begins empty, without any waiting records. Undamaged partitions are copied unchanged.
 //
-// The copy is another history, with other positions, so nothing is acknowledged at a position that was taken
-// before: who knows the damaged one is refused, and has to be started again. What was
-// acknowledged and is lost is not sent again by itself.
+// The copy is another history with other positions, so no record is acknowledged at a position that was taken
+// before. A process that knows the damaged history is refused and must be restarted. Acknowledged records that
+// are lost are not sent again by themselves.
 //
-// With [Options].Witness it also compares with what the witness knows. What that has is removed when the copy is
-// complete, so that the copy can have the witness.
+// With [Options].Witness, Salvage also compares with what the witness knows. When the copy is complete, it
+// removes the content of the witness, so that the copy can use it.
 //
-// A log that cannot be opened, because what it keeps of itself is gone, cannot be salvaged. Salvage returns an
-// error for a token that is of none of the damage that it finds, and else what Copy returns.
+// A log that cannot be opened, because its own metadata is gone, cannot be salvaged. Salvage returns an error
+// if a token matches none of the damage that it finds, and otherwise the same errors as Copy.
 func Salvage(ctx context.Context, opts Options, to journal.Opener, tokens ...string) (Copied, error) {
 	if ctx == nil {
 		engine.NilContext("durable.Salvage")
@@ -88,14 +87,13 @@ func salvageLog(ctx context.Context, from journal.Log, opts *Options, to journal
 		return made, err
 	}
 	var errs []error
-	for p := range from.Partitions() { // which the copy is to have
+	for p := range from.Partitions() { // the copy is to use the witness
 		errs = append(errs, opts.Witness.Save(ctx, p, nil))
 	}
 	return made, errors.Join(errs...)
 }
 
-// A salvage goes through a partition that an inspection has found damaged, and leaves out what
-// does not fit.
+// A salvage reads a partition that an inspection has found damaged, and leaves out what does not fit.
 type salvage struct {
 	*inspection
 	x    *excerpt
@@ -106,7 +104,7 @@ func (s *salvage) lose(format string, args ...any) {
 	s.lost = append(s.lost, fmt.Sprintf(format, args...))
 }
 
-// A base is a state that a partition can go on from.
+// A base is a state from which a partition can continue.
 type base struct {
 	snapshot snapshot
 	state    [][][]byte
@@ -145,7 +143,7 @@ func (s *salvage) run(ctx context.Context) error {
 	return s.since(ctx, h, from.snapshot.fence, at, from.snapshot.link)
 }
 
-// base returns the last snapshot, or the one before, or nil if neither can be read.
+// base returns the last snapshot, or the one before it, or nil if neither can be read.
 func (s *salvage) base(ctx context.Context, h *journal.History) (*base, error) {
 	if h.Snapshot == nil {
 		return nil, nil
@@ -169,7 +167,7 @@ func (s *salvage) base(ctx context.Context, h *journal.History) (*base, error) {
 	return nil, nil
 }
 
-// read reads a snapshot. Damage says why it cannot be used.
+// read reads a snapshot. Damage says why it cannot be used, or is empty.
 func (s *salvage) read(ctx context.Context, data []byte) (b *base, damage string, err error) {
 	b = &base{}
 	if b.snapshot, err = decodeSnapshot(s.of, data); err == nil {
@@ -194,7 +192,7 @@ func (s *salvage) read(ctx context.Context, data []byte) (b *base, damage string
 	return b, "", nil
 }
 
-// witness notes the last message that a step took, or one in its place if it is not there.
+// witness visits the last message that a step took, or a stand-in if that is missing.
 func (s *salvage) witness(ctx context.Context, at *step, end uint64) error {
 	if at.taken == 0 {
 		return nil
@@ -204,7 +202,7 @@ func (s *salvage) witness(ctx context.Context, at *step, end uint64) error {
 	if err != nil {
 		return err
 	}
-	s.lost = lost // it was taken
+	s.lost = lost // the message was taken, so it is not lost
 	switch {
 	case len(found) == 1 && found[0].digest == at.digest:
 		s.x.message(&found[0])
@@ -218,7 +216,7 @@ func (s *salvage) witness(ctx context.Context, at *step, end uint64) error {
 	return nil
 }
 
-// fromBegin goes through a partition from its first step on, and reports false if that is gone.
+// fromBegin visits a partition from its first step on. It reports false if that step is gone.
 func (s *salvage) fromBegin(ctx context.Context, h *journal.History) (bool, error) {
 	steps, err := s.steps(ctx, h, 0)
 	if err != nil {
@@ -242,7 +240,7 @@ func (s *salvage) fromBegin(ctx context.Context, h *journal.History) (bool, erro
 	return true, s.since(ctx, h, steps[0].Fence, &first, after(steps[0].Data))
 }
 
-// steps returns the steps after a fence that can be read.
+// steps returns the readable steps after a fence.
 func (s *salvage) steps(ctx context.Context, h *journal.History, from uint64) ([]journal.Step, error) {
 	all, err := stepsSince(ctx, s.log, s.partition, h, from)
 	if unreadable(err) {
@@ -251,13 +249,12 @@ func (s *salvage) steps(ctx context.Context, h *journal.History, from uint64) ([
 	return all, err
 }
 
-// unreadable reports whether an error says that a part of a history is gone.
+// unreadable reports whether an error says that a part of a history is missing or damaged.
 func unreadable(err error) bool {
 	return errors.Is(err, ErrDamaged) || errors.Is(err, journal.ErrPurged)
 }
 
-// since goes on after a step: with the steps after it that fit, and the records that they have not
-// taken.
+// since continues after a step, with the later steps that fit and the records that they have not taken.
 func (s *salvage) since(ctx context.Context, h *journal.History, fence uint64, before *step, to link) error {
 	steps, err := s.steps(ctx, h, fence)
 	if err != nil {
@@ -311,9 +308,9 @@ func (s *salvage) since(ctx context.Context, h *journal.History, fence uint64, b
 	return nil
 }
 
-// messages returns the messages after a position up to another one that can be read.
+// messages returns the readable messages after one position, up to another.
 func (s *salvage) messages(ctx context.Context, after, end uint64) (all []message, err error) {
-	var gap error // why messages behind one cannot be read
+	var gap error // why the messages after from cannot be read
 	for from := after; after < end; after++ {
 		more, at, err := s.readOn(ctx, after, end)
 		if err != nil && !unreadable(err) {
@@ -338,8 +335,8 @@ func (s *salvage) messages(ctx context.Context, after, end uint64) (all []messag
 	return all, nil
 }
 
-// readOn reads messages after a position until the end, or until there is an error. At is the
-// last position that it has come to.
+// readOn reads messages after a position until end or until there is an error. At is the last position that it
+// reached.
 func (s *salvage) readOn(ctx context.Context, after, end uint64) (all []message, at uint64, err error) {
 	reader, err := s.log.Read(ctx, s.partition, after)
 	if err != nil {

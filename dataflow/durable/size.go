@@ -8,24 +8,24 @@ import (
 	"github.com/millrace/millrace/dataflow/durable/journal"
 )
 
-// How often what the log takes is measured at most, and how long that may take.
+// sizeAgain is the least time between two measurements of the log, and sizeWithin bounds one of them.
 const (
 	sizeAgain  = time.Second
 	sizeWithin = 5 * time.Second
 )
 
-// A sizing keeps what the log said last of what it takes, so that nobody has to wait for a disk or
-// for servers. The log is asked when somebody wants to know, not more often than sizeAgain.
+// A sizing caches the log's latest report of its size, so that nobody has to wait for a disk or for servers.
+// The log is asked on demand, at most once per sizeAgain.
 type sizing struct {
 	mu     sync.Mutex
 	size   journal.Size
-	at     time.Time     // when that was; zero if it never was
-	asked  time.Time     // when the log was asked last
-	asking chan struct{} // closed when it has answered; nil if nobody asks
+	at     time.Time     // when the log was asked for it; zero if it never answered
+	asked  time.Time     // when the log was last asked
+	asking chan struct{} // closed when the log has answered; nil if no request is under way
 }
 
-// refresh asks a log again, unless it was asked just now, and returns a channel that is closed when
-// that is over. The log is asked until ctx ends.
+// refresh asks the log again, unless it was asked just now. It returns a channel that is closed when the answer
+// is there or not needed. The request is canceled when ctx ends.
 func (s *sizing) refresh(ctx context.Context, log journal.Log) <-chan struct{} {
 	sized, ok := log.(journal.Sized)
 	if !ok {
@@ -57,7 +57,7 @@ func (s *sizing) refresh(ctx context.Context, log journal.Log) <-chan struct{} {
 	return asking
 }
 
-// latest returns what the log said last, and when.
+// latest returns the log's latest report, and its time.
 func (s *sizing) latest() (journal.Size, time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

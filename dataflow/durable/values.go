@@ -9,11 +9,11 @@ import (
 	"github.com/millrace/millrace/internal/engine/logdriven"
 )
 
-// lookAgain is how often a process looks for values that change in another one.
+// lookAgain is how often a process polls the values of a partition that another process owns.
 const lookAgain = 100 * time.Millisecond
 
-// watchValues shows the ports of this process the values of a location whose partition
-// another process owns: what they are every moment, and not each one in between.
+// watchValues shows at this process's ports the values of a location whose partition another process owns. It
+// polls, so it may skip values in between.
 func (ps *peers) watchValues(ctx context.Context, site int) {
 	p := ps.layout.first[site]
 	again := time.NewTicker(lookAgain)
@@ -45,7 +45,7 @@ func (ps *peers) watchValues(ctx context.Context, site int) {
 		}
 		shown = bytes.Clone(answer[1:])
 		ps.feeding.Lock()
-		if !ps.door.partitions[p].isOwned() { // or what this process shows is newer
+		if !ps.door.partitions[p].isOwned() { // else the ports already show something newer
 			err = logdriven.Feed(ps.facade, site, p, numbers, shown)
 		}
 		ps.feeding.Unlock()

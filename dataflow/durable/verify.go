@@ -13,25 +13,24 @@ import (
 	"github.com/millrace/millrace/internal/engine/logdriven"
 )
 
-// A Verification is what [History.Verify] has compared.
+// A Verification is the result of [History.Verify].
 type Verification struct {
 	Partition int
-	Steps     int // that were made again, and gave what is recorded
+	Steps     int // number of steps that were replayed and gave the recorded result
 
-	// State says that what operators remember after the steps before the snapshot is what the
-	// snapshot has. It is false if there is no snapshot, or if another program made a part of
-	// the steps that are there.
+	// State reports that replaying the steps before the snapshot gave the state in the snapshot. It is false if
+	// there is no snapshot, or if another program made some of the stored steps.
 	State bool
 }
 
-// A VerifyError is an [ErrDiverged] that [History.Verify] has found: the program makes something
-// else of the history than was kept.
+// A VerifyError is an [ErrDiverged] found by [History.Verify]: the program's replay of the history differs from
+// what is stored.
 type VerifyError struct {
 	Partition int
-	Step      uint64 // that gave something else, or after which the state is another one
-	Operator  string // with its place, or empty if that is not known
-	Kept, Is  string // the first entry that differs, as it is kept and as it is now, for people; empty if there is none
-	Err       error  // the [*DivergedError] of a step, nil of a state
+	Step      uint64 // the step that gave a different result, or after which the state differs
+	Operator  string // with its position in the source; empty if not known
+	Kept, Is  string // the first entry that differs, as stored and as replayed, for people; empty if there is none
+	Err       error  // the [*DivergedError] of a step; nil if the state differs
 }
 
 func (e *VerifyError) Error() string {
@@ -65,16 +64,15 @@ func (e *VerifyError) Unwrap() []error {
 	return []error{ErrDiverged, e.Err}
 }
 
-// Verify makes the steps of a partition again and compares everything with what is kept. Steps
-// have to give what they gave, what operators remember after a step with a digest has to be the
-// same, see [Options].Digest, and when the steps come to the last snapshot it has to be what that
-// has: so a function that gives the same and remembers something else is found.
-// If the history has its beginning ([Options].KeepFor = [Forever]), all steps are made again, else those
-// since the snapshot before the last one.
+// Verify replays the steps of a partition and compares everything with what is stored. Steps must give their
+// recorded outputs. State must match the digest of each step that has one, see [Options].Digest, and the last
+// snapshot when the replay reaches it. So it also finds a function that gives the same outputs and remembers
+// something different. If the history has its beginning ([Options].KeepFor = [Forever]), all steps are
+// replayed, else those since the last snapshot but one.
 //
-// It returns a [*VerifyError] with the first difference, a [*DamagedError] for a history that
-// does not fit together, and changes nothing. It takes as long as the steps took, and keeps them in
-// memory. Begin with [Check]: what is verified is that the program goes with the history.
+// It returns a [*VerifyError] with the first difference, or a [*DamagedError] for an inconsistent history, and
+// changes nothing. It takes as long as the steps took, and holds them in memory. Run [Check] first: Verify
+// tests whether the program matches the history.
 func (h *History) Verify(ctx context.Context, partition int) (Verification, error) {
 	v := Verification{Partition: partition}
 	kept, err := h.core.log.Restore(ctx, partition)
@@ -93,7 +91,7 @@ func (h *History) Verify(ctx context.Context, partition int) (Verification, erro
 	return v, err
 }
 
-// verifySnapshot makes the steps before the snapshot again, if they are all there.
+// verifySnapshot replays the steps before the snapshot, if all of them are stored.
 func (h *History) verifySnapshot(ctx context.Context, v *Verification, kept *journal.History) error {
 	before, err := h.beginning(ctx, v.Partition, kept.At)
 	if err == nil && before == nil {
@@ -104,7 +102,7 @@ func (h *History) verifySnapshot(ctx context.Context, v *Verification, kept *jou
 	}
 	made, err := h.remake(ctx, v, before)
 	if errors.Is(err, journal.ErrPurged) {
-		return nil // the steps are there, and not the records
+		return nil // the steps are stored, but not the records
 	}
 	if err != nil {
 		return err
@@ -112,10 +110,10 @@ func (h *History) verifySnapshot(ctx context.Context, v *Verification, kept *jou
 	defer made.graph.Fail(ErrStopped)
 	later := before.Steps
 	if before.Snapshot == nil {
-		later = later[1:] // the first one says which program begins
+		later = later[1:] // the first step names the program that begins
 	}
 	if slices.ContainsFunc(later, func(s journal.Step) bool { return hasShape(s.Data) }) {
-		return nil // an operator that came later has less in the snapshot
+		return nil // an operator that was added later has less state in the snapshot
 	}
 	saved, err := h.remake(ctx, &Verification{Partition: v.Partition}, &journal.History{Snapshot: kept.Snapshot, At: kept.At, Fence: kept.At, End: kept.End})
 	if err != nil {
@@ -132,7 +130,7 @@ func (h *History) verifySnapshot(ctx context.Context, v *Verification, kept *jou
 	return nil
 }
 
-// beginning returns the history up to a step, nil if its beginning is gone.
+// beginning returns the history up to a step, or nil if its beginning is gone.
 func (h *History) beginning(ctx context.Context, partition int, to uint64) (*journal.History, error) {
 	steps, err := h.core.log.Steps(ctx, partition, 0)
 	if err != nil {
@@ -156,8 +154,8 @@ func (h *History) beginning(ctx context.Context, partition int, to uint64) (*jou
 	return kept, nil
 }
 
-// sinceSnapshotBefore returns the history from the snapshot before the last one up to that, nil if
-// it is not there.
+// sinceSnapshotBefore returns the history from the last snapshot but one up to the last one, or nil if it is
+// gone.
 func (h *History) sinceSnapshotBefore(ctx context.Context, partition int, kept *journal.History) (*journal.History, error) {
 	_, before, err := lastTwo(kept.Snapshot)
 	if err != nil || len(before) == 0 {
@@ -176,7 +174,7 @@ func (h *History) sinceSnapshotBefore(ctx context.Context, partition int, kept *
 	return older, nil
 }
 
-// remake makes steps again. The caller ends the flow of what it returns.
+// remake replays steps. The caller ends the flow of the returned owner.
 func (h *History) remake(ctx context.Context, v *Verification, kept *journal.History) (*owner, error) {
 	o := &owner{core: h.core, partition: v.Partition, of: h.core.originOf(v.Partition)}
 	reader, err := o.follow(ctx, kept)
@@ -195,7 +193,7 @@ func (h *History) remake(ctx context.Context, v *Verification, kept *journal.His
 	return o, nil
 }
 
-// diverged says where the outputs of a step differ.
+// diverged finds where the outputs of a step differ.
 func (h *History) diverged(e *DivergedError) *VerifyError {
 	found := &VerifyError{Partition: e.Partition, Step: e.Step, Err: e, Operator: e.Operator}
 	if e.State {
@@ -240,7 +238,7 @@ func (p outputPart) equal(q outputPart) bool {
 	return p.number == q.number && bytes.Equal(p.data, q.data)
 }
 
-// given takes apart what a step gave.
+// given splits the outputs of a step by operator.
 func given(outputs []byte) (all []outputPart) {
 	for d := (codec.Decoder{Data: outputs}); len(d.Data) > 0 && d.Err == nil; {
 		all = append(all, outputPart{int32(d.Uint()), d.Bytes()})
@@ -248,7 +246,7 @@ func given(outputs []byte) (all []outputPart) {
 	return all
 }
 
-// lines describes what a step gave at one output, after the name of the output.
+// lines describes what a step gave at one output. The first line is the name of the output.
 func (h *History) lines(partition int, all []outputPart, number int32) []string {
 	var text bytes.Buffer
 	for _, part := range all {

@@ -14,29 +14,27 @@ import (
 	"github.com/millrace/millrace/dataflow/durable/journal"
 )
 
-// A Witness keeps, outside of the log, how far each partition of a history has come; see
-// [Options].Witness and [WitnessDir]. One witness is for one history. Its methods may be called by
-// several goroutines, and by all processes that share the flow, if it is one for all of them. They
-// should return soon after their context ends: one call is made at a time, and one that
-// takes 5 s counts as failed.
+// A Witness records, outside of the log, how far each partition of a history has come; see [Options].Witness
+// and [WitnessDir]. One witness serves one history. Its methods may be called by several goroutines, and by all
+// processes that share the flow if they share the witness. They should return soon after their context ends:
+// each process makes one call at a time, and a call that takes 5 s counts as failed.
 type Witness interface {
-	// Load returns what was saved last for a partition, and nil if nothing is there.
+	// Load returns the data saved last for a partition, or nil if there is none.
 	Load(ctx context.Context, partition int) ([]byte, error)
 
-	// Save keeps data in the place of what was saved for the partition before, as a whole or not at
-	// all. Nil removes it.
+	// Save replaces the data saved for a partition, as a whole or not at all. Nil removes it.
 	Save(ctx context.Context, partition int, data []byte) error
 }
 
 const (
-	// witnessEach is how often the witness is told of steps, and witnessWait how long one call of it may take.
+	// witnessEach is how often steps are saved in the witness, and witnessWait bounds one call of it.
 	witnessEach = time.Second
 	witnessWait = 5 * time.Second
-	// witnessAgain is how often the logger hears that the witness fails.
+	// witnessAgain is how often a failing witness is logged.
 	witnessAgain = time.Minute
 )
 
-// A sighting is a step that a witness knows of. It is kept as one line of text:
+// A sighting is a step that a witness knows of. It is stored as one line of text:
 //
 //	millrace-witness 1 HISTORY PARTITION STEP LINK TIME CRC
 type sighting struct {
@@ -52,7 +50,7 @@ func (s *sighting) encode() []byte {
 	return fmt.Appendf(nil, "%s %08x\n", text, crc32.Checksum([]byte(text), castagnoli))
 }
 
-// decodeSighting accepts exactly what encode makes.
+// decodeSighting accepts exactly what encode writes.
 func decodeSighting(data []byte) (s sighting, err error) {
 	fields := strings.Split(string(data), " ")
 	if len(fields) != 8 {
@@ -76,13 +74,13 @@ func (s *sighting) String() string {
 	return fmt.Sprintf("step %d of %s", s.fence, time.Unix(0, s.at).UTC().Format(time.DateTime))
 }
 
-// errWitnessSilent says that a witness has not answered.
+// errWitnessSilent says that a witness has not answered in time.
 var errWitnessSilent = fmt.Errorf("durable: the witness has not answered for %v", witnessWait)
 
-// A patientWitness makes one call of a witness at a time, and waits for none for long.
+// A patientWitness makes one call of a witness at a time, and abandons a call that takes too long.
 type patientWitness struct {
 	Witness
-	free chan struct{} // of capacity 1: full while a call is made, which may never return
+	free chan struct{} // of capacity 1: full during a call, which may never return
 }
 
 func newPatientWitness(w Witness) Witness {
@@ -127,13 +125,13 @@ func (w *patientWitness) call(ctx context.Context, do func(context.Context) ([]b
 	}
 }
 
-// A witnessError says that what a witness has cannot be used. Nothing is known of the history then.
+// A witnessError says that the content of a witness cannot be used, so that nothing is known of the history.
 type witnessError struct{ text string }
 
 func (e *witnessError) Error() string { return e.text }
 
-// loadSighting returns what a witness knows of a partition of the history of a log, nil if it
-// knows nothing. A [*witnessError] says that it has something else.
+// loadSighting returns what a witness knows of a partition of a history, or nil if it knows nothing. It returns
+// a [*witnessError] if the witness has something else.
 func loadSighting(ctx context.Context, w Witness, history journal.Identity, partition int) (*sighting, error) {
 	data, err := w.Load(ctx, partition)
 	if err != nil || data == nil {
@@ -151,8 +149,8 @@ func loadSighting(ctx context.Context, w Witness, history journal.Identity, part
 	return &s, nil
 }
 
-// misfit says in words why a history is neither the one that was seen nor a later one, and nothing
-// if it is, or if that is not known.
+// misfit returns in words why a history is neither the one that was seen nor a later state of it. It returns ""
+// if it is, or if that cannot be known.
 func (s *sighting) misfit(ctx context.Context, log journal.Log, of origin, h *journal.History) string {
 	if s == nil || s.fence == 0 {
 		return ""
@@ -166,8 +164,8 @@ func (s *sighting) misfit(ctx context.Context, log journal.Log, of origin, h *jo
 	return ""
 }
 
-// linkTo returns the link to the step with a fence, if the history still has it. If it never had a step
-// with that fence the link is zero.
+// linkTo returns the link to the step with a fence, if the stored history still shows it. The link is zero if
+// the history never had a step with that fence.
 func linkTo(ctx context.Context, log journal.Log, of origin, h *journal.History, fence uint64) (_ link, known bool) {
 	if fence == h.At && h.Snapshot != nil {
 		if s, err := newest(of, h.Snapshot); err == nil && s.fence == fence {
@@ -199,7 +197,7 @@ func linkTo(ctx context.Context, log journal.Log, of origin, h *journal.History,
 		}
 		s, err := decodeStep(of, committed.Data)
 		switch {
-		case err != nil || s.fence > fence: // what is before it is gone
+		case err != nil || s.fence > fence: // the steps before it are gone
 			return link{}, false
 		case s.fence == fence:
 			return s.link, true

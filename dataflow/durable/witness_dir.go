@@ -11,10 +11,10 @@ import (
 	"github.com/millrace/millrace/dataflow/durable/journal"
 )
 
-// WitnessDir returns a [Witness] in a folder, with a file for each partition that is replaced and
-// synced as a whole. Start returns an error if the folder is not there, so that a disk that is not mounted is
-// noticed, or if it is in the folder of the log. It has to be on another disk or another machine than the log:
-// what is put back together with the log knows nothing better. Nobody can check that.
+// WitnessDir returns a [Witness] in a folder, with one file for each partition that is replaced and synced as a
+// whole. Start returns an error if the folder does not exist, so that a disk that is not mounted is noticed, or
+// if it is inside the folder of the log. The folder must be on another disk or another machine than the log: a
+// witness that is restored together with the log knows no more than the log. Millrace cannot check that.
 func WitnessDir(path string) Witness { return witnessDir(path) }
 
 type witnessDir string
@@ -23,7 +23,7 @@ func (dir witnessDir) file(partition int) string {
 	return filepath.Join(string(dir), fmt.Sprintf("partition-%d", partition))
 }
 
-// ready returns an error if the folder is no place for the witness of a log.
+// ready returns an error if the folder cannot be used for the witness of a log.
 func (dir witnessDir) ready(log journal.Opener) error {
 	info, err := os.Stat(string(dir))
 	switch {
@@ -42,7 +42,7 @@ func (dir witnessDir) ready(log journal.Opener) error {
 
 func (dir witnessDir) Load(_ context.Context, partition int) ([]byte, error) {
 	if _, err := os.Stat(string(dir)); err != nil {
-		return nil, err // and not that nothing was saved
+		return nil, err // not nil: nobody knows whether something was saved
 	}
 	data, err := os.ReadFile(dir.file(partition))
 	if errors.Is(err, os.ErrNotExist) {
@@ -79,7 +79,7 @@ func (dir witnessDir) Save(_ context.Context, partition int, data []byte) (err e
 	return dir.sync()
 }
 
-// sync makes the names in the folder durable, where a folder can be synced.
+// sync makes the names in the folder durable, if the system can sync a folder.
 func (dir witnessDir) sync() error {
 	if runtime.GOOS == "windows" {
 		return nil

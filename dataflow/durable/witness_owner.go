@@ -13,17 +13,17 @@ import (
 	"github.com/millrace/millrace/dataflow/durable/journal"
 )
 
-// A witnessing is what a process tells the witness.
+// A witnessing is the state of what a process saves in the witness.
 type witnessing struct {
 	mu     sync.Mutex
-	latest []sighting // by partition: steps that this process has committed or found
-	saved  []sighting // of these, what needs no telling
-	err    error      // why the witness did not hear of all of them
-	said   time.Time  // when the logger heard of that
-	noted  bool       // the logger has heard that the witness knew nothing
+	latest []sighting // by partition: the latest step that this process has committed or found
+	saved  []sighting // by partition: the last step that was saved, or did not need to be
+	err    error      // why the witness does not have all of them
+	said   time.Time  // when that was last logged
+	noted  bool       // it was logged that the witness knew nothing
 }
 
-// checkWitness returns an error if the witness that the options say is in no right place.
+// checkWitness returns an error if the witness of the options is in an unsuitable place.
 func (c *core) checkWitness() error {
 	if w, ok := c.opts.Witness.(*patientWitness); ok {
 		if dir, ok := w.Witness.(witnessDir); ok {
@@ -33,7 +33,7 @@ func (c *core) checkWitness() error {
 	return nil
 }
 
-// beginWitness begins to tell the witness, if there is one.
+// beginWitness begins to save steps in the witness, if there is one.
 func (c *core) beginWitness() {
 	if c.opts.Witness == nil || c.opts.Client {
 		return
@@ -43,8 +43,8 @@ func (c *core) beginWitness() {
 	c.tasks.Go(c.tellWitness)
 }
 
-// sighted returns what the witness knows of the partition. It has to be asked before the history is
-// read. One that does not answer stops nothing.
+// sighted returns what the witness knows of the partition. Call it before reading the history. A witness that
+// does not answer stops nothing.
 func (o *owner) sighted(ctx context.Context) (*sighting, error) {
 	if o.opts.Witness == nil || o.looking {
 		return nil, nil
@@ -73,7 +73,7 @@ func (o *owner) compare(ctx context.Context, seen *sighting, h *journal.History)
 	return nil
 }
 
-// witness has the witness told of the last step.
+// witness records the last step, to be saved in the witness.
 func (o *owner) witness() {
 	if o.opts.Witness == nil || o.fence == 0 {
 		return
@@ -84,7 +84,7 @@ func (o *owner) witness() {
 	o.seen.latest[o.partition] = s
 }
 
-// tellWitness tells the witness of steps until the flow has ended.
+// tellWitness saves steps in the witness until the flow has ended.
 func (c *core) tellWitness() {
 	each := time.NewTicker(witnessEach)
 	defer each.Stop()
@@ -103,7 +103,7 @@ func (c *core) tellWitness() {
 	}
 }
 
-// saveSightings tells the witness of the steps that it does not know.
+// saveSightings saves the steps that the witness does not have.
 func (c *core) saveSightings(ctx context.Context) {
 	c.seen.mu.Lock()
 	latest := slices.Clone(c.seen.latest)
@@ -125,9 +125,9 @@ func (c *core) saveSightings(ctx context.Context) {
 	c.seen.mu.Unlock()
 }
 
-// saveSighting saves what the witness is to know, unless it knows of a later step. An owner that
-// others have replaced may come late. If two of them save at the same time, what the witness knows may go back
-// until the next step is told: it is a step of the history all the same.
+// saveSighting saves a step in the witness, unless that has a later one: an owner that was replaced may come
+// late. If two owners save at the same time, the witness may go back until the next step is saved; what it has
+// is a step of the history all the same.
 func (c *core) saveSighting(ctx context.Context, s *sighting) error {
 	was, err := loadSighting(ctx, c.opts.Witness, s.history, s.partition)
 	switch {
@@ -141,7 +141,7 @@ func (c *core) saveSighting(ctx context.Context, s *sighting) error {
 	return nil
 }
 
-// failed notes that the witness fails, and lets the logger know now and then.
+// failed records that the witness fails, and logs it from time to time.
 func (w *witnessing) failed(c *core, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -152,14 +152,14 @@ func (w *witnessing) failed(c *core, err error) {
 	}
 }
 
-// condition returns why the witness did not hear of all steps, or was not asked at a start.
+// condition returns why the witness does not have all steps, or was not consulted at a start; or nil.
 func (w *witnessing) condition() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.err
 }
 
-// inside reports whether a folder is another one or in it.
+// inside reports whether dir is the folder other or is in it.
 func inside(dir, other string) bool {
 	real := func(path string) string {
 		if abs, err := filepath.Abs(path); err == nil {

@@ -17,49 +17,47 @@ import (
 	"github.com/millrace/millrace/internal/rerun"
 )
 
-// A Program is a durable flow and what is done with it. All functions are called many
-// times: what they keep in variables outlives a crash here, as it would not in a process.
+// A Program is a durable flow and how to exercise it. All functions are called many times. What they keep in
+// variables outlives a simulated crash, unlike in a real process.
 type Program[P any] struct {
 	// Build builds the flow, as for [durable.Start].
 	Build func(*dataflow.Flow) P
 
-	// Drive is the outside world: it sends, and may wait for outputs. It returns nil when
-	// everything it did was acknowledged. If it returns an error because the process
-	// crashed, it is called again from the beginning with the ports of the next process,
-	// as a producer that starts again: with SendNumbered, see [dataflow.InputPort], or Put
-	// its records are taken once. An error without a crash fails the test.
+	// Drive is the outside world: it sends, and may wait for outputs. It returns nil when everything it did was
+	// acknowledged. If it returns an error because the process crashed, it is called again from the beginning
+	// with the ports of the next process, like a producer that restarts: records that it sends with
+	// SendNumbered, see [dataflow.InputPort], or with Put are taken once. An error without a crash fails the
+	// test.
 	Drive func(ctx context.Context, ports P) error
 
-	// Check says what is wrong with what the flow has in the end. It is called when Drive
-	// is done, the flow was stopped, and a new process has restored it; and again, if that
-	// one crashes. So it may read what it likes but must not take entries. An error
-	// without a crash fails the test.
+	// Check says what is wrong with the final state of the flow. It is called when Drive is done, the flow was
+	// stopped, and a new process has restored it; and again if that process crashes. So it may read anything
+	// but must not take entries. An error without a crash fails the test.
 	Check func(ctx context.Context, ports P) error
 }
 
-// Options say how a program is tried. The zero value crashes it once in each run.
+// Options say how to test a program. The zero value crashes it once in each run.
 type Options struct {
-	// Durable are the options of the flow. Where the history is kept is not looked at.
-	// Zero means here: three Partitions; with SnapshotBytes and StepBytes of one byte, a
-	// step for each record, a snapshot for each step, and a digest of each that is made while no
-	// snapshot is written; and a Logger that discards.
+	// Durable are the options of the flow. Its Log and Client are ignored. Some zero values mean something else
+	// here: three Partitions; SnapshotBytes and StepBytes of one byte, for a step for each record and a
+	// snapshot for each step; a Digest of 1, for a digest of each step that is made while no snapshot is
+	// written; and a Logger that discards.
 	Durable durable.Options
 
-	// LostAnswers adds for each action a run in which it is done but its answer is lost,
-	// as when a connection breaks: a Send fails whose record is kept.
+	// LostAnswers adds for each action a run in which the action is done but its answer is lost, as when a
+	// connection breaks: a Send fails although its record is stored.
 	LostAnswers bool
 
-	// ReadAhead has the log show records to the flow before they are durable, as package disklog
-	// does: those of which no step is committed are lost in a crash. Without it a record is durable
-	// before its step begins.
+	// ReadAhead makes the log show records to the flow before they are durable, as package disklog does; a
+	// crash loses the records that no committed step has taken. Without it a record is durable before its step
+	// begins.
 	ReadAhead bool
 
-	// Again adds for each first crash so many runs with a second one: one, two and so on
-	// up to Again moments after it. A restart is a few actions long, and has to survive a
-	// crash, too. Zero adds none.
+	// Again adds, for each first crash, this many runs with a second crash, one to Again moments later. A
+	// restart consists of a few actions and has to survive a crash, too. Zero adds none.
 	Again int
 
-	// Within bounds each call of Drive and Check, in the bubble's time. Zero means an hour.
+	// Within bounds each call of Drive and Check, in the time of the synctest bubble. Zero means an hour.
 	Within time.Duration
 }
 
@@ -78,14 +76,15 @@ func (o Options) withDefaults() Options {
 
 var atFlag = flag.String("durabletest.at", "", "run durabletest.Crash only with these `faults`, as printed by a failure")
 
-// Crash runs a program once without a crash, and then once for each moment at which a
-// crash makes a difference: before and after each durable action of the first run. It
-// returns how many runs there were, which is the same every time if the program has one
-// partition and no concurrency of its own: partitions act at the same time. Drive and Check do the
-// same in each run, or a moment is another one each time; what ranges over a map does not. The first
-// run that goes wrong fails the test, with the moment and a line that runs only that one.
+// Crash runs a program once without a crash, and then once for each moment at which a crash makes a difference:
+// before and after each durable action of the first run. The first run that goes wrong fails the test, with the
+// moment and a command line that runs only that moment.
 //
-// It has to be called outside of a bubble.
+// Crash returns the number of runs. The number is the same every time if the program has one partition and no
+// concurrency of its own; several partitions act at the same time. Drive and Check must do the same in each
+// run, since otherwise a moment means something else each time; code that ranges over a map does not.
+//
+// Call it outside of a synctest bubble.
 func Crash[P any](t *testing.T, p Program[P], opts Options) (runs int) {
 	t.Helper()
 	runs, wrong := explore(t, p, opts, *atFlag)
@@ -95,7 +94,7 @@ func Crash[P any](t *testing.T, p Program[P], opts Options) (runs int) {
 	return runs
 }
 
-// explore makes all runs, or only that of a plan, until one goes wrong.
+// explore makes all runs, or only that of the plan only, until one goes wrong.
 func explore[P any](t *testing.T, p Program[P], opts Options, only string) (runs int, wrong *failure) {
 	opts = opts.withDefaults()
 	once := func(faults plan) []journal.Action {
@@ -134,7 +133,7 @@ func explore[P any](t *testing.T, p Program[P], opts Options, only string) (runs
 	return runs, wrong
 }
 
-// partitions returns in how many parts the locations of a flow are divided.
+// partitions returns the number of partitions of a flow.
 func partitions[P any](build func(*dataflow.Flow) P, o durable.Options) int {
 	codec := o.Codec
 	if codec == nil {
@@ -150,7 +149,7 @@ func partitions[P any](build func(*dataflow.Flow) P, o durable.Options) int {
 			n++
 		}
 	}
-	return max(n, 1) // or durable.Start says what is wrong
+	return max(n, 1) // durable.Start reports what is wrong with a flow that has none
 }
 
 // A failure is a run that went wrong.

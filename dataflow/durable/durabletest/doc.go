@@ -1,10 +1,10 @@
-// Package durabletest shows that a durable program survives crashes, by crashing it at
-// every moment at which that makes a difference.
+// Package durabletest tests that a durable program survives crashes, by crashing it at every moment at which a
+// crash makes a difference.
 //
-// What a durable flow keeps is kept by few actions: a record is appended, a step is
-// committed, a snapshot is saved, old history is purged. A process that dies between
-// two of them has kept the same whenever exactly it dies. So the moments before and after
-// each action are all there are, and [Crash] tries each, in a run of its own:
+// A durable flow changes its log by a few actions: it appends a record, commits a step, saves a snapshot, or
+// purges old history. If a process dies between two actions, the log is the same whenever exactly that happens.
+// So the moments before and after each action are the only ones to test, and [Crash] tries each of them in a
+// run of its own:
 //
 //	func TestCrash(t *testing.T) {
 //		durabletest.Crash(t, durabletest.Program[Ports]{
@@ -26,21 +26,20 @@
 //		}, durabletest.Options{})
 //	}
 //
-// It finds functions that depend on more than their arguments, records that are lost
-// because a producer does not look at errors, and records that count twice because one
-// sends again without [dataflow.InputPort.SendNumbered]. It does not find what a disk or a network does:
-// the history is in memory.
+// It finds functions that depend on more than their arguments, records that are lost because a producer ignores
+// errors, and records that count twice because a producer sends again without
+// [dataflow.InputPort.SendNumbered]. It does not find faults of disks and networks: the history is in memory.
 //
-// [Upgrade] is another check: it compares the program with its earlier shape, which is kept in a
-// file, and says what becomes of the histories of the earlier one.
+// [Upgrade] is another check. It compares the program with its earlier shape, which is stored in a file, and
+// says what would happen to histories of the earlier program.
 //
 // # Time
 //
-// Each run is a bubble of [testing/synctest]: timers take no time, and a program that
-// waits for what never comes is reported instead of waited for. So Drive and Check may
-// start goroutines, which have to end with their context, but cannot wait for anything
-// outside the bubble, such as a real connection: let functions of asynchronous operators
-// answer by themselves. Each durable action takes a moment of the bubble's time, which
-// puts those of one partition into the same order every time. Several partitions may
-// change places: a line that runs one moment again may have to be run more than once.
+// Each run is in a bubble of [testing/synctest]: timers take no time, and a program that waits for something
+// that never comes is reported at once. So Drive and Check may start goroutines that end with their context,
+// but cannot wait for anything outside the bubble, such as a real connection: the functions of asynchronous
+// operators must answer by themselves. Each durable action takes a fixed span of the bubble's time, so the
+// actions of one partition come in the same order every time. Actions of different partitions may change
+// places, so with several partitions a command line that runs one moment again may have to be run more than
+// once.
 package durabletest

@@ -9,14 +9,13 @@ import (
 	"github.com/millrace/millrace/internal/seal"
 )
 
-// withLog returns options with which a flow keeps its history in a log that is there
-// already.
+// withLog returns options for a flow that keeps its history in an open log.
 func withLog(o durable.Options, log journal.Log) durable.Options {
 	o.Log = journal.Opened{Log: log}
 	return o
 }
 
-// newLed returns a flow whose steps nobody takes.
+// newLed returns a flow that is driven by a log but makes no steps.
 func newLed(o durable.Options, codec durable.Codec) (*dataflow.Flow, *engine.Graph) {
 	f := dataflow.NewWithOptions(o.Flow)
 	graph := *seal.Pointer(f)

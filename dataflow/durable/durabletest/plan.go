@@ -9,13 +9,13 @@ import (
 	"github.com/millrace/millrace/dataflow/durable/journal"
 )
 
-// A plan says which faults a run has.
+// A plan is the faults of a run.
 type plan struct {
-	lost bool  // only answers are lost
+	lost bool  // lose answers instead of crashing
 	at   []int // moments, counted from 1 over all processes of the run
 }
 
-// String returns a plan as the flag takes it: crash.17, crash.17.19 or lost.18.
+// String returns the plan in the syntax of the flag: crash.17, crash.17.19 or lost.18.
 func (p plan) String() string {
 	s := "crash"
 	if p.lost {
@@ -45,9 +45,9 @@ func parsePlan(s string) (p plan, err error) {
 	return p, nil
 }
 
-// fault returns what happens at a moment, and that in words. So many faults have happened before. An
-// answer is lost behind an action that is done: where runs differ, because partitions act at the same
-// time, that is the first one from the moment on.
+// fault returns the fault at a moment, also in words. Happened is the number of earlier faults. An answer is
+// lost after an action that is done. Runs differ if partitions act at the same time, so an answer is lost at
+// the first such action from the planned moment on.
 func (p plan) fault(at, happened int, a journal.Action) (f journal.Fault, words string) {
 	if p.lost {
 		if happened == len(p.at) || at < p.at[happened] || !a.Done {

@@ -12,8 +12,8 @@ import (
 	"github.com/millrace/millrace/dataflow/durable/journal"
 )
 
-// A run is one run of a program, through all its processes. The functions of its
-// program are called by one goroutine, its hook by those of the flow.
+// A run is one run of a program, through all its processes. One goroutine calls the functions of the program;
+// goroutines of the flow call its hook.
 type run[P any] struct {
 	program Program[P]
 	opts    Options
@@ -30,9 +30,9 @@ type run[P any] struct {
 	happened []string         // the faults, in words
 }
 
-// run does everything in the bubble.
+// run executes the whole run, inside the bubble.
 func (r *run[P]) run() {
-	defer r.kill() // also if the program ends the goroutine, so that none is left in the bubble
+	defer r.kill() // even if the program ends the goroutine, so that no goroutine is left in the bubble
 	defer func() {
 		if v := recover(); v != nil {
 			r.err = fmt.Errorf("panic: %v\n%s", v, debug.Stack())
@@ -52,8 +52,7 @@ func (r *run[P]) run() {
 	r.err = r.stop()
 }
 
-// through calls a function of the program until it is done, each time it fails because
-// of a fault.
+// through calls a function of the program until it succeeds, again each time it fails because of a fault.
 func (r *run[P]) through(name string, do func(context.Context, P) error) error {
 	for {
 		r.phase = name
@@ -82,7 +81,7 @@ func (r *run[P]) through(name string, do func(context.Context, P) error) error {
 	}
 }
 
-// start starts a process, if none runs. Faults may hit it before it runs.
+// start starts a process if none runs. A fault may end the process before it runs; then start tries again.
 func (r *run[P]) start() error {
 	for {
 		if r.app != nil {
@@ -111,7 +110,7 @@ func (r *run[P]) start() error {
 	}
 }
 
-// stop ends the process as a program does.
+// stop stops the process as a program would.
 func (r *run[P]) stop() error {
 	if r.app == nil {
 		return nil
@@ -127,8 +126,7 @@ func (r *run[P]) stop() error {
 	return nil
 }
 
-// buried forgets a process that a fault may have ended. It returns why it ended if that
-// was something else.
+// buried discards a process if a fault has ended it. It returns an error if something else ended it.
 func (r *run[P]) buried() error {
 	if !r.crashed() {
 		return nil // only an answer was lost, and the process goes on
@@ -142,7 +140,7 @@ func (r *run[P]) buried() error {
 	return nil
 }
 
-// crashed reports whether the process ends or has ended.
+// crashed reports whether the process is ending or has ended.
 func (r *run[P]) crashed() bool {
 	select {
 	case <-r.app.Done():
@@ -153,7 +151,7 @@ func (r *run[P]) crashed() bool {
 	}
 }
 
-// kill ends what runs.
+// kill ends everything that runs.
 func (r *run[P]) kill() {
 	if r.log != nil {
 		r.log.Crash()
@@ -166,7 +164,7 @@ func (r *run[P]) kill() {
 	<-time.After(time.Second) // for asynchronous calls that are in the middle of an action
 }
 
-// injected reports whether an error comes of a fault.
+// injected reports whether an error results from a fault.
 func injected(err error) bool {
 	return errors.Is(err, journal.ErrCrashed) || errors.Is(err, journal.ErrUnknown) || errors.Is(err, journal.ErrClosed)
 }
@@ -177,15 +175,15 @@ func (r *run[P]) faults() int {
 	return len(r.happened)
 }
 
-// hook lets the plan happen to a process. Actions take time, of each kind another, so
-// that those which begin at the same moment come in the same order in every run.
+// hook injects the faults of the plan into a process. Each kind of action takes a different time, so that
+// actions that begin at the same moment come in the same order in every run.
 func (r *run[P]) hook(log *journal.Memory) journal.Hook {
 	return func(a journal.Action) journal.Fault {
 		<-time.After(latency[a.Op] + time.Duration(a.Partition)*time.Nanosecond)
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		if _, err := log.Usage(context.Background(), 0); err != nil {
-			return journal.Fault{} // the process is dead: nothing makes a difference any more
+			return journal.Fault{} // the process is dead: faults no longer make a difference
 		}
 		r.actions = append(r.actions, a)
 		fault, words := r.plan.fault(len(r.actions), len(r.happened), a)
@@ -196,7 +194,7 @@ func (r *run[P]) hook(log *journal.Memory) journal.Hook {
 	}
 }
 
-// latency is how long half an action takes.
+// latency is how long half of an action takes.
 var latency = map[journal.Op]time.Duration{
 	journal.OpAppend:   3 * time.Microsecond,
 	journal.OpCommit:   50 * time.Microsecond,

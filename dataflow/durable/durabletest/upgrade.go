@@ -17,15 +17,15 @@ import (
 
 var updateFlag = flag.Bool("durabletest.update", false, "have durabletest.Upgrade write the shape of the program to its file")
 
-// shapeHead is the beginning of the file of a shape.
+// shapeHead is the first line of a shape file.
 const shapeHead = "# What a history depends on of this program; see durabletest.Upgrade.\n"
 
-// Upgrade compares a program with the one whose shape is in a file, such as testdata/shape.txt:
-// the operators by which a history knows it, with the types that they take and keep. If
-// something has changed, the test fails with the first change that matters most. It says whether
-// a history of the earlier program goes on with this one as it is, needs a line in
-// [durable.Options].Upgrade, or loses something. With the flag -durabletest.update the file is
-// written instead; it belongs in the repository, so that a review sees what changes.
+// Upgrade compares a program with an earlier version whose shape is in a file, such as testdata/shape.txt. The
+// shape is the operators by which a history identifies the program, with the types that they take and keep. If
+// something has changed, the test fails with the most serious change. The message says whether a history of the
+// earlier program goes on with this one as it is, needs a line in [durable.Options].Upgrade, or loses
+// something. With the flag -durabletest.update the file is written instead. Commit it, so that reviews show
+// what changes.
 //
 // The program is built with the codec of [durable.CBOR].
 func Upgrade[P any](t testing.TB, build func(*dataflow.Flow) P, file string) {
@@ -80,7 +80,7 @@ func Upgrade[P any](t testing.TB, build func(*dataflow.Flow) P, file string) {
 	t.Errorf("durabletest.Upgrade: %s: %s: %v%s; if that is meant, write %s with go test -durabletest.update", file, verdicts[first.Verdict], first, others, file)
 }
 
-// verdicts are what verdicts say in words.
+// verdicts describe verdicts in words.
 var verdicts = [...]string{
 	identity.Allowed:   "the program has changed, and its histories go on",
 	identity.NeedsLine: "the program has changed, and its histories need a line in durable.Options.Upgrade",

@@ -29,7 +29,7 @@ func (r *run) list(ctx context.Context) error {
 	return nil
 }
 
-// one returns the partition that a command is about which is about one.
+// one returns the partition for a command that concerns a single partition.
 func (r *run) one() int { return max(r.partition, 0) }
 
 func (r *run) show(ctx context.Context) error {
@@ -66,7 +66,7 @@ func (r *run) test(ctx context.Context) error {
 	return r.create(func(w io.Writer) error { return r.history.ExportTest(ctx, w, r.one(), r.to) })
 }
 
-// create has a new file written, and removes it if that fails.
+// create writes a new file by calling write, and removes it if that fails.
 func (r *run) create(write func(io.Writer) error) error {
 	f, err := os.OpenFile(r.args[0], os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
@@ -78,7 +78,7 @@ func (r *run) create(write func(io.Writer) error) error {
 	return nil
 }
 
-// diff prints what operators remembered otherwise after one step than after another.
+// diff prints the difference between what operators remembered after two steps.
 func (r *run) diff(ctx context.Context) error {
 	if r.from == 0 {
 		return r.misused("diff needs --from, the number of a step")
@@ -118,7 +118,7 @@ func (r *run) diff(ctx context.Context) error {
 	return nil
 }
 
-// key prints what was remembered of a key, and marks what is new in it.
+// key prints what was remembered of a key, and marks what changed.
 func (r *run) key(ctx context.Context) error {
 	graph := r.history.Graph()
 	key, location, err := parse(graph, r.args[0], r.args[1])
@@ -147,8 +147,8 @@ func (r *run) key(ctx context.Context) error {
 	return nil
 }
 
-// difference prints entries: with a plus those that are new or have changed, with a minus those
-// that are gone.
+// difference prints entries: with a plus those that are new or have changed, with a minus those of states that
+// have no entry any longer.
 func (r *run) difference(graph dataflow.Graph, was, is []dataflow.StateEntry) {
 	for _, e := range is {
 		mark := " "
@@ -164,7 +164,7 @@ func (r *run) difference(graph dataflow.Graph, was, is []dataflow.StateEntry) {
 	}
 }
 
-// entry prints an entry, with its key if others than that are printed too.
+// entry prints an entry, with its key if entries of several keys are printed.
 func (r *run) entry(graph dataflow.Graph, mark string, e *dataflow.StateEntry, key bool) {
 	o := graph.Operators[e.Operator]
 	name := o.Name
@@ -207,7 +207,7 @@ func parse(graph dataflow.Graph, name, text string) (key any, locations []string
 	return key, locations, err
 }
 
-// An indenter indents the lines that are written to it. Each write is whole lines.
+// An indenter indents the lines that are written to it. Each write must be whole lines.
 type indenter struct{ w io.Writer }
 
 func (i indenter) Write(p []byte) (int, error) {

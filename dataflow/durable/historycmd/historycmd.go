@@ -1,24 +1,24 @@
-// Package historycmd is the command with which a program looks at the history of its durable flow. Only the
-// program has the types that are in it, so the command is one of the program's own:
+// Package historycmd is a command that reads the history of a program's durable flow. The program itself
+// provides the command, since only the program has the types in the history:
 //
 //	if len(os.Args) > 1 && os.Args[1] == "log" {
 //		err := historycmd.Of("payments log", build, options).Run(ctx, os.Args[2:])
 //		os.Exit(historycmd.ExitCode(err))
 //	}
 //
-// It has these commands, and changes nothing:
+// It has these commands, none of which changes anything:
 //
-//	list               what there is of each partition
+//	list               how much is stored of each partition
 //	show               the steps that were committed, and what each gave
 //	replay             what operators remember after a step
 //	key TYPE KEY       what operators remembered of a key, after each step that changed it
-//	diff               what operators remembered otherwise after one step than after another
-//	diff TYPE KEY      the same of a key
-//	export FILE        the steps as a recording, of which package sim makes a test
+//	diff               how state after one step differs from state after another
+//	diff TYPE KEY      the same for one key
+//	export FILE        the steps as a recording, which package sim can turn into a test
 //	test FILE          the Go test
 //
-// A history in a folder cannot be opened while a process runs the flow on it; package inspect shows
-// that of a flow that runs, with the same bytes to download.
+// A history in a folder cannot be opened while a process runs the flow on it. Package inspect shows the history
+// of a running flow, and offers the same files for download.
 package historycmd
 
 import (
@@ -37,29 +37,29 @@ import (
 
 // A Command is the command of a program.
 type Command struct {
-	// Name is what the command is called in its usage, such as "payments log".
+	// Name is the name of the command in its usage, such as "payments log".
 	Name string
-	// About, if not empty, says in the usage what the history is of.
+	// About, if not empty, describes the history in the usage.
 	About string
 	// Flags adds the flags that Open needs; nil if there are none.
 	Flags func(*flag.FlagSet)
-	// Open opens the history. It is called when the flags are parsed.
+	// Open opens the history. It is called after the flags are parsed.
 	Open func(ctx context.Context, fs *flag.FlagSet) (*durable.History, error)
-	// Stdout and Stderr are those of the process if they are nil.
+	// Stdout and Stderr are those of the process if nil.
 	Stdout, Stderr io.Writer
 }
 
-// Of returns the command of a flow that build builds, as [durable.Start] runs it with opts.
+// Of returns the command for the flow that build builds, as [durable.Start] runs it with opts.
 func Of[P any](name string, build func(*dataflow.Flow) P, opts durable.Options) *Command {
 	return &Command{Name: name, Open: func(ctx context.Context, _ *flag.FlagSet) (*durable.History, error) {
 		return durable.OpenHistory(ctx, build, opts)
 	}}
 }
 
-// ErrUsage is the error of arguments that are wrong. What is wrong was told.
+// ErrUsage says that arguments are wrong. The message is already on Stderr.
 var ErrUsage = errors.New("wrong arguments")
 
-// ExitCode returns what a process ends with: 0 for no error and for help, 2 for wrong arguments, and 1.
+// ExitCode returns the exit code of a process: 0 without an error and for help, 2 for wrong arguments, else 1.
 func ExitCode(err error) int {
 	switch {
 	case err == nil || errors.Is(err, flag.ErrHelp):
@@ -70,7 +70,7 @@ func ExitCode(err error) int {
 	return 1
 }
 
-// A run is one call of a command.
+// A run is one execution of a command.
 type run struct {
 	*Command
 	fs        *flag.FlagSet
@@ -82,7 +82,7 @@ type run struct {
 	args      []string
 }
 
-// commands are by name how many arguments each has besides flags, and what it does.
+// commands maps each command to its arguments besides flags and its function.
 var commands = map[string]struct {
 	args string
 	do   func(*run, context.Context) error
@@ -96,8 +96,8 @@ var commands = map[string]struct {
 	"test":   {"FILE", (*run).test},
 }
 
-// Run does what args say. Wrong arguments are told on Stderr, and are an [ErrUsage]; help is
-// [flag.ErrHelp]. It returns every other error without telling it.
+// Run executes the command that args give. Wrong arguments are reported on Stderr and return [ErrUsage]; help
+// returns [flag.ErrHelp]. Every other error is returned without being reported.
 func (c *Command) Run(ctx context.Context, args []string) error {
 	r := &run{Command: c, fs: flag.NewFlagSet(c.Name, flag.ContinueOnError)}
 	stdout, stderr := io.Writer(os.Stdout), io.Writer(os.Stderr)
@@ -150,7 +150,7 @@ func (c *Command) Run(ctx context.Context, args []string) error {
 	return errors.Join(command.do(r, ctx), r.out.Flush())
 }
 
-// usageError is the error of flags that could not be parsed, which package flag has told.
+// usageError returns the error for flags that package flag could not parse and has reported.
 func usageError(err error) error {
 	if errors.Is(err, flag.ErrHelp) {
 		return err

@@ -17,20 +17,20 @@ import (
 	"github.com/millrace/millrace/dataflow/durable/journal"
 )
 
-// A Backed is a flow that can be copied while it runs: a [durable.App].
+// A Backed is a flow that can be copied while it runs, such as a [durable.App].
 type Backed interface {
 	Backup(ctx context.Context, to journal.Opener) (durable.Copied, error)
 }
 
-// A Made is a backup in JSON.
+// A Made describes a backup, in JSON.
 type Made struct {
-	Name       string          `json:"name"`     // of the folder, which is the time in UTC
-	Folder     string          `json:"folder"`   // with that of all backups before it
+	Name       string          `json:"name"`     // of the folder: the time in UTC
+	Folder     string          `json:"folder"`   // path of the folder, including the folder of all backups
 	Identity   string          `json:"identity"` // of the copy, which is a history of its own
 	Partitions []MadePartition `json:"partitions"`
 }
 
-// A MadePartition is what [durable.Check] has found of a partition of a backup.
+// A MadePartition is the result of [durable.Check] for a partition of a backup.
 type MadePartition struct {
 	Partition int    `json:"partition"`
 	From      uint64 `json:"from"`
@@ -41,29 +41,29 @@ type MadePartition struct {
 	Waiting   int    `json:"waiting"`
 }
 
-// backupName is the time in the name of a backup: in order, and in no need of quotes.
+// backupName is the time format of a backup's name: it sorts by time and needs no quoting.
 const backupName = "20060102T150405Z"
 
-// partial is behind the name of a folder that is not a backup yet.
+// partial is the suffix of a folder that is not a complete backup yet.
 const partial = ".partial"
 
-// Backup returns a handler that makes a backup of a flow that runs, in a new folder of dir that is
-// named by the time. Open opens a log in a folder, as disklog.Dir does.
+// Backup returns a handler that makes a backup of a running flow, in a new folder of dir that is named by the
+// time. Open opens a log in a folder, as disklog.Dir does.
 //
 //	POST /backup   201 and a [Made] when the backup is complete and checked
 //
-// The flow goes on meanwhile, and the answer takes as long as the copy; see [durable.App.Backup]. A
-// client that goes away before the answer ends it. The answer is 409 if another backup is
-// being made or there is one of that second, 507 if there is no room for it, 503 if the flow has ended, 400 for a
-// request with a body, and else 500; the body is {"error": why}.
+// The flow goes on meanwhile, and the answer takes as long as the copy; see [durable.App.Backup]. If the client
+// goes away before the answer, the backup is abandoned. Other answers have the body {"error": why} and are 409
+// if another backup is being made or one exists for that second, 507 if there is no space for it, 503 if the
+// flow has ended, 400 for a request with a body, and else 500.
 //
-// Until a backup is complete its folder has a name that ends in .partial, and after an error
-// that is removed. One that is left was cut short, with its process: no process removes it, so that none
-// removes what another is making.
+// The name of the folder ends in .partial until the backup is complete. After an error the folder is removed. A
+// .partial folder that stays was cut short with its process. No process removes it, so that none removes what
+// another is making.
 //
-// Whoever asks can fill the disk, and learns the name of the folder: check who asks, in a handler in front of
-// this one. The command `millrace durable backup` asks it. Backup panics if flow is nil, dir is
-// empty or open is nil.
+// Anybody who can reach the handler can fill the disk, and learns the path of the folder: check the client in a
+// handler in front of this one. The command `millrace durable backup` uses it. Backup panics if flow is nil,
+// dir is empty or open is nil.
 func Backup(flow Backed, dir string, open func(folder string) journal.Opener) http.Handler {
 	if flow == nil || dir == "" || open == nil {
 		panic("monitor: Backup needs a flow, what durable.Start returned, a folder for backups and a function such as disklog.Dir")
@@ -81,19 +81,19 @@ type backups struct {
 	making sync.Mutex
 }
 
-// errBusy and errThere are what a second request gets.
+// errBusy and errThere are the answers to a second request.
 var (
 	errBusy  = errors.New("monitor: a backup is being made already: wait for that")
 	errThere = errors.New("monitor: there is a backup of this second already: ask again")
 )
 
 func (b *backups) serve(w http.ResponseWriter, r *http.Request) {
-	if r.ContentLength != 0 { // and until it was read nobody would notice that the client has gone
+	if r.ContentLength != 0 { // and until the body is read, the server does not notice that the client has gone
 		problem(w, http.StatusBadRequest, errors.New("monitor: a request for a backup has no body"))
 		return
 	}
-	// The limits of the server are for short answers. One that has none, or no connection, needs
-	// nothing.
+	// The time limits of the server are meant for short answers. Errors do not matter: a server without limits
+	// or without a connection needs nothing.
 	control := http.NewResponseController(w)
 	_ = control.SetReadDeadline(time.Time{})
 	_ = control.SetWriteDeadline(time.Time{})
@@ -105,7 +105,7 @@ func (b *backups) serve(w http.ResponseWriter, r *http.Request) {
 	answerJSON(w, http.StatusCreated, made)
 }
 
-// statusOf returns the status for an error of a backup.
+// statusOf returns the HTTP status for an error of a backup.
 func statusOf(err error) int {
 	switch {
 	case errors.Is(err, errBusy), errors.Is(err, errThere):
@@ -118,7 +118,7 @@ func statusOf(err error) int {
 	return http.StatusInternalServerError
 }
 
-// make makes a backup. Its folder has its name only when everything is in it.
+// make makes a backup. Its folder gets its final name only when everything is in it.
 func (b *backups) make(ctx context.Context, now time.Time) (made Made, err error) {
 	if !b.making.TryLock() {
 		return made, errBusy
@@ -131,7 +131,7 @@ func (b *backups) make(ctx context.Context, now time.Time) (made Made, err error
 	}
 	at := made.Folder + partial
 	switch err := os.Mkdir(at, 0o700); {
-	case errors.Is(err, fs.ErrExist): // of another process, which has the same folder for its backups
+	case errors.Is(err, fs.ErrExist): // another process has the same folder for its backups
 		return made, errThere
 	case err != nil:
 		return made, noBackup(err)
@@ -164,7 +164,7 @@ func (b *backups) make(ctx context.Context, now time.Time) (made Made, err error
 	return made, syncDir(b.dir)
 }
 
-// noBackup is the error of a backup that was not made.
+// noBackup returns the error of a backup that was not made.
 func noBackup(err error) error {
 	if errors.Is(err, syscall.ENOSPC) && !errors.Is(err, journal.ErrFull) {
 		err = fmt.Errorf("%w: %w", journal.ErrFull, err)
@@ -172,7 +172,7 @@ func noBackup(err error) error {
 	return fmt.Errorf("monitor: no backup was made: %w", err)
 }
 
-// syncDir makes names in a folder durable, where a folder can be synced.
+// syncDir makes the names in a folder durable, if the system can sync a folder.
 func syncDir(dir string) error {
 	d, err := os.Open(dir)
 	if err != nil || runtime.GOOS == "windows" {

@@ -10,9 +10,9 @@ import (
 	"github.com/millrace/millrace/dataflow/durable"
 )
 
-// Collector returns the metrics of flow, as the package comment says, for a registry of a program that serves
-// its own. A scrape takes 10 ms at most. A registry takes the collector of one flow; another one needs a prefix or labels,
-// see prometheus.WrapRegistererWith. It panics if flow is nil.
+// Collector returns the metrics of flow, as the package comment lists them, for a registry of a program that
+// serves its own metrics. A scrape takes 10 ms at most. A registry accepts the collector of one flow; for
+// another one add a prefix or labels, see prometheus.WrapRegistererWith. It panics if flow is nil.
 func Collector(flow Flow) prometheus.Collector {
 	if flow == nil {
 		panic("monitor: Collector needs a flow: what durable.Start returned")
@@ -23,7 +23,7 @@ func Collector(flow Flow) prometheus.Collector {
 // A collector collects the figures of a flow.
 type collector struct{ flow Flow }
 
-// Describe says which metrics there may be.
+// Describe describes all metrics that there may be.
 func (c *collector) Describe(to chan<- *prometheus.Desc) {
 	to <- stateDesc
 	for i := range perPartitions {
@@ -37,7 +37,7 @@ func (c *collector) Describe(to chan<- *prometheus.Desc) {
 	}
 }
 
-// Collect gives the figures of one [durable.Health].
+// Collect collects the figures of one [durable.Health].
 func (c *collector) Collect(to chan<- prometheus.Metric) {
 	h := c.flow.Health()
 	for i := range h.Partitions {
@@ -71,7 +71,7 @@ func one(is bool) float64 {
 
 func seconds(t time.Time) float64 { return float64(t.UnixMilli()) / 1000 }
 
-// A perPartition is a metric of each partition, of those for which it is known.
+// A perPartition is a metric of each partition for which it is known.
 type perPartition struct {
 	desc  *prometheus.Desc
 	known func(p *durable.PartitionStatus) bool // nil if it always is
@@ -82,7 +82,7 @@ func partition(name, help string, known func(*durable.PartitionStatus) bool, of 
 	return perPartition{desc(name, help, "partition", "location"), known, of}
 }
 
-// owned reports whether the metrics are known that only the owner of a partition knows.
+// owned reports whether the metrics that only the owner of a partition knows are known.
 func owned(p *durable.PartitionStatus) bool { return p.Owned }
 
 var stateDesc = desc("partition_state", "1 for the state that the partition has in this process.", "partition", "location", "state")

@@ -1,5 +1,5 @@
-// Package monitor serves what a durable flow says of itself over HTTP: whether the process is to
-// be started again, whether it is to get requests, and figures for Prometheus.
+// Package monitor serves the state of a durable flow over HTTP: whether its process must be restarted, whether
+// it should get requests, and metrics for Prometheus.
 //
 //	app, err := durable.Start(ctx, build, options)
 //	mux.Handle("/", monitor.Handler(app))
@@ -10,18 +10,18 @@
 //	/readyz   200, or 503 and why: what is sent may wait long or be refused ([durable.Health.Ready])
 //	/metrics  the figures of [durable.Health], in the text format of Prometheus
 //
-// A program that serves metrics of its own registers [Collector], which has the same figures. A request takes 10 ms at most, and waits no longer for a disk, another process or a server.
+// A program that serves its own metrics registers [Collector], which has the same figures. A request takes 10
+// ms at most, and waits no longer than that for a disk, another process or a server.
 //
-// [Quarantine] and [Backup] return handlers of requests that do something: they look after records that
-// the program could not handle, and make a backup. Serve them where those who may can ask, and
-// nobody else.
+// [Quarantine] and [Backup] return handlers that change something: one lists, retries and drops the records
+// that the program could not handle, the other makes a backup. Serve them only to those who may do this.
 //
-// The answers have names of locations, and of a failure what it says, which may quote a record. They
-// need no password: serve them where only those who watch the flow can reach them.
+// The answers contain names of locations and texts of failures, which may quote a record. They require no
+// password: serve them only to those who watch the flow.
 //
 // # Metrics
 //
-// Of each partition, with the labels partition and location:
+// For each partition, with the labels partition and location:
 //
 //	millrace_durable_partition_state      1 for the state in the label state, 0 for the others
 //	millrace_durable_lag_records          durable and not taken by a step
@@ -35,7 +35,7 @@
 //	millrace_durable_calls                asynchronous calls that run
 //	millrace_durable_timers               timers that are set
 //
-// In a process that does not own the partition there are only its state and its lag. Of the process:
+// In a process that does not own the partition, only its state and its lag are given. For the process:
 //
 //	millrace_durable_live, _ready         1 or 0
 //	millrace_durable_log_up               0 while the log takes nothing
@@ -58,13 +58,16 @@
 //	millrace_durable_snapshot_pause_seconds, _snapshot_bytes, _restore_seconds
 //	                                      of the last one
 //
-// A figure that a log does not say is not there.
+// A metric is missing if the log does not report the figure.
 //
-// Alert on a partition that is stopped, on lag_seconds that grows, on a quarantine that is not
-// empty, on log_up that is 0, on log_kept_bytes near two fifths of log_max_bytes, and on disk_free_bytes that
-// runs out. A clock_offset_seconds of more than a second means that the clock of the system was
-// changed, or the machine suspended, while the process ran, or that the clock is or was wrong at a
-// start. At each start a partition that is behind goes forward, by MaxGap at most, and one that is
-// ahead goes at half of its speed from then on, until it is right. If members is less than the number of processes, some cannot be reached;
-// 0 means that this one cannot reach the servers.
+// Alert on a partition that is stopped, on a growing lag_seconds, on a quarantine that is not empty, on a
+// log_up of 0, on log_kept_bytes near two fifths of log_max_bytes, and on low disk_free_bytes.
+//
+// A clock_offset_seconds of more than a second means that the system clock was changed or the machine was
+// suspended while the process ran, or that the clock is or was wrong at a start. At each start a partition that
+// is behind goes forward, by MaxGap at most; one that is ahead runs at half speed from then on, until it is
+// right.
+//
+// If members is less than the number of processes, some cannot be reached; 0 means that this process cannot
+// reach the servers.
 package monitor

@@ -9,13 +9,13 @@ import (
 	"github.com/millrace/millrace/dataflow/durable"
 )
 
-// A Flow is what is watched: a [durable.App].
+// A Flow is a flow to watch, such as a [durable.App].
 type Flow interface {
 	Health() durable.Health
 }
 
-// Handler returns a handler of /livez, /readyz and /metrics, as the package comment says. Any
-// number of requests may be served at the same time. It panics if flow is nil.
+// Handler returns a handler of /livez, /readyz and /metrics, as the package comment describes. It may serve any
+// number of requests at the same time. It panics if flow is nil.
 func Handler(flow Flow) http.Handler {
 	if flow == nil {
 		panic("monitor: Handler needs a flow: what durable.Start returned")
@@ -49,10 +49,10 @@ func answer(w http.ResponseWriter, status int, kind string, text []byte) {
 	w.Header().Set("Content-Type", kind)
 	limit(w.Header())
 	w.WriteHeader(status)
-	_, _ = w.Write(text) // who asked may be gone
+	_, _ = w.Write(text) // the client may be gone
 }
 
-// limit has an answer not kept, and taken for nothing else than it is.
+// limit keeps an answer out of caches, and its content type from being guessed.
 func limit(header http.Header) {
 	header.Set("Cache-Control", "no-store")
 	header.Set("X-Content-Type-Options", "nosniff")

@@ -6,7 +6,7 @@ import (
 	"github.com/millrace/millrace/dataflow/durable"
 )
 
-// A perProcess is a metric of the process, if it is known.
+// A perProcess is a metric of the process, given when it is known.
 type perProcess struct {
 	desc  *prometheus.Desc
 	kind  prometheus.ValueType
@@ -22,7 +22,7 @@ func counter(name, help string, of func(m *durable.Metrics) uint64) perProcess {
 	return perProcess{desc(name, help), prometheus.CounterValue, nil, func(h *durable.Health) float64 { return float64(of(&h.Metrics)) }}
 }
 
-// shared, sized, bounded and onDisk report what is known. Not every log says everything.
+// shared, sized, bounded and onDisk report which figures are known. Not every log reports all of them.
 func shared(h *durable.Health) bool  { return h.Members != nil }
 func sized(h *durable.Health) bool   { return !h.Measured.IsZero() }
 func bounded(h *durable.Health) bool { return sized(h) && h.Size.MaxBytes > 0 }
@@ -64,7 +64,7 @@ func ownedHere(h *durable.Health) (n float64) {
 	return n
 }
 
-// histograms are how long the log took.
+// histograms are the durations of operations of the log.
 var histograms = []struct {
 	desc *prometheus.Desc
 	of   func(m *durable.Metrics) *durable.Durations

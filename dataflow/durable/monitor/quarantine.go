@@ -12,14 +12,14 @@ import (
 	"github.com/millrace/millrace/dataflow/durable"
 )
 
-// A Quarantined is a flow whose quarantine is looked after: a [durable.App].
+// A Quarantined is a flow with a quarantine, such as a [durable.App].
 type Quarantined interface {
 	Quarantine(ctx context.Context) ([]durable.Letter, error)
 	Retry(ctx context.Context, partition int, id uint64) error
 	Drop(ctx context.Context, partition int, id uint64) error
 }
 
-// A Letter is a [durable.Letter] in JSON. Key and Record are as they are kept, in base64.
+// A Letter is a [durable.Letter] in JSON. Key and Record are the stored bytes, in base64.
 type Letter struct {
 	Partition int       `json:"partition"`
 	ID        uint64    `json:"id"`
@@ -33,18 +33,18 @@ type Letter struct {
 	Behind    int       `json:"behind"`
 }
 
-// Quarantine returns a handler by which the records that the program could not handle are listed,
-// retried and dropped in a flow that runs, in whichever of its processes:
+// Quarantine returns a handler that lists, retries and drops the records that the program could not handle, in
+// a running flow, in any of its processes:
 //
 //	GET  /quarantine                          200 and a JSON array of [Letter]
 //	POST /quarantine/{partition}/{id}/retry   204 when the program has handled it
 //	POST /quarantine/{partition}/{id}/drop    204 when it is forgotten
 //
-// The answer is 404 if there is no such letter, 409 if the program still cannot handle it or one of those that
-// wait behind it, and 503 if the flow has ended, or its partition has stopped or does not answer; the
-// body is {"error": why}. Whoever asks can read records and have them forgotten: check who asks, in
-// a handler in front of this one. The command `millrace durable quarantine` asks it.
-// Any number of requests may be served at the same time. It panics if flow is nil.
+// Other answers have the body {"error": why} and are 404 if there is no such letter, 409 if the program still
+// cannot handle it or a record that waits behind it, and 503 if the flow has ended, or its partition has
+// stopped or does not answer. Anybody who can reach the handler can read records and have them forgotten: check
+// the client in a handler in front of this one. The command `millrace durable quarantine` uses it. The handler
+// may serve any number of requests at the same time. Quarantine panics if flow is nil.
 func Quarantine(flow Quarantined) http.Handler {
 	if flow == nil {
 		panic("monitor: Quarantine needs a flow: what durable.Start returned")
@@ -67,7 +67,7 @@ func Quarantine(flow Quarantined) http.Handler {
 	return mux
 }
 
-// order has something done to the letter that a request names.
+// order handles requests to do something to the letter in the path.
 func order(do func(ctx context.Context, partition int, id uint64) error) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		partition, err := strconv.Atoi(r.PathValue("partition"))
@@ -84,7 +84,7 @@ func order(do func(ctx context.Context, partition int, id uint64) error) http.Ha
 	}
 }
 
-// refuse answers with an error.
+// refuse answers with an error and the status for it.
 func refuse(w http.ResponseWriter, err error) {
 	status := http.StatusServiceUnavailable
 	switch {

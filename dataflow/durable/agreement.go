@@ -5,13 +5,13 @@ import (
 	"sync"
 )
 
-// An agreement is for a process that runs all partitions. No history says that it belongs to this
-// program before all partitions can go on with it. A program that is refused by one partition has changed
-// nothing then, and the one that made the histories can be started again.
+// An agreement makes a process that runs all partitions wait until all of them can go on with its program.
+// Before that, no history says that it belongs to the program. So a program that one partition refuses has
+// changed nothing, and the program that made the histories can be started again.
 type agreement struct {
 	mu      sync.Mutex
 	missing map[int]bool  // partitions that were not compared yet
-	all     chan struct{} // closed when there are none
+	all     chan struct{} // closed when none is missing
 }
 
 func newAgreement(partitions int) *agreement {
@@ -22,8 +22,8 @@ func newAgreement(partitions int) *agreement {
 	return a
 }
 
-// fits notes that a partition can go on with the program, and waits until all of them can. A nil
-// agreement waits for nothing: where processes share a flow, another one runs what this one cannot.
+// fits records that a partition can go on with the program, and waits until all of them can. A nil agreement
+// does not wait: where processes share a flow, another process runs what this one cannot.
 func (a *agreement) fits(ctx context.Context, partition int) error {
 	if a == nil {
 		return nil

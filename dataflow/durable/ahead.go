@@ -5,24 +5,24 @@ import (
 	"sync"
 )
 
-// An ahead is what the owner of a partition has read and no step has taken. It reads as much as
-// senders may be ahead, so that it knows how far they are.
+// An ahead is the messages that the owner of a partition has read and no step has taken. The owner reads as far
+// ahead as senders may be, so that it knows how far they are.
 type ahead struct {
-	most Lag // it reads no further with more than that
-	step int // bytes of records that a step takes, about
+	most Lag // with more than this, it stops reading
+	step int // about how many bytes of records a step takes
 
 	mu    sync.Mutex
 	ms    []message
 	size  Lag
-	ready chan struct{} // of capacity 1: there is something
-	room  chan struct{} // of capacity 1: there is less
+	ready chan struct{} // of capacity 1: there are messages
+	room  chan struct{} // of capacity 1: there are fewer messages
 }
 
 func newAhead(most Lag, step int) *ahead {
 	return &ahead{most: most, step: step, ready: make(chan struct{}, 1), room: make(chan struct{}, 1)}
 }
 
-// put adds messages, and returns when there is room for more. It reports false if ctx ends.
+// put adds messages, and returns when there is space for more. It returns false if ctx ends first.
 func (a *ahead) put(ctx context.Context, ms []message, size Lag) bool {
 	a.mu.Lock()
 	a.ms, a.size = append(a.ms, ms...), a.size.plus(size)
@@ -42,8 +42,8 @@ func (a *ahead) put(ctx context.Context, ms []message, size Lag) bool {
 	return true
 }
 
-// take returns the messages of a step: the first one, and others as long as they are no more
-// than a step takes. It returns none if there is none.
+// take returns the messages of a step: the first one, and more until a step has its bytes. It returns none if
+// there is none.
 func (a *ahead) take() (ms []message) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -62,8 +62,8 @@ func (a *ahead) take() (ms []message) {
 	return ms
 }
 
-// besides returns the messages of a step that a timer causes: what has been read is there before
-// the timer fires. It returns none if ready, which says when something is taken, is nil.
+// besides returns the messages of a step that a timer causes: messages that were read take effect before the
+// timer fires. It returns none if ready is nil, since then no messages are to be taken.
 func (a *ahead) besides(ready chan struct{}) []message {
 	if ready == nil {
 		return nil

@@ -9,8 +9,7 @@ import (
 	"github.com/millrace/millrace/dataflow/durable/journal"
 )
 
-// A Lag is records that are durable, and that no step has taken: how far a partition is
-// behind those who send to it.
+// A Lag is durable records that no step has taken: how far a partition is behind its senders.
 type Lag struct{ Records, Bytes int }
 
 func (l Lag) over(most Lag) bool { return l.Records > most.Records || l.Bytes > most.Bytes }
@@ -19,7 +18,7 @@ func (l Lag) plus(d Lag) Lag { return Lag{l.Records + d.Records, l.Bytes + d.Byt
 
 func (l Lag) minus(d Lag) Lag { return Lag{max(l.Records-d.Records, 0), max(l.Bytes-d.Bytes, 0)} }
 
-// half is at least one record.
+// half returns half of l, rounded up, so that one record remains.
 func (l Lag) half() Lag { return Lag{(l.Records + 1) / 2, (l.Bytes + 1) / 2} }
 
 func lagOf(records [][]byte) (l Lag) {
@@ -29,14 +28,13 @@ func lagOf(records [][]byte) (l Lag) {
 	return l
 }
 
-// A BacklogError says that a partition has not taken what was sent to it before, so that there
-// is no room for more; see [Options].MaxLag. Or the log has no room; see [Options].MaxBytes. Nothing
-// was sent.
+// A BacklogError says that nothing was sent, because the partition has not taken enough of the earlier records,
+// see [Options].MaxLag, or because the log is full, see [Options].MaxBytes.
 type BacklogError struct {
 	Partition int
-	Lag       Lag   // as this process knows it
-	Stopped   bool  // the partition takes nothing in another process, until somebody reads its outputs there
-	Err       error // the end of the context, or ErrNoRoom if [Options].Reject is set; with journal.ErrFull if the log is full
+	Lag       Lag   // as far as this process knows
+	Stopped   bool  // the partition, in another process, takes nothing until somebody reads its outputs there
+	Err       error // the cause of the context's end, or ErrNoRoom if [Options].Reject is set; wraps journal.ErrFull if the log is full
 }
 
 func (e *BacklogError) Error() string {
@@ -50,64 +48,63 @@ func (e *BacklogError) Error() string {
 	return fmt.Sprintf("durable: nothing was sent to partition %d: %s: %v; send less, make its functions faster, or allow more with Options.MaxLag", e.Partition, why, e.Err)
 }
 
-// Unwrap returns why the send waits no longer.
+// Unwrap returns why the send no longer waits.
 func (e *BacklogError) Unwrap() error { return e.Err }
 
-// Busy reports that the same send may be accepted a little later. Package serve answers 503.
+// Busy reports that the same send may succeed a little later. Package serve answers 503.
 func (*BacklogError) Busy() bool { return true }
 
-// fewRecords is how many records a process may have under way to a partition of which it has
-// heard nothing for longer than the lease.
+// fewRecords is how many records a process may have in flight to a partition whose owner has been silent for
+// longer than the lease.
 const fewRecords = 64
 
-// What an owner says is stale after a while, and it says something each moment while there is
-// something to say.
+// An owner's report is stale after a while. While it has something to report, the owner reports every sayAll.
 const (
 	stale  = time.Second
 	sayAll = 100 * time.Millisecond
 )
 
-// A backlog is what this process knows of the records of a partition that no step has taken: how
-// many there were up to a position, and what it has itself sent behind that. The owner of the
-// partition knows it up to the last message that it has read. Others know what the owner said.
-// It is guarded by the doorway's mu.
+// A backlog is what this process knows of the records of a partition that no step has taken: how many there
+// were up to a position, and what this process itself has sent after it. The owner of the partition knows them
+// up to the last message that it has read. Other processes know what the owner reported. The doorway's mu
+// guards it.
 type backlog struct {
-	known  Lag           // up to the position upTo
-	upTo   uint64        // greater than that of everything that counts in known
-	behind []sent        // what this process has sent, and the log has acknowledged, beyond that
-	beyond Lag           // the sum of those
-	going  Lag           // what this process is sending
-	waits  []wait        // when what is not taken was read, of a partition that this process owns; in order
-	less   chan struct{} // closed when there is less, or the owner has said something; nil unless somebody waits
+	known  Lag           // untaken records up to the position upTo
+	upTo   uint64        // not less than the position of any record in known
+	behind []sent        // sent by this process after upTo, and acknowledged by the log
+	beyond Lag           // the sum of behind
+	going  Lag           // what this process is sending now
+	waits  []wait        // in order: when the untaken records were read, for a partition that this process owns
+	less   chan struct{} // closed when there is less, or the owner has reported; nil unless somebody waits
 
-	// Of a partition that another process owns:
+	// For a partition that another process owns:
 	stopped bool      // it takes nothing
-	heard   time.Time // when its owner said something; zero if it never did
-	taken   uint64    // how far it had taken records then
+	heard   time.Time // when the owner last reported; zero if it never did
+	taken   uint64    // how far the owner had taken records then
 
-	// Of a partition that this process owns and others may send to:
-	tell   chan struct{} // of capacity 1: they should hear of it now
-	said   word          // what they have heard last
+	// For a partition that this process owns and others may send to:
+	tell   chan struct{} // of capacity 1: report now
+	said   word          // the last report
 	saidAt time.Time
 }
 
-// A sent is records that the log has acknowledged.
+// A sent is a group of records that the log has acknowledged.
 type sent struct {
 	at   uint64
 	size Lag
 }
 
-// A wait says when the owner has read the first of the records up to a position, and behind the
-// wait before.
+// A wait says when the owner read the first of the records that are up to a position, and after the previous
+// wait.
 type wait struct {
 	upTo  uint64
 	since time.Time
 }
 
-// waitsApart is how far the times of two waits are apart at least.
+// waitsApart is the least time between two waits.
 const waitsApart = 100 * time.Millisecond
 
-// begin notes that records up to a position have come.
+// begin records that records up to a position have been read.
 func (b *backlog) begin(upTo uint64) {
 	now := time.Now()
 	if n := len(b.waits); n > 0 && now.Sub(b.waits[n-1].since) < waitsApart {
@@ -117,7 +114,7 @@ func (b *backlog) begin(upTo uint64) {
 	b.waits = append(b.waits, wait{upTo, now})
 }
 
-// end notes that records up to a position were taken.
+// end records that records up to a position were taken.
 func (b *backlog) end(upTo uint64) {
 	n := 0
 	for n < len(b.waits) && b.waits[n].upTo <= upTo {
@@ -126,7 +123,7 @@ func (b *backlog) end(upTo uint64) {
 	b.waits = b.waits[n:]
 }
 
-// lag returns what is durable and not taken.
+// lag returns the durable records that were not taken.
 func (b *backlog) lag() Lag { return b.known.plus(b.beyond) }
 
 // waiting returns how long the oldest record has waited.
@@ -137,10 +134,10 @@ func (b *backlog) waiting() time.Duration {
 	return time.Since(b.waits[0].since)
 }
 
-// mine returns what this process has under way that is not in known.
+// mine returns the records that this process has in flight and that are not in known.
 func (b *backlog) mine() Lag { return b.going.plus(b.beyond) }
 
-// reach notes that all records up to a position are counted.
+// reach records that known counts all records up to a position.
 func (b *backlog) reach(upTo uint64) {
 	b.upTo = max(b.upTo, upTo)
 	n := 0
@@ -163,8 +160,7 @@ func (b *backlog) changed() {
 	}
 }
 
-// room reports whether records of a size may be sent. What one call sends is not held back for
-// its own size.
+// room reports whether records of a size may be sent. A single call is never held back for its own size alone.
 func (b *backlog) room(size Lag, o *Options, owned bool) bool {
 	mine := b.mine()
 	if owned {
@@ -183,19 +179,19 @@ func (b *backlog) room(size Lag, o *Options, owned bool) bool {
 	}
 	may := share(o.MaxLag.minus(b.known))
 	if silent > stale {
-		may = Lag{may.Records / 2, may.Bytes / 2} // none if there is no room
+		may = Lag{may.Records / 2, may.Bytes / 2} // may be zero
 	}
 	return !mine.plus(size).over(may)
 }
 
-// share returns how much of a room one of several senders may fill before it hears how much is
-// left: a quarter, since the owner says so when a quarter is filled.
+// share returns how much of the free space one of several senders may fill before the owner reports how much is
+// left: a quarter, since the owner reports whenever a quarter is filled.
 func share(free Lag) Lag {
 	return Lag{min(free.Records, max(free.Records/4, fewRecords)), min(free.Bytes, max(free.Bytes/4, appendBytes))}
 }
 
-// sending notes that records are sent. It waits until there is room for them if they are held
-// back; what makes room, such as that something was read, is not.
+// sending counts records as being sent. If they are held back, it first waits until there is space. Records
+// that free space, such as a note that something was read, are not held back.
 func (d *door) sending(ctx context.Context, p int, size Lag, heldBack bool) error {
 	w := d.partitions[p]
 	for {
@@ -216,14 +212,14 @@ func (d *door) sending(ctx context.Context, p int, size Lag, heldBack bool) erro
 			full.Err = ErrNoRoom
 			return full
 		}
-		var lease <-chan time.Time // then a few may be sent to an owner that says nothing
+		var lease <-chan time.Time // when it is over, a few records may be sent to a silent owner
 		if silent > 0 {
 			lease = time.After(silent + time.Millisecond)
 		}
 		select {
 		case <-less:
 		case <-lease:
-		case <-runs.Done(): // nothing is taken any longer
+		case <-runs.Done(): // the partition takes nothing any longer
 			return context.Cause(runs)
 		case <-ctx.Done():
 			full.Err = context.Cause(ctx)
@@ -234,8 +230,8 @@ func (d *door) sending(ctx context.Context, p int, size Lag, heldBack bool) erro
 	}
 }
 
-// sent notes what became of records that were being sent: the log has them at a position, or
-// nobody knows. In that case whoever reads them counts them.
+// sent records the result of a send: the log stored the records at a position, or the result is unknown. In the
+// latter case whoever reads the records counts them.
 func (w *doorway) sent(size Lag, at uint64, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -248,7 +244,7 @@ func (w *doorway) sent(size Lag, at uint64, err error) {
 	b.changed()
 }
 
-// restored notes that the owner begins with the records behind a position.
+// restored records that the owner begins with the records after a position.
 func (w *doorway) restored(taken uint64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -257,7 +253,7 @@ func (w *doorway) restored(taken uint64) {
 	b.reach(taken)
 }
 
-// ahead notes that the owner has read messages up to a position, which no step has taken yet.
+// ahead records that the owner has read messages up to a position, which no step has taken yet.
 func (w *doorway) ahead(upTo uint64, size Lag, most Lag) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -268,8 +264,8 @@ func (w *doorway) ahead(upTo uint64, size Lag, most Lag) {
 	b.cross(most)
 }
 
-// cross has others told if the backlog has crossed a quarter of what it may be since they
-// heard of it, or has begun after they heard nothing for a while.
+// cross triggers a report if the backlog has crossed a quarter of its bound since the last report, or is not
+// empty after a silence.
 func (b *backlog) cross(most Lag) {
 	quarter := func(l Lag) int { return max(4*l.Records/most.Records, 4*l.Bytes/most.Bytes) }
 	if quarter(b.known) != quarter(b.said.lag) || b.known != (Lag{}) && time.Since(b.saidAt) > stale {

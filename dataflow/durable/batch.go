@@ -11,32 +11,31 @@ import (
 	"github.com/millrace/millrace/internal/engine/codec"
 )
 
-// What is sent is divided by partition. The records of a partition are appended in order,
-// many at a time; partitions are independent of each other and appended to at once.
+// A batch is divided by partition. The records of a partition are appended in order, many at a time; different
+// partitions are independent and are appended to at the same time.
 const (
-	// appendBytes bounds the records of one append of a batch: half of what a NATS server
-	// takes in one message unless it is told otherwise. A log that takes less says ErrTooLarge,
-	// and is given less.
+	// appendBytes bounds the records of one append of a batch. It is half of what a NATS server accepts in one
+	// message by default. A log that accepts less returns ErrTooLarge, and then gets less.
 	appendBytes = 512 << 10
 
 	// appendsAtOnce bounds the partitions to which a batch is appended at the same time.
 	appendsAtOnce = 16
 
-	// putsAtOnce bounds the entries of one append that may be refused, so that several callers
-	// together do not exceed the refusals that a partition remembers.
+	// putsAtOnce bounds the entries of one append that may be refused, so that several concurrent callers do
+	// not exceed the refusals that a partition remembers.
 	putsAtOnce = keepRefusals / 4
 )
 
-// A group is the records of a batch that go to one partition, in their order.
+// A group is the records of a batch for one partition, in order.
 type group struct {
 	partition int
 	records   [][]byte
 	at        []int // their indexes in the batch
 	done      int   // how many of them are durable
-	err       error // why the next one is not
+	err       error // why the next record is not durable
 }
 
-// groups divides records by partition. The error of a group says that it cannot be sent.
+// groups divides records by partition. A group whose err is set cannot be sent.
 func (d *door) groups(ctx context.Context, site int, rs []codec.Record) (all []*group) {
 	first := d.layout.first[site]
 	by := make([]*group, d.layout.first[site+1]-first)
@@ -65,7 +64,7 @@ func (d *door) groups(ctx context.Context, site int, rs []codec.Record) (all []*
 			g.records[i] = slab.End(d.encode(dst, g.partition, rs[at]))
 		}
 	}
-	if !known { // the owners are asked at the same time
+	if !known { // ask the owners at the same time
 		together(all, prepare)
 		return all
 	}
@@ -75,7 +74,7 @@ func (d *door) groups(ctx context.Context, site int, rs []codec.Record) (all []*
 	return all
 }
 
-// together calls do for each group, some at the same time.
+// together calls do for each group, for several at the same time.
 func together(all []*group, do func(*group)) {
 	if len(all) == 1 {
 		do(all[0])
@@ -93,7 +92,7 @@ func together(all []*group, do func(*group)) {
 	calls.Wait()
 }
 
-// Send makes records durable.
+// Send makes records durable. It returns how many of the first records are, and why the next one is not.
 func (d *door) Send(ctx context.Context, site int, rs []codec.Record) (int, error) {
 	if len(rs) == 1 {
 		p := d.ofRecord(site, &rs[0])
@@ -127,13 +126,13 @@ func (d *door) Send(ctx context.Context, site int, rs []codec.Record) (int, erro
 	return n, err
 }
 
-// inPieces calls do for one piece of the records of a partition after the other: of at most so many, and as
-// many bytes as are appended at once. If the log says that a piece is too large, and is
-// certain that it does not have it, do is called for less. It stops at the first other error.
+// inPieces calls do for successive pieces of the records of a partition, each of at most most records and at
+// most as many bytes as one append takes. If the log says that a piece is too large, so that it surely does not
+// have it, do is called for a smaller piece. inPieces stops at the first other error.
 //
-// Options.MaxLag bounds a piece as well, so that a batch waits with what is beyond that. Where
-// another process owns the partition, a piece is half of what may be under way to it, so that it
-// need not wait until nothing else is there.
+// Options.MaxLag bounds a piece as well, so that a batch waits with its remainder. If another process owns the
+// partition, a piece is half of what may be in flight to it, so that a piece need not wait until nothing else
+// is in flight.
 func (d *door) inPieces(p int, records [][]byte, most int, do func(from, to int) error) error {
 	may := d.opts.MaxLag
 	if d.shared != nil && !d.partitions[p].isOwned() {
@@ -158,7 +157,7 @@ func (d *door) inPieces(p int, records [][]byte, most int, do func(from, to int)
 	return nil
 }
 
-// Put makes records durable that may be refused, and waits until it is known whether they are.
+// Put makes records durable that may be refused, and waits for the results.
 func (d *door) Put(ctx context.Context, site int, rs []codec.Record) []error {
 	return d.decide(ctx, site, rs, d.append)
 }
@@ -166,7 +165,7 @@ func (d *door) Put(ctx context.Context, site int, rs []codec.Record) []error {
 // An appending makes records of a partition durable.
 type appending func(ctx context.Context, p int, records ...[]byte) (at uint64, err error)
 
-// decide makes records durable that may be refused, and waits until it is known whether they are.
+// decide makes records durable with do, and waits until it is known which of them were refused.
 func (d *door) decide(ctx context.Context, site int, rs []codec.Record, do appending) []error {
 	nonces, errs := make([]uint64, len(rs)), make([]error, len(rs))
 	for i := range rs {
@@ -185,8 +184,8 @@ func (d *door) decide(ctx context.Context, site int, rs []codec.Record, do appen
 	return errs
 }
 
-// put is decide of a group. A record that is too large for the log keeps no other one from it:
-// entries have no order.
+// put is decide for a group. A record that is too large for the log does not hold up the others, since entries
+// have no order.
 func (d *door) put(ctx context.Context, g *group, nonces []uint64, errs []error, do appending) {
 	for g.done < len(g.records) {
 		from := g.done
@@ -211,8 +210,8 @@ func (d *door) put(ctx context.Context, g *group, nonces []uint64, errs []error,
 	}
 }
 
-// putPiece appends records and waits for what becomes of them, which it notes in errs: at is
-// where they are in that. It returns why they are not durable.
+// putPiece appends records and waits for their results, which it stores in errs at the indexes in at. It
+// returns an error only if the records are not durable.
 func (d *door) putPiece(ctx context.Context, p int, records [][]byte, at []int, nonces []uint64, errs []error, do appending) error {
 	names := make([]uint64, len(at))
 	for i, j := range at {
@@ -234,8 +233,8 @@ func (d *door) putPiece(ctx context.Context, p int, records [][]byte, at []int, 
 	return nil
 }
 
-// verdicts waits until the records of one message were taken, and returns what became of each.
-// It returns those of the first ones, and an error, if it waits no longer.
+// verdicts waits until the records of one message were taken, and returns the result of each. If it stops
+// waiting early, it returns the results of the first records and an error.
 func (d *door) verdicts(ctx context.Context, p int, vs []*verdict, at uint64) (known []error, err error) {
 	way := d.partitions[p]
 	for len(known) < len(vs) {
@@ -244,7 +243,7 @@ func (d *door) verdicts(ctx context.Context, p int, vs []*verdict, at uint64) (k
 			if known = append(known, answers...); err != nil {
 				return known, err
 			}
-			continue // for the others ask again: the partition may have another owner now
+			continue // ask again for the others: the partition may have another owner now
 		}
 		way.placed(vs[len(known):], at)
 		if known, err = d.verdictsHere(ctx, p, vs, known); err != nil {
@@ -254,18 +253,17 @@ func (d *door) verdicts(ctx context.Context, p int, vs []*verdict, at uint64) (k
 	return known, nil
 }
 
-// unknownFate is the error for a caller that stops waiting before it is known what became of its
-// record.
+// unknownFate returns the error for a caller that stops waiting before the result for its record is known.
 func unknownFate(because error) error {
 	return fmt.Errorf("durable: the record is kept, but it is not known yet whether it was refused, because its key was there before or its entry was taken: %w", because)
 }
 
-// verdictsHere waits a while for what becomes of records of a partition that this process
-// owns, and appends that to known.
+// verdictsHere waits a while for the results of records of a partition that this process owns, and appends them
+// to known.
 func (d *door) verdictsHere(ctx context.Context, p int, vs []*verdict, known []error) ([]error, error) {
 	retry := time.NewTimer(time.Second) // by then another process may own the partition
 	defer retry.Stop()
-	runs := d.partitions[p].running() // another one when the partition has moved
+	runs := d.partitions[p].running() // replaced when the partition has moved
 	for len(known) < len(vs) {
 		v := vs[len(known)]
 		select {

@@ -5,29 +5,29 @@ import (
 	"time"
 )
 
-// How often a step has a digest unless [Options].Digest says it: one of so many, and fewer where
-// digests would take more than that part of the time.
+// How often steps have a digest if [Options].Digest is zero: one of digestEvery steps, and fewer if digests
+// would take more than one part in digestPart of the time.
 const (
 	digestEvery = 16
 	digestPart  = 50
 )
 
-// A digesting says which steps have a digest.
+// A digesting decides which steps have a digest.
 type digesting struct {
-	steps int // without one since the last one
-	next  int // how many there are
+	steps int // since the last step with a digest
+	next  int // how many there are until the next one
 	ended time.Time
-	took  time.Duration // the last one
+	took  time.Duration // duration of the last digest
 }
 
-// apart returns how many steps come until the next one with a digest: every of them on average. The
-// number varies, so that all kinds of steps have their turn in a program that repeats itself.
+// apart returns how many steps come until the next one with a digest: every of them on average. The number
+// varies, so that a program that repeats itself gets digests of all kinds of steps.
 func apart(every int, fence uint64) int {
 	return 1 + int(fence*0x9e3779b97f4a7c15>>32%uint64(2*every-1))
 }
 
-// noteIfDue has the cutter list what the next step changes, and reports true, if that step has a
-// digest. While a snapshot is written none has: see [logdriven.Cutter.Digest].
+// noteIfDue decides whether the next step has a digest. If so, it makes the cutter list the step's changes and
+// returns true. No step has a digest while a snapshot is written: see [logdriven.Cutter.Digest].
 func (o *owner) noteIfDue() bool {
 	d := &o.digests
 	d.steps++
@@ -45,7 +45,7 @@ func (o *owner) noteIfDue() bool {
 	return true
 }
 
-// digestChanges returns the digest of the step that was made.
+// digestChanges returns the digest of the step that was just made.
 func (o *owner) digestChanges() ([]byte, error) {
 	began := time.Now()
 	data, err := o.cutter.Digest(nil)
@@ -53,14 +53,13 @@ func (o *owner) digestChanges() ([]byte, error) {
 	return data, err
 }
 
-// comparesDigest reports whether the digest of a step, if it has one, has to be the same when it is made
-// again: not that of another program, which remembers other things, and not where what was
-// recorded stands.
+// comparesDigest reports whether the digest of a step, if it has one, must be the same in a replay. It need not
+// be if another program made the step, since that remembers other things, or if the recorded outputs are kept.
 func (o *owner) comparesDigest(was *step, fence uint64) bool {
 	return was.changes != nil && o.program.same && (o.adopts == 0 || fence < o.adopts)
 }
 
-// compareDigest compares the digest of the step that was made again.
+// compareDigest compares the digest of the step that was just replayed with the recorded one.
 func (o *owner) compareDigest(was *step, fence uint64) error {
 	is, err := o.cutter.Digest(nil)
 	if err != nil || bytes.Equal(is, was.changes) {

@@ -15,48 +15,48 @@ import (
 	"github.com/millrace/millrace/internal/engine/logdriven"
 )
 
-// A door is how the ports of this process reach the history. It finds the partition of
-// a record, makes the record durable, and tells who waits what became of it.
+// A door connects the ports of this process with the history. It finds the partition of a record, makes the
+// record durable, and passes its result to the waiting caller.
 type door struct {
 	*core
 	partitions []*doorway
-	telling    chan struct{} // of capacity 1: full while somebody tells what was read
-	halting    sync.Mutex    // held while a partition stops: who is last has to see the others
+	telling    chan struct{} // of capacity 1: full while a goroutine records what was read
+	halting    sync.Mutex    // held while a partition stops: the last one has to see that the others have stopped
 }
 
-// A doorway is the door of one partition.
+// A doorway is the part of the door for one partition.
 type doorway struct {
 	mu           sync.Mutex
 	owning       bool                              // this process tries to own the partition
-	owned        bool                              // this process owns the partition, so what becomes of a record is known here
+	owned        bool                              // this process owns the partition, so the results of records are known here
 	turned       chan struct{}                     // closed when owned changes
-	moved        chan struct{}                     // closed when the partition has a new owner; nil unless somebody asks
-	acknowledged atomic.Uint64                     // the greatest position of what this process sent
-	floor        atomic.Uint64                     // the latest step that this process knows of
-	numbers      atomic.Pointer[logdriven.Numbers] // of operators in its history; nil while nobody here knows them
-	learning     atomic.Bool                       // somebody asks for them
-	unanswered   atomic.Bool                       // nobody has told them since the partition has moved
+	moved        chan struct{}                     // closed when the partition has a new owner; nil unless somebody waits for that
+	acknowledged atomic.Uint64                     // the greatest position of a record that this process sent
+	floor        atomic.Uint64                     // the latest step that this process knows
+	numbers      atomic.Pointer[logdriven.Numbers] // of operators in its history; nil while unknown here
+	learning     atomic.Bool                       // a request for the numbers is under way
+	unanswered   atomic.Bool                       // no owner has answered such a request since the partition moved
 
-	taken   uint64              // how far committed steps took records
-	applied uint64              // the same, of steps that the ports show; behind taken for a moment
+	taken   uint64              // position up to which committed steps took records
+	applied uint64              // the same for steps that the ports show; behind taken for a moment
 	waiting map[uint64]*verdict // by nonce
-	refused map[uint64]uint64   // numbers in the quarantine, or 0, by the nonces of refusals
+	refused map[uint64]uint64   // by nonce of a refusal: the ID in the quarantine, or 0
 	refusals
-	shut      chan struct{}    // open while the partition takes nothing; nil else
-	full      *engine.Blocked  // why it takes nothing; nil else
+	shut      chan struct{}    // open while the partition takes nothing; else nil
+	full      *engine.Blocked  // why it takes nothing; else nil
 	since     time.Time        // when that began
-	reads     map[int32]uint64 // how far readers are, by operator, and nobody was told
-	readsTold uint64           // position of the last message that told it
+	reads     map[int32]uint64 // by operator: how far readers are, not in the history yet
+	readsTold uint64           // position of the last message that recorded it
 	backlog   backlog
-	letters   []Letter                // what is in quarantine, as far as this process knows
+	letters   []Letter                // the quarantine, as far as this process knows it
 	runs      context.Context         // ends when the partition, which this process owns, stops
-	halt      context.CancelCauseFunc // ends it
+	halt      context.CancelCauseFunc // ends runs
 	reports
 	gaveBack error // why this process refuses the partition; nil if it does not
 
-	pressed chan struct{} // of capacity 1: the log needs room
-	worth   atomic.Int64  // bytes of history that are worth a snapshot then
-	saved   atomic.Int64  // bytes of the state that was saved last
+	pressed chan struct{} // of capacity 1: the log needs space
+	worth   atomic.Int64  // bytes of history for which a snapshot is then worth making
+	saved   atomic.Int64  // bytes of the state in the last snapshot
 }
 
 func newDoor(c *core) *door {
@@ -72,9 +72,9 @@ func newDoor(c *core) *door {
 	return d
 }
 
-// encode appends a record for a partition, of the operator with an index. It says the number
-// that the history knows the operator by, or its identity while this process does not know the
-// number: of a partition that another process owns, it asks for that.
+// encode appends a record of the operator with an index, for a partition. The record has the number of the
+// operator in the history. While this process does not know the number, the record has the identity of the
+// operator instead, and the process asks the owner of the partition for the number.
 func (d *door) encode(dst []byte, p int, r codec.Record) []byte {
 	way := d.partitions[p]
 	numbers, op := way.numbers.Load(), r.Op
@@ -98,9 +98,8 @@ func (d *door) encode(dst []byte, p int, r codec.Record) []byte {
 	return r.Encode(dst)
 }
 
-// agree returns an error if what this program sends to an operator is not what the history takes.
-// Nobody may be there who knows that. Then the record says what it has, and the next owner
-// compares it.
+// agree returns an error if this program's records for an operator do not fit the history. If no owner answers,
+// it returns nil: the record then says what types it has, and the next owner compares them.
 func (d *door) agree(ctx context.Context, p int, op int32) error {
 	way := d.partitions[p]
 	numbers := way.numbers.Load()
@@ -109,7 +108,7 @@ func (d *door) agree(ctx context.Context, p int, op int32) error {
 		defer cancel()
 		var err error
 		if numbers, err = d.peers.learn(asking, p); err != nil && ctx.Err() == nil {
-			way.unanswered.Store(true) // who sends next does not wait for it
+			way.unanswered.Store(true) // the next sender does not wait for an answer
 		}
 	}
 	if numbers == nil {
@@ -125,7 +124,7 @@ func misfitError(p int, why string) error {
 	return fmt.Errorf("%w: partition %d: %s", ErrChanged, p, why)
 }
 
-// append makes records durable, once the partition takes some and the log has room.
+// append makes records durable, once the partition takes records and the log has space.
 func (d *door) append(ctx context.Context, p int, records ...[]byte) (at uint64, err error) {
 	if err = d.partitions[p].failure(); err == nil {
 		err = d.partitions[p].room(ctx, d.facade, d.done)
@@ -139,8 +138,8 @@ func (d *door) append(ctx context.Context, p int, records ...[]byte) (at uint64,
 	return at, err
 }
 
-// keep makes records durable, once the log has room. A position that was taken before they
-// were sent is not an acknowledgement: no step would take them.
+// keep makes records durable, once the log has space. A position that steps had already passed before the
+// records were sent is an error, not an acknowledgment: no step would take them.
 func (d *door) keep(ctx context.Context, p int, records ...[]byte) (uint64, error) {
 	taken := d.partitions[p].takenUpTo()
 	for wait := firstWait; ; wait = min(2*wait, longestWait) {
@@ -164,8 +163,8 @@ func (d *door) keep(ctx context.Context, p int, records ...[]byte) (uint64, erro
 	}
 }
 
-// Read notes how far readers are. They are told to the history a little later, all at
-// once: after a crash, what was read since comes again.
+// Read records how far readers are. The history gets it a little later, all at once: after a crash, what was
+// read since then comes again.
 func (d *door) Read(_ int, op int32, partition int, number uint64) {
 	way := d.partitions[partition]
 	way.mu.Lock()
@@ -177,7 +176,7 @@ func (d *door) Read(_ int, op int32, partition int, number uint64) {
 	}
 }
 
-// Given has the owner of a partition look how much it has given.
+// Given asks the owner of a partition how many elements an output has given.
 func (d *door) Given(ctx context.Context, op int32, partition int) (n uint64, owned bool, err error) {
 	if partition < 0 || partition >= len(d.partitions) {
 		return 0, false, nil
@@ -192,10 +191,10 @@ func (d *door) Given(ctx context.Context, op int32, partition int) (n uint64, ow
 	return n, owned, err
 }
 
-// tellReads makes what was read part of the history.
+// tellReads records in the history what was read.
 func (d *door) tellReads(ctx context.Context) {
 	select {
-	case d.telling <- struct{}{}: // who waits for it has what others were telling told as well
+	case d.telling <- struct{}{}: // a caller that waits here also waits for what another one is recording
 	case <-ctx.Done():
 		return
 	}
@@ -213,7 +212,7 @@ func (d *door) tellReads(ctx context.Context) {
 			continue
 		}
 		at, err := d.core.append(journal.For(ctx, journal.ToSave), p, records...)
-		if errors.Is(err, journal.ErrFull) { // and only what is read makes room
+		if errors.Is(err, journal.ErrFull) { // only what is read frees space
 			way.mu.Lock()
 			for op, number := range was {
 				way.reads[op] = max(way.reads[op], number)
@@ -231,8 +230,8 @@ func (d *door) tellReads(ctx context.Context) {
 	}
 }
 
-// takeReads waits until the partitions that this process owns have taken what they were told of readers, so that their last steps
-// know it. It waits no longer than ctx.
+// takeReads waits until the partitions that this process owns have taken what was recorded of readers, so that
+// their last steps include it. It stops waiting when ctx ends.
 func (d *door) takeReads(ctx context.Context) {
 	d.tellReads(ctx)
 	for _, way := range d.partitions {
@@ -253,7 +252,7 @@ func (d *door) takeReads(ctx context.Context) {
 	}
 }
 
-// Take asks for an entry. The first one who asks in the history has it.
+// Take asks for an entry. The first request in the history gets it.
 func (d *door) Take(ctx context.Context, site int, op int32, key []byte) error {
 	r := logdriven.TakenRecord(op, key)
 	err := d.decide(ctx, site, []codec.Record{r}, d.admit)[0]
@@ -263,7 +262,7 @@ func (d *door) Take(ctx context.Context, site int, op int32, key []byte) error {
 	return err
 }
 
-// admit makes records durable that make room, and are not held back therefore.
+// admit makes records durable that free space, and are therefore not held back.
 func (d *door) admit(ctx context.Context, p int, records ...[]byte) (at uint64, err error) {
 	if err = d.partitions[p].failure(); err == nil {
 		at, err = d.counted(journal.For(ctx, journal.ToSave), p, false, d.keep, records)
@@ -274,8 +273,8 @@ func (d *door) admit(ctx context.Context, p int, records ...[]byte) (at uint64, 
 	return at, err
 }
 
-// Want looks for an entry at the partition's owner while somebody waits for it, whenever
-// that is another process. The wait ends if the partition stops.
+// Want fetches an entry from the partition's owner while a caller waits for it, whenever another process is the
+// owner. The wait ends if the partition stops.
 func (d *door) Want(ctx context.Context, site int, op int32, key []byte) (_ context.Context, done func()) {
 	p := d.ofKey(site, op, key)
 	ctx, cancel := d.partitions[p].whileRuns(ctx)
@@ -290,7 +289,7 @@ func (d *door) Want(ctx context.Context, site int, op int32, key []byte) (_ cont
 	}
 }
 
-// opened notes that this process runs a partition.
+// opened records that this process runs a partition.
 func (d *door) opened(p int, numbers *logdriven.Numbers) {
 	way := d.partitions[p]
 	way.mu.Lock()
@@ -300,8 +299,8 @@ func (d *door) opened(p int, numbers *logdriven.Numbers) {
 	way.mu.Unlock()
 }
 
-// closed notes that this process runs a partition no more. Its ports forget the entries, since
-// they do not hear any longer that one was taken; when the flow ends they can still be read.
+// closed records that this process no longer runs a partition. Its ports forget the entries, since they no
+// longer learn when one is taken; after the flow has ended they can still be read.
 func (d *door) closed(p int) {
 	way := d.partitions[p]
 	if !d.ending.Load() {
@@ -318,7 +317,7 @@ func (d *door) closed(p int) {
 	way.mu.Unlock()
 }
 
-// open notes, with mu held, that nobody has to wait for the partition to take records.
+// open records, with mu held, that nobody has to wait for the partition to take records.
 func (w *doorway) open() {
 	if w.shut != nil {
 		close(w.shut)
@@ -326,13 +325,13 @@ func (w *doorway) open() {
 	}
 }
 
-// turn notes, with mu held, whether this process owns the partition.
+// turn records, with mu held, whether this process owns the partition.
 func (w *doorway) turn(owned bool) {
 	if w.owned != owned {
 		w.owned = owned
 		close(w.turned)
 		w.turned = make(chan struct{})
-		w.backlog.heard = time.Now() // what the last owner knew, if that was this process
+		w.backlog.heard = time.Now() // known, if this process was the last owner
 		w.backlog.changed()
 	}
 }
@@ -360,8 +359,8 @@ func (w *doorway) whenMoved() <-chan struct{} {
 	return w.moved
 }
 
-// move notes that the partition has a new owner, whose program may have operators that the one
-// before had not.
+// move records that the partition has a new owner, whose program may have operators that the previous one did
+// not have.
 func (w *doorway) move() {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -10,13 +10,13 @@ import (
 	"github.com/millrace/millrace/internal/engine/logdriven"
 )
 
-// A PartitionError says that a partition has stopped because it cannot go on: a function failed
-// for which no record is to blame, a step made again gave something else, its history is damaged,
-// or its quarantine is full. The other partitions go on. What was kept for the partition stays
-// kept, and is handled when a process starts that can.
+// A PartitionError says that a partition has stopped because it cannot go on: a function failed and no record
+// caused it, a replayed step gave a different result, its history is damaged, or its quarantine is full. The
+// other partitions go on. The stored records of the partition stay stored, and are handled when a process
+// starts that can.
 //
-// Ports return it for what is sent to the partition, and for entries of it that are awaited. A
-// record that another process has sent meanwhile is kept as well.
+// Ports return it for sends to the partition and for awaited entries of it. Records that other processes have
+// sent meanwhile stay stored, too.
 type PartitionError struct {
 	Partition int
 	Location  string // name of the location
@@ -30,9 +30,9 @@ func (e *PartitionError) Error() string {
 // Unwrap returns why the partition stopped.
 func (e *PartitionError) Unwrap() error { return e.Err }
 
-// failed is called by the owner of a partition that cannot go on. The partition stops, and the
-// flow does if no other one runs, or if all of them would fail as this one did: because of the
-// log, or because the process has another program.
+// failed is called by the owner of a partition that cannot go on. The partition stops. The flow ends if no
+// other partition runs, or if all of them would fail in the same way: because of the log, or because the
+// process runs a changed program.
 func (c *core) failed(p int, err error) {
 	if c.opts.EndOnFailure || !c.ofOnePartition(err) || !c.door.halt(p, err) {
 		c.ended(err)
@@ -45,7 +45,7 @@ func (c *core) failed(p int, err error) {
 	}
 }
 
-// ofOnePartition reports whether an error says nothing of other partitions.
+// ofOnePartition reports whether an error concerns its partition only.
 func (c *core) ofOnePartition(err error) bool {
 	if errors.Is(err, journal.ErrClosed) {
 		return false
@@ -55,9 +55,9 @@ func (c *core) ofOnePartition(err error) bool {
 		errors.Is(err, logdriven.ErrQuarantineFull) || errors.Is(err, journal.ErrTooLarge)
 }
 
-// halt notes that a partition of this process has stopped. It returns false, and notes nothing,
-// if no other one runs. Where processes share the flow, those of others count as running, and
-// so do those that this process may have in a moment.
+// halt records that a partition of this process has stopped. If no other partition runs, it returns false and
+// records nothing. Where processes share the flow, partitions of others count as running, and so do those that
+// this process may own in a moment.
 func (d *door) halt(p int, err error) bool {
 	d.halting.Lock()
 	defer d.halting.Unlock()
@@ -76,7 +76,7 @@ func (d *door) halt(p int, err error) bool {
 	w := d.partitions[p]
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.turn(true) // also if it was never restored: whoever asks is told
+	w.turn(true) // even if it was never restored: requests get an answer
 	w.halt(&PartitionError{p, d.facade.Location(site), err})
 	w.open()
 	return true
@@ -104,8 +104,8 @@ func (w *doorway) running() context.Context {
 	return w.runs
 }
 
-// whileRuns returns a context that ends when ctx does, or when the partition stops, with the
-// cause, and what ends it before.
+// whileRuns returns a context that ends when ctx does or when the partition stops, with the cause, and a
+// function that ends it earlier.
 func (w *doorway) whileRuns(ctx context.Context) (context.Context, context.CancelCauseFunc) {
 	runs := w.running()
 	ctx, cancel := context.WithCancelCause(ctx)

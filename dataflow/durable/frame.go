@@ -10,24 +10,24 @@ import (
 	"github.com/millrace/millrace/dataflow/durable/journal"
 )
 
-// Everything that is kept says which history it is of and has a checksum of its own,
-// whatever the log does: logs hand out what they find, and a bit that was flipped below one
-// is a wrong number above it. Source: store study 3.3 and 5.
+// Everything that is stored names its history and has a checksum of its own, whatever the log does: a log
+// returns what it finds, and a bit that flips below the log is a wrong number above it. Source: store study 3.3
+// and 5.
 //
 //	frame   version, 4 bytes of the history's identity, CRC-32C of all of the rest
 //	record  frame, floor, the record
 //	step    frame, and what step.encode says; begins with a link to the step before
 //	snapshot  frame, and what snapshot.encode says
 //
-// The checksum covers the partition as well, so that a piece of another one is noticed.
+// The checksum covers the number of the partition as well, so that data of another partition is noticed.
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 const frameSize = 1 + 4 + 4
 
-// An origin is which partition of which history something is of.
+// An origin says which partition of which history something belongs to.
 type origin struct {
-	history   [4]byte // the beginning of the log's identity
+	history   [4]byte // the first bytes of the log's identity
 	partition int
 }
 
@@ -51,13 +51,13 @@ func (o origin) begin(dst []byte, version byte) []byte {
 	return append(dst, 0, 0, 0, 0)
 }
 
-// seal ends the frame that is all of data.
+// seal completes the frame that consists of all of data.
 func (o origin) seal(data []byte) []byte {
 	binary.LittleEndian.PutUint32(data[5:], o.checksum(data[frameSize:]))
 	return data
 }
 
-// open returns what is in a frame.
+// open returns the content of a frame.
 func (o origin) open(what string, version byte, data []byte) ([]byte, error) {
 	switch {
 	case len(data) == 0:
@@ -77,9 +77,8 @@ func (o origin) open(what string, version byte, data []byte) ([]byte, error) {
 // recordVersion is the version of the frame of a record.
 const recordVersion = 1
 
-// record appends the frame of a record. The floor is the number of the latest step of the
-// partition that is known to be committed when the record is sent: a history whose steps end
-// before it is older than its records.
+// record appends a record in a frame. The floor is the number of the latest step of the partition that is known
+// to be committed when the record is sent: a history whose last step is before it is older than its records.
 func (o origin) record(dst []byte, floor uint64, record []byte) []byte {
 	at := len(dst)
 	dst = binary.AppendUvarint(o.begin(dst, recordVersion), floor)
@@ -88,7 +87,7 @@ func (o origin) record(dst []byte, floor uint64, record []byte) []byte {
 	return dst
 }
 
-// framed is how many bytes the frame of a record has beside the record, at most.
+// framed bounds the bytes that the frame adds to a record.
 const framed = frameSize + binary.MaxVarintLen64
 
 // append makes records durable that nothing holds back.
@@ -96,8 +95,8 @@ func (c *core) append(ctx context.Context, p int, records ...[]byte) (position u
 	return c.counted(ctx, p, false, c.write, records)
 }
 
-// counted counts records as the backlog of their partition while write makes them durable and
-// until a step takes them, and waits before for room if they are held back.
+// counted counts records in the backlog of their partition, while write makes them durable and until a step
+// takes them. If they are held back, it first waits for space.
 func (c *core) counted(ctx context.Context, p int, heldBack bool, write func(context.Context, int, ...[]byte) (uint64, error), records [][]byte) (position uint64, err error) {
 	size := lagOf(records)
 	if !heldBack {
@@ -111,7 +110,7 @@ func (c *core) counted(ctx context.Context, p int, heldBack bool, write func(con
 	return position, err
 }
 
-// write makes records durable, each in a frame. It is the only way to the log for them.
+// write makes records durable, each in a frame. All records go to the log through it.
 func (c *core) write(ctx context.Context, p int, records ...[]byte) (position uint64, err error) {
 	way, of := c.door.partitions[p], c.originOf(p)
 	floor := way.floor.Load()
@@ -134,15 +133,15 @@ func (c *core) write(ctx context.Context, p int, records ...[]byte) (position ui
 	}
 }
 
-// A message is records that a step takes together, as they were sent.
+// A message is records that were sent together, which a step takes together.
 type message struct {
 	position uint64
 	records  [][]byte
-	floor    uint64 // the greatest of its records
-	digest   uint32 // of all bytes of it
+	floor    uint64 // the greatest of its records' floors
+	digest   uint32 // of all its bytes
 }
 
-// message opens what a log has.
+// message decodes a message of the log.
 func (o origin) message(m journal.Message) (message, error) {
 	out := message{position: m.Position, records: make([][]byte, len(m.Records))}
 	for i, data := range m.Records {
@@ -160,20 +159,20 @@ func (o origin) message(m journal.Message) (message, error) {
 	return out, nil
 }
 
-// A link is a digest of a step and of all before it.
+// A link is a digest of a step and of all steps before it.
 type link [16]byte
 
-// after returns the link to a step, as it is kept.
+// after returns the link to an encoded step.
 func after(step []byte) link {
 	sum := sha256.Sum256(step)
 	return link(sum[:16])
 }
 
-// An intake is what a partition has taken of its records.
+// An intake says how far a partition has taken its records.
 type intake struct {
 	taken  uint64 // position of the last message
 	digest uint32 // of that message
-	all    uint64 // of all messages: a digest of their positions and digests
+	all    uint64 // digest of the positions and digests of all messages
 }
 
 // take adds a message.

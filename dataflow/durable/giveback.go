@@ -6,10 +6,9 @@ import (
 	"github.com/millrace/millrace/dataflow/durable/journal"
 )
 
-// refusing returns the member that can give a partition back whose restore ended with an error,
-// because the history is one that the program of this process cannot go on from. It returns nil if
-// the error has another cause, which other processes would meet as well, or if no process shares
-// the flow.
+// refusing returns the member that can give a partition back because the program of this process cannot go on
+// from its history, as the error of the restore says. It returns nil if the error has another cause, which
+// other processes would meet as well, or if no process shares the flow.
 func (c *core) refusing(err error) journal.Refuser {
 	if c.peers == nil || !errors.Is(err, ErrChanged) && !errors.Is(err, ErrDiverged) {
 		return nil
@@ -18,14 +17,14 @@ func (c *core) refusing(err error) journal.Refuser {
 	return r
 }
 
-// refuse gives a partition back if another process may be able to run it, and ends the tenure. It
-// returns false if not: the tenure goes on, stopped, until another process can.
+// refuse gives a partition back if another process may be able to run it, and ends the tenure. Otherwise it
+// returns false: the tenure goes on, with the partition stopped, until another process can run it.
 func (ps *peers) refuse(t *tenure, p int, err error) bool {
 	r := ps.refusing(err)
 	if r == nil {
 		return false
 	}
-	if t.ctx.Err() != nil { // another process has it already
+	if t.ctx.Err() != nil { // another process owns it already
 		return true
 	}
 	way := ps.door.partitions[p]
@@ -45,7 +44,7 @@ func (ps *peers) refuse(t *tenure, p int, err error) bool {
 	return true
 }
 
-// accept notes that this process runs a partition, which it may have refused before.
+// accept records that this process runs a partition, which it may have refused before.
 func (ps *peers) accept(p int) {
 	way := ps.door.partitions[p]
 	way.mu.Lock()

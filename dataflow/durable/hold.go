@@ -5,16 +5,16 @@ import (
 	"sync"
 )
 
-// A hold keeps snapshots from being saved while what is kept is read at one moment. Waiting in it
-// ends with a context. The zero value holds nothing.
+// A hold keeps snapshots from being saved while the history is read as of one moment. All waits end with their
+// context. The zero value holds nothing.
 type hold struct {
 	mu     sync.Mutex
-	holder chan struct{} // closed when it ends; nil if there is none
-	inside int           // saves that go on
-	left   chan struct{} // closed when they are over; nil unless a holder waits
+	holder chan struct{} // closed when the hold ends; nil if nobody holds
+	inside int           // saves that are under way
+	left   chan struct{} // closed when they are over; nil unless somebody waits to hold
 }
 
-// enter waits until there is no holder. After nil there has to be a leave.
+// enter waits until nobody holds. If it returns nil, the caller must call leave.
 func (h *hold) enter(ctx context.Context) error {
 	for {
 		h.mu.Lock()
@@ -42,7 +42,7 @@ func (h *hold) leave() {
 	}
 }
 
-// begin waits until there is no other holder and nobody is inside. After nil there has to be an end.
+// begin waits until nobody else holds and no save is under way. If it returns nil, the caller must call end.
 func (h *hold) begin(ctx context.Context) error {
 	for {
 		h.mu.Lock()

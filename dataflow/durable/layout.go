@@ -8,15 +8,13 @@ import (
 	"github.com/millrace/millrace/internal/engine/codec"
 )
 
-// A layout says which partitions of the journal are those of which location: they are
-// next to each other, one location after the other in the order in which a program
-// makes them.
+// A layout maps locations to partitions of the journal. The partitions of a location are consecutive, and
+// locations follow in the order in which the program makes them.
 type layout struct {
-	first []int // partition of the journal, by location, and how many there are
+	first []int // by location: its first partition; the last element is the number of all partitions
 }
 
-// layoutOf returns the layout of a flow: a location whose keys are divided has n
-// partitions, others have one.
+// layoutOf returns the layout of a flow: a location whose keys are divided has n partitions, others have one.
 func layoutOf(g *engine.Graph, n int) (layout, error) {
 	if g.NumLocations() == 0 {
 		return layout{}, fmt.Errorf("durable: the flow has no location")
@@ -32,28 +30,27 @@ func layoutOf(g *engine.Graph, n int) (layout, error) {
 	return l, nil
 }
 
-// total returns how many partitions the journal has.
+// total returns the number of partitions of the journal.
 func (l layout) total() int { return l.first[len(l.first)-1] }
 
-// place returns of which location a partition of the journal is, and which one there.
+// place returns the location of a partition of the journal, and the number of the partition there.
 func (l layout) place(partition int) (site, number int) {
 	site = sort.Search(len(l.first)-2, func(i int) bool { return l.first[i+1] > partition })
 	return site, partition - l.first[site]
 }
 
-// of returns the partition of the journal for what a key of a location is placed by.
+// of returns the partition of the journal for a placement key of a location.
 func (l layout) of(site int, key []byte) int {
 	first, n := l.all(site)
 	return first + engine.PartitionOf(key, n)
 }
 
-// all returns the first partition of the journal for a location, and how many there are.
+// all returns the first partition of a location, and how many it has.
 func (l layout) all(site int) (first, n int) {
 	return l.first[site], l.first[site+1] - l.first[site]
 }
 
-// ofRecord returns the partition of a record: that of its key, or of its value if it has
-// none.
+// ofRecord returns the partition of a record: that of its key, or of its value if it has no key.
 func (c *core) ofRecord(site int, r *codec.Record) int {
 	if len(r.Key) == 0 {
 		return c.layout.of(site, r.Value)
@@ -68,7 +65,7 @@ func (c *core) ofKey(site int, op int32, key []byte) int {
 		return c.layout.of(site, key)
 	}
 	by, err := place(c.opts.Codec, key)
-	if err != nil { // whoever owns the partition cannot read it either, and says so
+	if err != nil { // the owner of the partition cannot decode it either, and reports that
 		return c.layout.of(site, key)
 	}
 	return c.layout.of(site, []byte(by))

@@ -9,8 +9,8 @@ import (
 	"github.com/millrace/millrace/dataflow/durable/journal"
 )
 
-// begun builds the flow and gives it the state of the last snapshot of a history, or of the one
-// before if that is damaged and what follows it is there. The history is that since then.
+// begun builds the flow and loads the last snapshot of a history. If that is damaged, it loads the one before,
+// provided that what follows it is stored; it then changes h to the history since that snapshot.
 func (o *owner) begun(ctx context.Context, h *journal.History) error {
 	if h.Snapshot == nil {
 		return o.beginWith(ctx, h, nil)
@@ -41,8 +41,8 @@ func (o *owner) begun(ctx context.Context, h *journal.History) error {
 	return nil
 }
 
-// isLatest returns [journal.ErrPurged] if another owner has saved a snapshot since the history
-// was read: the pieces of this one may be gone.
+// isLatest returns [journal.ErrPurged] if another owner has saved a snapshot since the history was read: the
+// pieces of the older snapshot may be gone.
 func (o *owner) isLatest(ctx context.Context) error {
 	now, err := o.log.Restore(ctx, o.partition)
 	if err == nil && now.At != o.stored.at {
@@ -51,7 +51,7 @@ func (o *owner) isLatest(ctx context.Context) error {
 	return err
 }
 
-// since returns what a history is since the snapshot before its last one.
+// since returns the history since the snapshot before its last one.
 func (o *owner) since(ctx context.Context, h *journal.History, before []byte) (*journal.History, error) {
 	s, err := decodeSnapshot(o.of, before)
 	if err != nil {
@@ -68,8 +68,8 @@ func (o *owner) since(ctx context.Context, h *journal.History, before []byte) (*
 	return &older, err
 }
 
-// stepsSince returns the steps of a history after a fence, which may be behind its snapshot. With an
-// error it returns those in front of what cannot be read.
+// stepsSince returns the steps of a history after a fence, which may be before its snapshot. If it returns an
+// error, it also returns the steps before the first one that cannot be read.
 func stepsSince(ctx context.Context, log journal.Log, partition int, h *journal.History, fence uint64) (all []journal.Step, err error) {
 	if fence < h.At {
 		steps, err := log.Steps(ctx, partition, fence)
@@ -93,8 +93,7 @@ func stepsSince(ctx context.Context, log journal.Log, partition int, h *journal.
 	return all, nil
 }
 
-// beginWith builds the flow, and gives it the state of a snapshot of the history, if that is not
-// nil.
+// beginWith builds the flow, and loads an encoded snapshot of the history unless data is nil.
 func (o *owner) beginWith(ctx context.Context, h *journal.History, data []byte) error {
 	if err := o.construct(); err != nil {
 		return err
@@ -112,8 +111,8 @@ func (o *owner) beginWith(ctx context.Context, h *journal.History, data []byte) 
 	return o.load(ctx, data, s)
 }
 
-// readRun returns what is in a run. A server that has only just come to lead may not have all
-// of it yet, so what several processes share is read again before it counts as damaged.
+// readRun returns the pieces of a run. A server that has just become leader may not have all of it yet, so in a
+// log that processes share, a run is read again before it counts as damaged.
 func (o *owner) readRun(ctx context.Context, r run) ([][]byte, error) {
 	for try := 1; ; try++ {
 		pieces, damage, err := readRun(ctx, o.log, o.partition, o.of, r)
@@ -132,7 +131,7 @@ func (o *owner) readRun(ctx context.Context, r run) ([][]byte, error) {
 	}
 }
 
-// load gives a flow that has made no step the state of a snapshot.
+// load loads a snapshot into a flow that has made no step.
 func (o *owner) load(ctx context.Context, data []byte, s snapshot) error {
 	loader, err := o.leader.Loader(s.clock, o.program.other)
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/millrace/millrace/dataflow/durable/journal"
 )
 
-// openLog opens the log that the options say.
+// openLog opens the log of the options.
 func (c *core) openLog(ctx context.Context) (err error) {
 	if c.opts.Log == nil {
 		return errNoLog
@@ -49,11 +49,11 @@ func (c *core) openLog(ctx context.Context) (err error) {
 	return nil
 }
 
-// errNoLog is what Start and OpenHistory return for options without a log.
+// errNoLog is the error for options without a log.
 var errNoLog = errors.New(`durable: Options.Log is nil: say where the history is kept, such as disklog.Dir("state") in a folder or natslog.Servers(…) on a cluster`)
 
-// join begins to own partitions: all of them, or those that the members of a cluster
-// leave to this one. Alone it waits until they are restored.
+// join begins to own partitions: all of them, or those that the members of a cluster assign to this process. In
+// the former case it waits until they are restored.
 func (c *core) join(owning context.Context) error {
 	if c.peers != nil {
 		if err := c.peers.listen(); err != nil {
@@ -69,7 +69,7 @@ func (c *core) join(owning context.Context) error {
 	}
 	c.agreed = newAgreement(c.log.Partitions())
 	first := make(chan error, c.log.Partitions())
-	c.owners.Add(1) // so that an owner that fails at once waits for those that are not there yet
+	c.owners.Add(1) // so that an owner that fails at once waits for the others to be added
 	for p := range c.log.Partitions() {
 		c.owners.Go(func() {
 			restored := false
@@ -86,7 +86,7 @@ func (c *core) join(owning context.Context) error {
 			case err == nil:
 			case restored:
 				c.failed(p, err)
-			default: // and Start returns it
+			default: // Start returns the error
 				c.ended(err)
 			}
 		})

@@ -17,7 +17,7 @@ type StateEntry struct {
 }
 
 // Lookup returns what each operator remembers of a key in the partitions that this process owns, as
-// [dataflow.App.Lookup] does: what another process has it does not say. A partition that is restored
+// [dataflow.App.Lookup] does. It does not find what other processes have. A partition that is being restored
 // has nothing yet.
 func (a *App[P]) Lookup(ctx context.Context, key any) ([]StateEntry, error) {
 	c := a.made()
@@ -38,8 +38,8 @@ func (a *App[P]) Lookup(ctx context.Context, key any) ([]StateEntry, error) {
 	return all, nil
 }
 
-// Entries returns a page of what an operator remembers by key in a partition, as
-// [dataflow.App.Entries] does. It is empty if this process does not own the partition.
+// Entries returns a page of what an operator remembers by key in a partition, as [dataflow.App.Entries] does.
+// The page is empty if this process does not own the partition.
 func (a *App[P]) Entries(ctx context.Context, partition, operator, state int, from uint32, most int) (dataflow.StatePage, error) {
 	c := a.made()
 	at, op, err := lookup.Has(c.facade, operator, state)
@@ -60,8 +60,8 @@ func (a *App[P]) Entries(ctx context.Context, partition, operator, state int, fr
 	return page, err
 }
 
-// between has the owner of a partition call look between two steps, if this process owns it. It
-// returns an error if that has not come to it until ctx ends.
+// between has the owner of a partition call look between two steps, if this process owns it. It returns an
+// error if ctx ends before that.
 func (c *core) between(ctx context.Context, partition int, look func(*engine.Location)) error {
 	way, looked := c.door.partitions[partition], false
 	asked := way.ask(func(s *engine.Location) {
@@ -85,7 +85,7 @@ func (c *core) between(ctx context.Context, partition int, look func(*engine.Loc
 	return nil
 }
 
-// VisitStates is [dataflow.EachState] for types that are known when the program runs.
+// VisitStates is [dataflow.EachState] for types that are known only at run time.
 func (a *App[P]) VisitStates(
 	ctx context.Context, key, state reflect.Type, from dataflow.StatePlace, most int, do func(key, state any),
 ) (next dataflow.StatePlace, more bool, err error) {
@@ -120,8 +120,8 @@ func (a *App[P]) VisitStates(
 	return next, false, nil
 }
 
-// VisitStatesOf is [dataflow.StatesOf] for types that are known when the program runs. Of a key that another process has, it finds
-// nothing.
+// VisitStatesOf is [dataflow.StatesOf] for types that are known only at run time. It does not find keys that
+// another process owns.
 func (a *App[P]) VisitStatesOf(ctx context.Context, n int, key func(i int) any, keyType, state reflect.Type, do func(i int, state any)) error {
 	c := a.made()
 	all, err := lookup.MachinesOf(c.facade, keyType, state)

@@ -9,31 +9,31 @@ import (
 	"github.com/millrace/millrace/dataflow/durable/journal"
 )
 
-// A measured log counts what this process asks of a log, and how long it takes. It costs two
-// looks at the clock beside a write to a disk.
+// A measured log counts and times this process's calls of a log. That costs two readings of the clock for each
+// write to a disk.
 type measured struct {
 	journal.Log
 	partitions []lastWrites
 
-	// reading is held while what is kept is read at one moment for a copy: no snapshot is saved
-	// meanwhile, or it would have taken what the others have not.
+	// reading is held while the history is read as of one moment for a copy. A snapshot saved meanwhile could
+	// include records that the partitions read before do not have.
 	reading hold
 	sizing  sizing
 
 	appends, commits, saves latency
 	fenced, unknown, full   atomic.Uint64
-	refused                 chan struct{} // of capacity 1: the log had no room for something
+	refused                 chan struct{} // of capacity 1: the log refused something for lack of space
 }
 
-// lastWrites are when something of a partition was made durable last, in nanoseconds of Unix
-// time; zero if this process did not.
+// lastWrites are the times, in nanoseconds of Unix time, at which something of a partition was last made
+// durable; zero if this process did not.
 type lastWrites struct{ committed, saved atomic.Int64 }
 
 func newMeasured(l journal.Log) *measured {
 	return &measured{Log: l, partitions: make([]lastWrites, l.Partitions()), refused: make(chan struct{}, 1)}
 }
 
-// unmeasured returns the log that is measured.
+// unmeasured returns the log inside a measured one, or the log itself.
 func unmeasured(l journal.Log) journal.Log {
 	if m, ok := l.(*measured); ok {
 		return m.Log
@@ -41,7 +41,7 @@ func unmeasured(l journal.Log) journal.Log {
 	return l
 }
 
-// ReadAhead is [journal.ReadAhead].
+// ReadAhead calls [journal.ReadAhead] on the log.
 func (m *measured) ReadAhead(ctx context.Context, p int, after uint64) (journal.Reader, error) {
 	return journal.ReadAhead(ctx, m.Log, p, after)
 }
@@ -78,7 +78,7 @@ func (m *measured) SaveSnapshot(ctx context.Context, p int, after, at uint64, st
 	return err
 }
 
-// count counts a call. The time of one that failed says nothing.
+// count counts a call. The duration of a failed call is not counted, since it says nothing.
 func (m *measured) count(l *latency, began time.Time, err error) (now time.Time) {
 	now = time.Now()
 	switch {
@@ -95,7 +95,7 @@ func (m *measured) count(l *latency, began time.Time, err error) (now time.Time)
 	return now
 }
 
-// condition returns why the log takes nothing now, nil if it does or does not say.
+// condition returns why the log takes nothing now, or nil if it does or does not report it.
 func (m *measured) condition() error {
 	if c, ok := m.Log.(journal.Conditioned); ok {
 		return c.Condition()
@@ -103,7 +103,7 @@ func (m *measured) condition() error {
 	return nil
 }
 
-// since returns when something was done last, zero if it never was.
+// since returns the time in at, or the zero time if at is zero.
 func since(at *atomic.Int64) time.Time {
 	if ns := at.Load(); ns != 0 {
 		return time.Unix(0, ns)
@@ -120,24 +120,24 @@ var durationBounds = [...]time.Duration{
 	time.Second, 2500 * time.Millisecond, 5 * time.Second, 10 * time.Second,
 }
 
-// Durations say how long calls took, as a histogram.
+// Durations is a histogram of how long calls took.
 type Durations struct {
-	Count   uint64        // of calls
-	Sum     time.Duration // of what they took
+	Count   uint64        // number of calls
+	Sum     time.Duration // of all durations
 	Classes []DurationClass
 }
 
-// A DurationClass is how many calls took no longer than a bound. Those of a smaller bound are
-// among them.
+// A DurationClass is the number of calls that took no longer than Bound. It includes the calls in the classes
+// with smaller bounds.
 type DurationClass struct {
 	Bound time.Duration
 	Count uint64
 }
 
-// A latency is a histogram that any goroutine may add to.
+// A latency is a histogram to which any goroutine may add.
 type latency struct {
 	sum     atomic.Int64
-	classes [len(durationBounds) + 1]atomic.Uint64 // the last one has what is beyond all bounds
+	classes [len(durationBounds) + 1]atomic.Uint64 // the last one counts durations beyond all bounds
 }
 
 func (l *latency) add(d time.Duration) {
@@ -149,7 +149,7 @@ func (l *latency) add(d time.Duration) {
 	l.sum.Add(int64(d))
 }
 
-// durations returns a copy. What is added meanwhile may be in a part of it.
+// durations returns a copy. A duration that is added meanwhile may be only partly in it.
 func (l *latency) durations() Durations {
 	d := Durations{Sum: time.Duration(l.sum.Load()), Classes: make([]DurationClass, len(durationBounds))}
 	for i, bound := range durationBounds {

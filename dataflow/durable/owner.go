@@ -13,53 +13,52 @@ import (
 	"github.com/millrace/millrace/internal/engine/logdriven"
 )
 
-// An owner runs one partition: it restores the state, takes what came in, makes steps,
-// commits each, and shows what a step gave when it is committed. It belongs to one
-// goroutine.
+// An owner runs one partition: it restores the state, takes records, makes steps, commits each, and shows the
+// outputs of a step when it is committed. It belongs to one goroutine.
 //
-// Others may own the partition at the same time and not know better. The journal lets
-// one of them commit; who was refused forgets everything and restores.
+// Another process may believe at the same time that it owns the partition. The journal lets only one of them
+// commit; the one that is refused discards everything and restores.
 type owner struct {
 	*core
 	partition int
 	of        origin
-	commits   bool // what it makes of records is committed, so it may read ahead
+	commits   bool // its steps are committed, so it may read ahead of what is durable
 
 	graph  *engine.Graph
 	leader *logdriven.Executor
 	fence  uint64
 
-	recorder engine.StepRecorder // gets the steps that are made again; or nil
+	recorder engine.StepRecorder // receives the steps that are replayed; or nil
 
-	last snapshot // what there is of the last step besides the state
+	last snapshot // everything about the last step except the state
 	program
 	clock  func() int64
 	sender *sender
 
 	trial  *trial    // nil unless a function of the program failed
-	adopts uint64    // the first step of which what is recorded stands, whatever it gives now; 0 if there is none
-	taking []message // what a step is made of now; nil between steps
+	adopts uint64    // the first step whose recorded outputs are kept, whatever it gives now; 0 if there is none
+	taking []message // the messages of the step being made; nil between steps
 
-	unsaved         int       // bytes that a restore would have to go through
+	unsaved         int       // bytes of history since the last snapshot
 	savedAt         time.Time // of the last snapshot
 	saving, sending sync.WaitGroup
 	cutter          *logdriven.Cutter
 	stored          stored
 	resuming        resuming
 	roomMaking
-	before  *cut // the last one
-	cut     *cut // that is being written, or nil
+	before  *cut // the last one that was begun
+	cut     *cut // the one being written, or nil
 	digests digesting
 }
 
-// How long to wait before something is tried again for which there was no room.
+// How long to wait before retrying what a full log refused.
 const (
 	firstWait   = 10 * time.Millisecond
 	longestWait = time.Second
 )
 
-// own runs a partition until ctx ends. It returns nil then, and an error if the flow
-// cannot go on. It calls opened whenever the partition is restored.
+// own runs a partition until ctx ends, and then returns nil. It returns an error if the flow cannot go on. It
+// calls opened whenever the partition is restored.
 func (c *core) own(ctx context.Context, partition int, opened func()) (err error) {
 	defer func() {
 		var damaged *DamagedError
@@ -104,7 +103,7 @@ func (c *core) own(ctx context.Context, partition int, opened func()) (err error
 		case errors.As(err, &diverged) && c.opts.Divergence == KeepRecorded && diverged.Err == nil && adopts == 0:
 			c.opts.Logger.Warn("steps give something else than is recorded, which stands", "partition", partition, "from", diverged.Step)
 			adopts = diverged.Step
-		case errors.As(err, &older) && c.shared != nil && purged < restoresBehind: // somebody else has committed meanwhile
+		case errors.As(err, &older) && c.shared != nil && purged < restoresBehind: // another owner has committed meanwhile
 			c.opts.Logger.Warn("restoring a partition", "partition", partition, "error", err)
 			purged++
 			pauseBehind(ctx)
@@ -116,19 +115,19 @@ func (c *core) own(ctx context.Context, partition int, opened func()) (err error
 			c.opts.Logger.Warn("restoring a partition", "partition", partition, "error", err)
 			purged++
 			pauseBehind(ctx)
-		case errors.Is(err, journal.ErrPurged): // nobody forgets what no snapshot has in it
+		case errors.Is(err, journal.ErrPurged): // nobody purges what no snapshot includes
 			return o.damaged("%v", err)
 		default:
 			if errors.As(err, new(*DamagedError)) {
-				return err // which says the partition
+				return err // it names the partition already
 			}
 			return fmt.Errorf("durable: partition %d: %w", partition, err)
 		}
 	}
 }
 
-// runAlone is run in a goroutine of its own: a function of the flow may end the goroutine
-// that calls it, with runtime.Goexit, and that must not be the one that reports it.
+// runAlone calls run in a goroutine of its own: a function of the flow may end the goroutine that calls it,
+// with runtime.Goexit, and the goroutine that reports this must survive.
 func (o *owner) runAlone(ctx context.Context, opened func()) (err error) {
 	ended := make(chan struct{})
 	go func() {
@@ -150,8 +149,7 @@ func (o *owner) runAlone(ctx context.Context, opened func()) (err error) {
 	return err
 }
 
-// errGoexit stands for a function of the program that ended its goroutine, other than one
-// given to an operator.
+// errGoexit says that a function of the program that is not given to an operator ended its goroutine.
 var errGoexit = errors.New("the build function or the codec ended its goroutine with runtime.Goexit, as FailNow of a test does")
 
 func (o *owner) run(ctx context.Context, opened func()) error {
@@ -233,7 +231,7 @@ func (o *owner) loop(ctx context.Context, ahead *ahead, failed <-chan error) err
 		case <-ctx.Done():
 			return o.leave()
 		case err := <-failed:
-			if ctx.Err() != nil { // which ends the reader as well
+			if ctx.Err() != nil { // the end of ctx ends the reader as well
 				return o.leave()
 			}
 			return err
@@ -285,9 +283,9 @@ func (o *owner) loop(ctx context.Context, ahead *ahead, failed <-chan error) err
 	}
 }
 
-// step takes messages, without the records to skip, and commits what comes of them.
+// step makes a step of messages, without the records to skip, and commits it.
 func (o *owner) step(ctx context.Context, taken []message, skip []logdriven.Skip) error {
-	if len(taken) > 0 && o.leader.Forgets(o.clock()) { // before it is said of a record that its key is there
+	if len(taken) > 0 && o.leader.Forgets(o.clock()) { // before a record is refused because its key exists
 		if err := o.step(ctx, nil, nil); err != nil {
 			return err
 		}
@@ -304,7 +302,7 @@ func (o *owner) step(ctx context.Context, taken []message, skip []logdriven.Skip
 		s.take(m)
 	}
 	var err error
-	o.taking = taken // also if a function ends the goroutine
+	o.taking = taken // must be set even if a function ends the goroutine
 	noted := o.noteIfDue()
 	if s.Emission, err = o.leader.Step(s.now, records, skip); err != nil {
 		return err
@@ -323,8 +321,8 @@ func (o *owner) step(ctx context.Context, taken []message, skip []logdriven.Skip
 	if o.leader.QuarantineChanged() {
 		o.quarantined(&s)
 	}
-	// The ports show a step before anything that follows from it: an asynchronous call or
-	// another location may look at them.
+	// The ports show a step before anything that follows from it, since an asynchronous call or another
+	// location may look at them.
 	if err := o.feed(o.partition, o.program.numbers, &s, o.leader.Stopped()); err != nil {
 		return err
 	}
@@ -335,8 +333,8 @@ func (o *owner) step(ctx context.Context, taken []message, skip []logdriven.Skip
 	return nil
 }
 
-// commit makes a step durable. While there is no room it tries again: nothing comes out
-// and nothing is lost meanwhile.
+// commit makes a step durable. While the log is full it retries: nothing comes out and nothing is lost
+// meanwhile.
 func (o *owner) commit(ctx context.Context, s *step) error {
 	o.lastResort = false
 	s.last = max(s.last, s.taken)
@@ -344,7 +342,7 @@ func (o *owner) commit(ctx context.Context, s *step) error {
 	waits := o.waiter("a step", o.partition)
 	defer waits.end()
 	for wait := firstWait; ; wait = min(2*wait, longestWait) {
-		fence, err := o.log.Commit(o.commitContext(), o.partition, o.fence, data) // a stop waits for it
+		fence, err := o.log.Commit(o.commitContext(), o.partition, o.fence, data) // Stop waits for it
 		if err == nil {
 			o.fence = fence
 			o.roomMade = o.roomMade && o.emptying
@@ -372,7 +370,7 @@ func (o *owner) commit(ctx context.Context, s *step) error {
 	return nil
 }
 
-// show gives the ports of this process what the restored outputs keep.
+// show gives the ports of this process the content of the restored outputs.
 func (o *owner) show() error {
 	o.door.partitions[o.partition].remember(&o.last.refusals)
 	o.showLetters()

@@ -15,41 +15,41 @@ import (
 	"github.com/millrace/millrace/internal/engine/logdriven"
 )
 
-// Peers are the processes that share a flow: who owns which partition, and how to ask
-// the owner of one.
+// Peers tracks the processes that share a flow: which one owns which partition, and how to ask the owner of
+// one.
 type peers struct {
 	*core
 	member journal.Member // nil in a client
 
-	turning sync.Mutex // held while a partition is given back, and while what is owned is looked at
+	turning sync.Mutex // held while a partition is given back, and while the owned partitions change
 }
 
-// What can be asked of the owner of a partition, and what it answers.
+// The questions to the owner of a partition, and its answers.
 const (
-	askVerdict = 'v' // nonce and position of each record: the answers for the first ones follow each other
+	askVerdict = 'v' // nonce and position of each record; the results of the first ones follow each other
 	askEntry   = 'e' // operator, key
-	askValues  = 'w' // what outputs of one value have now
-	askLetters = 'q' // what is in quarantine
+	askValues  = 'w' // the current values of outputs of one value
+	askLetters = 'q' // the quarantine
 	askShape   = 's' // the numbers of operators
 
 	answerLater     = 'l' // not known yet: ask again
 	answerTaken     = 't'
 	answerRefused   = 'r'
-	answerForgotten = 'f' // it was asked for too late
-	answerParked    = 'q' // it is in the quarantine, under the number that follows
+	answerForgotten = 'f' // the question came too late
+	answerParked    = 'q' // it is in the quarantine, under the ID that follows
 	answerEntry     = 'e' // the value follows
-	answerHalted    = 's' // the partition has stopped, and why follows
+	answerHalted    = 's' // the partition has stopped; the reason follows
 )
 
-// patience is how long an owner keeps a question, and askWithin how long one waits for
-// its answer.
+// patience is how long an owner holds a question, askWithin how long the asking process waits for the answer,
+// and askAgain how long it then waits before it asks again.
 const (
 	patience  = time.Second
 	askWithin = 2 * time.Second
 	askAgain  = 20 * time.Millisecond
 )
 
-// follow owns what the membership says, until ctx ends.
+// follow owns the partitions that the membership assigns, until ctx ends.
 func (ps *peers) follow(ctx context.Context) {
 	owned := make(map[int]*tenure)
 	var all sync.WaitGroup
@@ -77,7 +77,7 @@ func (ps *peers) follow(ctx context.Context) {
 	}
 }
 
-// A tenure is one time of owning a partition.
+// A tenure is one period of owning a partition.
 type tenure struct {
 	ctx  context.Context
 	end  context.CancelFunc
@@ -94,7 +94,7 @@ func (ps *peers) begin(ctx context.Context, p int, earlier *tenure, all *sync.Wa
 			<-earlier.over
 		}
 		stop := func() {}
-		told := func() { // others who ask
+		told := func() { // tell others that they can ask here
 			unsubscribe, err := ps.shared.Answer(p, func(question []byte) []byte { return ps.answer(p, question) })
 			if err != nil {
 				ps.opts.Logger.Error("other processes cannot ask for a partition", "partition", p, "error", err)
@@ -102,7 +102,7 @@ func (ps *peers) begin(ctx context.Context, p int, earlier *tenure, all *sync.Wa
 			}
 			stop()
 			stop = unsubscribe
-			_ = ps.shared.Announce(p, nil) // who does not hear of it asks again a little later
+			_ = ps.shared.Announce(p, nil) // a process that misses it asks again a little later
 		}
 		opened := func() {
 			ps.accept(p)
@@ -110,7 +110,7 @@ func (ps *peers) begin(ctx context.Context, p int, earlier *tenure, all *sync.Wa
 		}
 		if err := ps.own(t.ctx, p, opened); err != nil && !ps.refuse(t, p, err) {
 			ps.failed(p, err)
-			told() // it may never have been restored here
+			told() // the partition may never have been restored here
 			select {
 			case <-t.ctx.Done():
 			case <-ps.done:
@@ -122,7 +122,7 @@ func (ps *peers) begin(ctx context.Context, p int, earlier *tenure, all *sync.Wa
 	return t
 }
 
-// listen hears of partitions that have a new owner, and what owners say of those that they have.
+// listen receives announcements: that a partition has a new owner, and the reports of owners.
 func (ps *peers) listen() error {
 	return ps.shared.Announced(func(p int, said []byte) {
 		if len(said) == 0 {
@@ -138,7 +138,7 @@ func (ps *peers) siteOf(p int) int {
 	return site
 }
 
-// answer answers another process's question.
+// answer answers a question of another process.
 func (ps *peers) answer(p int, question []byte) []byte {
 	r := reader{data: question}
 	ctx, cancel := context.WithTimeout(ps.ctx, patience)
@@ -187,7 +187,7 @@ func (ps *peers) answer(p int, question []byte) []byte {
 		if numbers == nil {
 			break
 		}
-		ps.feeding.Lock() // so that the values are those of one step
+		ps.feeding.Lock() // so that all values are as of one step
 		latest := logdriven.Latest(ps.facade, ps.siteOf(p), numbers)
 		ps.feeding.Unlock()
 		if values, err := latest([]byte{answerEntry}); err == nil {
@@ -197,8 +197,8 @@ func (ps *peers) answer(p int, question []byte) []byte {
 	return answer
 }
 
-// verdictsHere returns what became of records that are in one message, each as it is answered,
-// as far as that is known when ctx ends, and for one at least.
+// verdictsHere returns the encoded results of records that are in one message: as many as are known when ctx
+// ends, and answerLater for the next one.
 func (ps *peers) verdictsHere(ctx context.Context, p int, nonces []uint64, at uint64) (answer []byte) {
 	way := ps.door.partitions[p]
 	vs := way.await(nonces)
@@ -226,14 +226,14 @@ func (ps *peers) verdictsHere(ctx context.Context, p int, nonces []uint64, at ui
 	return answer
 }
 
-// ask asks the owner of a partition. It returns answerLater if there is none now.
+// ask asks the owner of a partition. It returns answerLater if there is no answer now.
 func (ps *peers) ask(ctx context.Context, p int, question []byte) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, askWithin)
 	defer cancel()
 	moved := ps.door.partitions[p].whenMoved()
 	answered := make(chan struct{})
 	defer close(answered)
-	go func() { // who was asked may be gone, and somebody else may know
+	go func() { // the process that was asked may be gone, and another one may know
 		select {
 		case <-moved:
 			cancel()
@@ -254,8 +254,8 @@ func (ps *peers) ask(ctx context.Context, p int, question []byte) ([]byte, error
 	return []byte{answerLater}, nil
 }
 
-// verdicts asks what became of records that are in one message. It returns the answers for the
-// first of them, as many as are known.
+// verdicts asks for the results of records that are in one message. It returns those of the first records, as
+// many as are known.
 func (ps *peers) verdicts(ctx context.Context, p int, vs []*verdict, at uint64) (known []error, err error) {
 	question := []byte{askVerdict}
 	for _, v := range vs {
@@ -285,10 +285,9 @@ func (ps *peers) verdicts(ctx context.Context, p int, vs []*verdict, at uint64) 
 	return known, nil
 }
 
-// learn returns the numbers that a partition's history knows the operators of this program by. It
-// asks the owner if this process does not know them: a number is never used for another
-// operator, so what was heard once stays right. It returns a [*PartitionError] if the partition has
-// stopped.
+// learn returns the numbers of this program's operators in a partition's history. If this process does not know
+// them, it asks the owner. A number is never reused for another operator, so an answer stays valid. It returns
+// a [*PartitionError] if the partition has stopped.
 func (ps *peers) learn(ctx context.Context, p int) (*logdriven.Numbers, error) {
 	way := ps.door.partitions[p]
 	for {
@@ -303,7 +302,7 @@ func (ps *peers) learn(ctx context.Context, p int) (*logdriven.Numbers, error) {
 			return nil, context.Cause(ctx)
 		case answer[0] == answerHalted:
 			return nil, ps.halted(p, answer[1:])
-		case answer[0] != answerEntry: // nobody has restored it yet
+		case answer[0] != answerEntry: // no process has restored it yet
 			select {
 			case <-time.After(askAgain):
 			case <-ctx.Done():
@@ -321,17 +320,17 @@ func (ps *peers) learn(ctx context.Context, p int) (*logdriven.Numbers, error) {
 	}
 }
 
-// halted is the error of a partition that has stopped at another process.
+// halted returns the error for a partition that has stopped in another process.
 func (ps *peers) halted(p int, why []byte) error {
 	return &PartitionError{p, ps.facade.Location(ps.siteOf(p)), errors.New(string(why))}
 }
 
-// fetch asks for an entry until it is there, and shows it to the ports, or until its partition
-// has stopped.
+// fetch asks for an entry until it exists, and shows it to the ports. It calls stopped if the partition has
+// stopped.
 func (ps *peers) fetch(ctx context.Context, p int, op int32, key []byte, stopped context.CancelCauseFunc) {
 	for ctx.Err() == nil {
 		if owned, turned := ps.door.partitions[p].ownership(); owned {
-			select { // it is shown as soon as it is there, unless the partition moves before
+			select { // the ports show it as soon as it exists, unless the partition moves first
 			case <-turned:
 			case <-ctx.Done():
 			}
@@ -379,7 +378,7 @@ func (ps *peers) fetch(ctx context.Context, p int, op int32, key []byte, stopped
 	}
 }
 
-// leave gives this process's partitions to the others at once.
+// leave hands this process's partitions to the others at once.
 func (ps *peers) leave() {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ps.ctx), askWithin)
 	defer cancel()

@@ -12,27 +12,27 @@ import (
 	"github.com/millrace/millrace/internal/engine/logdriven"
 )
 
-// The state of a partition is kept in pieces, which come and go in runs, see
-// [logdriven.Cutter]. A snapshot names the runs that the state is in.
+// The state of a partition is stored in pieces, which are written and deleted in runs, see [logdriven.Cutter].
+// A snapshot names the runs that hold the state.
 //
-//	piece  frame, tag, run, index in the run, 1 if the next piece goes on with this one, content
+//	piece  frame, tag, run, index in the run, 1 if the next piece continues this one, content
 //
-// Two owners of whom one does not know better may write pieces at the same time: a run's tag
-// says whose it is. A log may have a piece twice: its index says so.
+// Two processes that both believe to own the partition may write pieces at the same time: the tag of a run says
+// whose it is. A log may have a piece twice: its index shows that.
 
 // pieceVersion is the version of the frame of a piece.
 const pieceVersion = 1
 
-// pieceRoom is how much of a state is in a piece.
+// pieceRoom is how many bytes of a state fit into a piece.
 const pieceRoom = journal.MaxPiece - 64
 
-// A run is pieces of a state.
+// A run is a group of pieces that are written and deleted together.
 type run struct {
 	number, tag uint64
 	first, last uint64 // piece
 	count       uint64
 	bytes       uint64
-	sum         uint32 // of all pieces
+	sum         uint32 // checksum of all pieces
 }
 
 func (r *run) encode(dst []byte) []byte {
@@ -58,24 +58,24 @@ func (r *run) decode(from *reader) {
 	}
 }
 
-// A stored is what is durable of the state of a partition. The goroutine of the cut under way has
-// it, and between cuts the owner.
+// A stored is the durable part of the state of a partition. The goroutine of a cut in progress has it; between
+// cuts the owner does.
 //
-// A snapshot is only saved in the place of the one that its owner knows, so everything that it
-// names is there: runs of that one, of which nothing is forgotten before there is another one
-// in its place, and pieces that were kept since.
+// A snapshot is saved only in the place of the one that its owner knows, so everything that it names exists:
+// runs of that snapshot, none of which is deleted before another snapshot replaces it, and pieces saved since
+// then.
 type stored struct {
 	at   uint64 // fence of the latest snapshot in the log
-	tag  uint64 // of runs that this owner makes
+	tag  uint64 // of the runs that this owner writes
 	runs []run  // oldest first
 	last lastSnapshot
 }
 
-// A lastSnapshot is what there is to know of a snapshot when there is another one.
+// A lastSnapshot is what must be known of a snapshot when the next one is made.
 type lastSnapshot struct {
 	data         []byte // nil if there is none
 	fence, taken uint64
-	first        uint64 // piece of it
+	first        uint64 // number of its first piece
 }
 
 func lastOf(data []byte, s *snapshot) lastSnapshot {
@@ -86,8 +86,8 @@ func lastOf(data []byte, s *snapshot) lastSnapshot {
 	return lastSnapshot{data, s.fence, s.taken, first}
 }
 
-// keep makes the pieces of a cut durable, and then the snapshot that names them. What is
-// behind the snapshot before this one is forgotten, see purge: that one can be used as well.
+// keep makes the pieces of a cut durable, and then the snapshot that names them. Then it deletes the history
+// before the previous snapshot, see purge: that one must stay usable.
 func (o *owner) keep(c *cut) error {
 	k := &o.stored
 	for {
@@ -118,7 +118,7 @@ func (o *owner) keep(c *cut) error {
 	k.at, k.runs, k.last = c.at.fence, runs, lastOf(data, &c.at)
 	o.door.partitions[o.partition].saved.Store(k.bytes())
 	if before.data == nil {
-		return nil // the beginning of the history is what this one can be replaced by
+		return nil // the beginning of the history can replace this snapshot
 	}
 	if err := o.log.PurgePieces(c.ctx, o.partition, min(before.first, k.last.first)); err != nil {
 		return err
@@ -126,7 +126,7 @@ func (o *owner) keep(c *cut) error {
 	return o.purge(c.ctx, before, c.at.now)
 }
 
-// keepPiece saves a piece, in several of the log's if it is large.
+// keepPiece saves a piece, divided over several pieces of the log if it is large.
 func (k *stored) keepPiece(of origin, p logdriven.Piece, save func(data []byte) (number uint64, err error)) error {
 	if k.tag == 0 {
 		k.tag = rand.Uint64() | 1
@@ -160,7 +160,7 @@ func (k *stored) keepPiece(of origin, p logdriven.Piece, save func(data []byte) 
 	return nil
 }
 
-// savePiece waits for room as steps do.
+// savePiece saves a piece, and waits while the log is full.
 func (o *owner) savePiece(ctx context.Context, data []byte) (number uint64, err error) {
 	err = o.retry(ctx, "a snapshot", func() error {
 		number, err = o.log.SavePiece(ctx, o.partition, data)
@@ -169,9 +169,9 @@ func (o *owner) savePiece(ctx context.Context, data []byte) (number uint64, err 
 	return number, err
 }
 
-// readRun returns what is in a run of a partition's state: what was written together, in order.
-// Damage says why it is not whole; then a newer snapshot may have been made, and the run be
-// forgotten.
+// readRun returns the contents of a run of a partition's state, in the order and the units in which they were
+// written. Damage says why the run is incomplete. That may mean that a newer snapshot was made and the run
+// deleted.
 func readRun(ctx context.Context, log journal.Log, partition int, of origin, r run) (all [][]byte, damage string, err error) {
 	found, err := log.Pieces(ctx, partition, r.first, r.last)
 	if err != nil {
@@ -193,7 +193,7 @@ func readRun(ctx context.Context, log journal.Log, partition int, of origin, r r
 			return nil, fmt.Sprintf("piece %d of its state is cut short", p.Number), nil
 		}
 		if tag != r.tag || number != r.number || index < count {
-			continue // of another owner, or there twice
+			continue // written by another owner, or a duplicate
 		}
 		if index > count {
 			return nil, fmt.Sprintf("pieces of its state before piece %d are gone", p.Number), nil
@@ -213,7 +213,7 @@ func readRun(ctx context.Context, log journal.Log, partition int, of origin, r r
 	return all, "", nil
 }
 
-// both returns what is kept for the last two snapshots: a log has one value for them.
+// both encodes the last two snapshots together: a log stores one value for them.
 func both(last, before []byte) []byte {
 	dst := binary.AppendUvarint(make([]byte, 0, len(last)+len(before)+binary.MaxVarintLen64), uint64(len(last)))
 	return append(append(dst, last...), before...)
@@ -228,7 +228,7 @@ func lastTwo(data []byte) (last, before []byte, err error) {
 	return data[k : k+int(n)], data[k+int(n):], nil
 }
 
-// newest returns the last snapshot, or the one before if that cannot be read.
+// newest returns the last snapshot, or the one before if that cannot be decoded.
 func newest(of origin, data []byte) (snapshot, error) {
 	last, before, err := lastTwo(data)
 	if err != nil {

@@ -12,22 +12,22 @@ import (
 	"github.com/millrace/millrace/internal/engine/logdriven"
 )
 
-// A program is how the program of this process goes on with the history of a partition.
+// A program says how the program of this process continues the history of a partition.
 type program struct {
 	numbers *logdriven.Numbers // from now on
-	made    *identity.Shape    // of the program that made the steps that are made again
-	changed bool               // the history does not say yet that it is this program's
+	made    *identity.Shape    // shape of the program that made the steps being replayed
+	changed bool               // the history does not say yet that it belongs to this program
 	other   bool               // another program made the state that the history begins with
-	same    bool               // made is of a program with the same operators
+	same    bool               // made has the same operators as this program
 
-	converts bool // records and state of the steps that are made again have another form
+	converts bool // records and state of the replayed steps have types that are converted
 }
 
 // isMade reports whether the program that made the steps has the same operators.
 func (p *program) isMade() bool { return p.made.String() == p.numbers.Shape().String() }
 
-// fit compares the program with the one that made the history, which begins with a snapshot or
-// nil. Its error says what has changed and needs a line.
+// fit compares the program with the one that made the history. Begins is the snapshot that the history begins
+// with, or nil. The error says what has changed and must be declared.
 func (o *owner) fit(h *journal.History, begins *snapshot) error {
 	saved, last, err := shapesOf(o.of, h, begins)
 	if err != nil {
@@ -36,8 +36,8 @@ func (o *owner) fit(h *journal.History, begins *snapshot) error {
 	return o.fitShapes(saved, last, h.Fence)
 }
 
-// fitShapes is fit for a history up to a fence that begins with the state of the program with the shape
-// saved, and ends with that of last; both are nil of one that has not begun.
+// fitShapes is fit for a history up to a fence. It begins with the state of a program with the shape saved, and
+// ends with a program with the shape last; both are nil if it has not begun.
 func (o *owner) fitShapes(saved, last *identity.Shape, fence uint64) error {
 	loc, lines := o.leader.Location(), linesOf(o.opts.Upgrade)
 	if last == nil {
@@ -81,7 +81,7 @@ func (o *owner) fitShapes(saved, last *identity.Shape, fence uint64) error {
 	return nil
 }
 
-// refuses reports whether there is a change that needs a line.
+// refuses reports whether there is a change that must be declared.
 func refuses(changes []identity.Change) bool {
 	for _, x := range changes {
 		if x.Verdict != identity.Allowed {
@@ -91,7 +91,7 @@ func refuses(changes []identity.Change) bool {
 	return false
 }
 
-// twins says which operators only their order tells apart.
+// twins reports operators that only their order distinguishes, as an error or in the log.
 func (c *core) twins(location string, twins [][]identity.Operator) error {
 	for _, group := range twins {
 		var places []string
@@ -107,8 +107,8 @@ func (c *core) twins(location string, twins [][]identity.Operator) error {
 	return nil
 }
 
-// shapesOf returns the shape that the state at the beginning of a history has, and that of the
-// last program of the history; nil if there is none.
+// shapesOf returns the shape of the state at the beginning of a history, and that of the last program of the
+// history. They are nil if there is none.
 func shapesOf(of origin, h *journal.History, begins *snapshot) (saved, last *identity.Shape, err error) {
 	if begins != nil {
 		if saved, err = parseShape(begins.shape); err != nil {
@@ -142,8 +142,8 @@ func parseShape(text string) (*identity.Shape, error) {
 	return all[0], nil
 }
 
-// counts returns which outputs of a step made by an earlier program have to be the same: those
-// that both programs have.
+// counts returns a function that reports which outputs of a step made by an earlier program must be the same:
+// those that both programs have.
 func (p *program) counts() func(number int32) bool {
 	live := make(map[int32]bool)
 	for _, x := range p.made.Operators {
@@ -155,8 +155,8 @@ func (p *program) counts() func(number int32) bool {
 	}
 }
 
-// beginChanged makes it a part of the history that it is this program's, and then a snapshot, so that
-// nothing has to be made again that another program has made.
+// beginChanged records in the history that it now belongs to this program, and makes a snapshot, so that steps
+// made by another program need not be replayed again.
 func (o *owner) beginChanged(ctx context.Context) error {
 	o.leader.Use(o.program.numbers, nil)
 	s := o.next(o.last.now)
@@ -171,14 +171,14 @@ func (o *owner) beginChanged(ctx context.Context) error {
 	return nil
 }
 
-// A waitsError is an [ErrChanged] that ends when the program that made the history has taken what
-// waits.
+// A waitsError is an [ErrChanged] that no longer applies once the program that made the history has taken the
+// waiting records.
 type waitsError struct{ error }
 
 func (e waitsError) Unwrap() error { return e.error }
 
-// nothingWaits returns an error if records wait for an input that is gone, or were sent in a form
-// that is converted.
+// nothingWaits returns an error if records wait for an input that is gone, or were sent in a type that is
+// converted.
 func (o *owner) nothingWaits(ctx context.Context, saved *identity.Shape) error {
 	was := make(map[int32]*identity.Operator)
 	for i := range saved.Operators {
@@ -194,7 +194,7 @@ func (o *owner) nothingWaits(ctx context.Context, saved *identity.Shape) error {
 	if len(concerned) == 0 {
 		return nil
 	}
-	for _, x := range concerned { // what is on its way to another location is kept as it was encoded
+	for _, x := range concerned { // elements on their way to another location are stored as they were encoded
 		if out, err := o.leader.Location().Output(x.Index); err == nil {
 			if u, ok := out.(engine.Unsent); ok && u.Figures().Unread > 0 {
 				return waitsError{changedError([]identity.Change{{
@@ -251,15 +251,15 @@ func (o *owner) nothingWaits(ctx context.Context, saved *identity.Shape) error {
 	return nil
 }
 
-// next returns the step that follows the last one, with nothing taken.
+// next returns the step after the last one, with nothing taken.
 func (o *owner) next(now int64) step {
 	s := step{fence: o.fence, place: o.last.place, version: o.opts.Version, newVersion: o.opts.Version != o.last.version}
 	s.last, s.now = max(s.last, o.door.partitions[o.partition].acknowledged.Load()), now
 	return s
 }
 
-// sendersOf returns the operators of a location by their index, for what is sent to partitions
-// that another process owns.
+// sendersOf returns the operators of a location by index, for records sent to partitions that another process
+// owns.
 func sendersOf(s *engine.Location) map[int32]identity.Operator {
 	all := make(map[int32]identity.Operator)
 	for _, o := range identity.Of(s).Operators {

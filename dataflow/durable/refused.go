@@ -2,23 +2,21 @@ package durable
 
 import "encoding/binary"
 
-// keepRefusals is how many refusals of a partition are remembered, for senders that
-// learn late where their record is: the partition had another owner meanwhile, or is
-// another process's.
+// keepRefusals is how many refusals of a partition are remembered, for senders that learn late where their
+// record is: the partition had another owner meanwhile, or another process owns it.
 const keepRefusals = 4096
 
-// Refusals are the latest records that a partition refused, in order of the steps that
-// took them.
+// Refusals are the latest records that a partition refused, in the order of the steps that took them.
 type refusals struct {
 	latest []refusal
-	before uint64 // of records up to this position, refusals may have been forgotten
+	before uint64 // refusals of records up to this position may have been forgotten
 }
 
-// A refusal is a record's nonce, how far the step had taken that refused it, and its number in
-// the quarantine if it was not refused but is there.
+// A refusal is the nonce of a record, the position up to which the refusing step took records, and, if the
+// record was not refused but quarantined, its ID in the quarantine.
 type refusal struct{ nonce, taken, letter uint64 }
 
-// add remembers what a step refused. It returns what is forgotten for it.
+// add remembers what a step refused. It returns the refusals that are forgotten to make space.
 func (r *refusals) add(s *step) (forgotten []refusal) {
 	for _, nonce := range s.Refused {
 		r.latest = append(r.latest, refusal{nonce, s.taken, 0})

@@ -12,8 +12,7 @@ import (
 	"github.com/millrace/millrace/internal/engine/logdriven"
 )
 
-// restore brings the partition to its last step, and returns a reader of what came in
-// since.
+// restore brings the partition to its last step, and returns a reader of the records after it.
 func (o *owner) restore(ctx context.Context) (*source, error) {
 	began := time.Now()
 	seen, err := o.sighted(ctx)
@@ -37,7 +36,7 @@ func (o *owner) restore(ctx context.Context) (*source, error) {
 	}
 	o.savedAt = time.Now()
 	if o.adopts != 0 {
-		o.last.diverged, o.savedAt = o.adopts, time.Time{} // a snapshot is due: the steps are not made again
+		o.last.diverged, o.savedAt = o.adopts, time.Time{} // make a snapshot at once, so that the steps are not replayed again
 	}
 	o.startClock()
 	o.witness()
@@ -49,8 +48,8 @@ func (o *owner) restore(ctx context.Context) (*source, error) {
 	return source, nil
 }
 
-// takeOver makes it a part of the history that this program goes on with it, if the history does not
-// say so yet, once all partitions can go on.
+// takeOver records in the history that this program continues it, unless it says so already. It first waits
+// until all partitions can continue.
 func (o *owner) takeOver(ctx context.Context, h *journal.History) error {
 	changed := h.Fence > 0 && o.program.changed
 	if changed {
@@ -80,7 +79,7 @@ func (o *owner) begin(ctx context.Context) (err error) {
 	return o.commit(ctx, &s)
 }
 
-// follow brings a new flow to where a history ends.
+// follow brings a new flow to the end of a history.
 func (o *owner) follow(ctx context.Context, h *journal.History) (*source, error) {
 	o.fence, o.stored.at = h.Fence, h.At
 	if err := o.begun(ctx, h); err != nil {
@@ -113,9 +112,8 @@ func (o *owner) follow(ctx context.Context, h *journal.History) (*source, error)
 	return source, nil
 }
 
-// rejoin compares the last message that a snapshot has in it, which is never purged, with
-// what there is at its position now: records that are an older copy, to which others have
-// added meanwhile, have another one there.
+// rejoin compares the last message that a snapshot includes, which is never purged, with the message that is
+// now at its position. They differ if the records are an older copy to which others were added.
 func (o *owner) rejoin(ctx context.Context, from *source) error {
 	if o.last.taken == 0 {
 		return nil
@@ -130,11 +128,11 @@ func (o *owner) rejoin(ctx context.Context, from *source) error {
 	return nil
 }
 
-// checkLast opens the last message that no step has taken: it says which step was known to
-// be there when it was sent.
+// checkLast reads the last message that no step has taken. It says which step was known when it was sent, and
+// that step must exist.
 //
-// What a history says of the end of the records does not mean that there is one: it may be that
-// of all partitions.
+// The end of the records that the history reports does not mean that this partition has a record there: it may
+// be the end over all partitions.
 func (o *owner) checkLast(ctx context.Context, fence uint64, from *source) error {
 	last, err := from.reader.Last(ctx)
 	if err != nil || last <= o.last.taken {
@@ -155,8 +153,7 @@ func (o *owner) checkLast(ctx context.Context, fence uint64, from *source) error
 	return nil
 }
 
-// unreadable adds the partition, and what to do, to an error that says that records are
-// damaged.
+// unreadable turns an error that says that records are damaged into a [*DamagedError] of the partition.
 func (o *owner) unreadable(err error) error {
 	if errors.As(err, new(unreadableError)) {
 		return o.damaged("%v", err)
@@ -164,11 +161,11 @@ func (o *owner) unreadable(err error) error {
 	return err
 }
 
-// An olderStepsError says that a record knows of a later step than there is: somebody else
-// has committed meanwhile, or the steps are an older copy.
+// An olderStepsError says that a record knows of a later step than there is: another owner has committed
+// meanwhile, or the steps are an older copy.
 type olderStepsError struct {
 	record, floor, last uint64
-	why                 string // in words, if it is not a record that knows
+	why                 string // in words, if the witness and not a record knows it
 }
 
 func (e *olderStepsError) Error() string {
@@ -178,8 +175,8 @@ func (e *olderStepsError) Error() string {
 	return fmt.Sprintf("message %d was sent when step %d was committed, and the last step is %d: the steps are an older copy, or were lost at the end", e.record, e.floor, e.last)
 }
 
-// How often, and after which pause, a history is read again that does not fit together:
-// another owner may have made a snapshot meanwhile, or a server has only just come to lead.
+// How often, and after which pause, an inconsistent history is read again: another owner may have made a
+// snapshot meanwhile, or a server may have just become leader.
 const (
 	restoresBehind = 10
 	readAgain      = 100 * time.Millisecond
@@ -192,9 +189,9 @@ func pauseBehind(ctx context.Context) {
 	}
 }
 
-// history returns the history of the partition. Records that end before what the steps knew of
-// are an older copy or were lost: what was sent next would be acknowledged at positions
-// that count as taken, and would have no effect.
+// history returns the stored history of the partition. It returns an error if the records end before what the
+// steps knew of: they are an older copy, or were lost. New records would be acknowledged at positions that
+// count as taken, and would have no effect.
 func (o *owner) history(ctx context.Context) (*journal.History, error) {
 	for try := 1; ; try++ {
 		h, err := o.log.Restore(ctx, o.partition)
@@ -216,7 +213,7 @@ func (o *owner) history(ctx context.Context) (*journal.History, error) {
 	}
 }
 
-// knownBy returns up to where the last step of a history knew that records were acknowledged.
+// knownBy returns the position up to which the last step of a history knew that records were acknowledged.
 func (o *owner) knownBy(h *journal.History) (uint64, error) {
 	if n := len(h.Steps); n > 0 {
 		s, err := decodeStep(o.of, h.Steps[n-1].Data)
@@ -229,12 +226,12 @@ func (o *owner) knownBy(h *journal.History) (uint64, error) {
 	return s.last, err
 }
 
-// damaged is the error of a partition whose history cannot be restored.
+// damaged returns the error for a partition whose history cannot be restored.
 func (o *owner) damaged(format string, args ...any) error {
 	return &DamagedError{History: o.opts.Name, Log: o.opts.Log.String(), Partition: o.partition, Damage: fmt.Sprintf(format, args...)}
 }
 
-// replay makes the steps that were committed since the snapshot again.
+// replay replays the steps that were committed since the snapshot.
 func (o *owner) replay(ctx context.Context, h *journal.History, from *source) error {
 	again := o.again(h.At, from)
 	for _, committed := range h.Steps {
@@ -247,21 +244,21 @@ func (o *owner) replay(ctx context.Context, h *journal.History, from *source) er
 	return nil
 }
 
-// A remaking makes steps again, one after the other.
+// A remaking replays steps one by one.
 type remaking struct {
 	o      *owner
 	from   *source
-	fence  uint64                  // of the last one
+	fence  uint64                  // of the last step
 	counts func(number int32) bool // see program.counts
 }
 
-// again begins to make steps again after that of a fence.
+// again returns a remaking that begins after the step with a fence.
 func (o *owner) again(fence uint64, from *source) *remaking {
 	o.program.same = o.program.isMade()
 	return &remaking{o, from, fence, o.program.counts()}
 }
 
-// step makes a step again and compares what it gives with what was committed.
+// step replays a step and compares its outputs with what was committed.
 func (r *remaking) step(ctx context.Context, committed journal.Step) error {
 	o := r.o
 	if ctx.Err() != nil {
@@ -323,15 +320,15 @@ func (r *remaking) step(ctx context.Context, committed journal.Step) error {
 	return nil
 }
 
-// advance goes on behind a step that is durable.
+// advance moves past a durable step.
 func (o *owner) advance(s *step, data []byte) {
 	o.last.place = s.place
 	o.last.link = after(data)
 	o.last.refusals.add(s)
 }
 
-// sameSkips reports whether the same records of a step were quarantined. The reasons have places
-// in the program's text, which may change.
+// sameSkips reports whether the same records of a step were quarantined. It ignores the reasons, which contain
+// positions in the program's source and may change.
 func sameSkips(a, b []logdriven.Skip) bool {
 	return slices.EqualFunc(a, b, func(a, b logdriven.Skip) bool { return a.Index == b.Index })
 }

@@ -2,15 +2,15 @@ package durable
 
 import "context"
 
-// resuming says when the asynchronous calls of a restored partition are made again. A process
-// that has ended may have left answers in the records that no step had taken, so a call is made
-// again once steps have taken the records that the restore found.
+// resuming says when the asynchronous calls of a restored partition are repeated. A process that has ended may
+// have left answers among the records that no step had taken, so calls are repeated only after steps have taken
+// the records that the restore found.
 type resuming struct {
 	after uint64 // position of the last of these records
 	done  bool
 }
 
-// resumeAfter notes the records that the restore found, and makes the calls if there are none.
+// resumeAfter records the end of these records, and repeats the calls at once if there are none.
 func (o *owner) resumeAfter(ctx context.Context, from *source) (err error) {
 	if o.resuming.after, err = from.reader.Last(ctx); err != nil {
 		return err
@@ -19,7 +19,7 @@ func (o *owner) resumeAfter(ctx context.Context, from *source) (err error) {
 	return nil
 }
 
-// resume makes calls again if it is time.
+// resume repeats the calls if it is time.
 func (o *owner) resume() {
 	if !o.resuming.done && o.last.taken >= o.resuming.after {
 		o.resuming.done = true

@@ -12,37 +12,37 @@ import (
 	"github.com/millrace/millrace/dataflow/durable/journal"
 )
 
-// A log that is full refuses sends first. What it has already is still handled, and room comes
-// when every partition saves two snapshots: the second one has what is behind the first forgotten. So
-// the owners save them although none is due, and one that has nothing to do makes an empty
-// step between the two.
+// A full log refuses sends first. The records that it has are still handled. Space becomes free when every
+// partition saves two snapshots, since the second one deletes what is before the first. So the owners save them
+// although none is due, and an owner with nothing to do makes an empty step between the two.
 
 const (
-	// roomAgain is how often the log is asked how full it is, and roomApart how far two of those
-	// questions are apart while it refuses something.
+	// roomAgain is how often the log is asked how full it is, and roomApart the pause between two such
+	// questions while it refuses something.
 	roomAgain = time.Second
 	roomApart = 20 * time.Millisecond
-	// fullAgain is how often the logger hears that the log stays full, and fullFor how long that
-	// takes before it hears of it.
+	// fullAgain is how often a log that stays full is logged, and fullFor how long it must be full before it is
+	// logged.
 	fullAgain = time.Minute
 	fullFor   = 5 * time.Second
-	// fewBytes of history are not worth a snapshot: an empty step has less.
+	// fewBytes is the size of a history that is not worth a snapshot: an empty step is smaller.
 	fewBytes = 512
 )
 
-// A roomMaking is what an owner knows of the room that it makes.
+// A roomMaking is an owner's knowledge of the space that it can free.
 type roomMaking struct {
-	covered    int // bytes that the next snapshot has forgotten, and unknown how many the one after it has besides
+	covered    int // bytes that the next snapshot deletes; unknown: bytes that the one after it deletes besides
 	unknown    int
-	reserves   int64       // bytes that the next snapshot has room for
-	emptying   bool        // the step is there for a snapshot
-	roomMade   bool        // before the first step: no snapshot makes more
-	lastResort bool        // so the step has the room of snapshots
-	departing  atomic.Bool // it waits for no room
-	keeps      atomic.Bool // it keeps history that is behind two snapshots, since Options.KeepFor says so
+	reserves   int64       // bytes reserved for the next snapshot
+	emptying   bool        // the step is made only for a snapshot
+	roomMade   bool        // space was made before the first step: no snapshot frees more
+	lastResort bool        // so the step may use the space of snapshots
+	departing  atomic.Bool // the owner no longer waits for space
+	keeps      atomic.Bool // Options.KeepFor keeps history from before the last two snapshots
 }
 
-// bound finds out the limit of the log. Snapshots of all partitions leave most of it free.
+// bound determines the limit of the log, and lowers options so that snapshots of all partitions leave most of
+// it free.
 func (c *core) bound(ctx context.Context) error {
 	c.limit = c.opts.MaxBytes
 	if room, err := c.log.Room(ctx); err == nil {
@@ -53,8 +53,8 @@ func (c *core) bound(ctx context.Context) error {
 	if c.limit == 0 {
 		return nil
 	}
-	// Of all partitions together, an eighth of the limit is behind two snapshots, as much is made
-	// meanwhile at most, an eighth waits for steps, and a step is small beside all that.
+	// Over all partitions, an eighth of the limit is before two snapshots, at most as much is added meanwhile,
+	// and an eighth waits for steps. A step is small beside all that.
 	each := c.limit / int64(c.log.Partitions())
 	atMost := func(n *int, most int64) { *n = int(min(int64(*n), max(most, 4<<10))) }
 	atMost(&c.opts.SnapshotBytes, each/16)
@@ -64,7 +64,7 @@ func (c *core) bound(ctx context.Context) error {
 	return nil
 }
 
-// watchRoom tells the owners of this process how pressing it is that they make room.
+// watchRoom tells the owners of this process how urgently they must free space.
 func (c *core) watchRoom() {
 	each := time.NewTicker(roomAgain)
 	defer each.Stop()
@@ -113,7 +113,7 @@ func (c *core) watchRoom() {
 	}
 }
 
-// howFull says what makes room.
+// howFull says what frees space.
 func (c *core) howFull() string {
 	if c.opts.KeepFor == Forever {
 		return "Options.KeepFor = Forever forgets nothing, so nothing is taken until Options.MaxBytes is larger"
@@ -121,7 +121,7 @@ func (c *core) howFull() string {
 	return fmt.Sprintf("snapshots take what is left, and nothing is lost; set Options.MaxBytes to eight times what the states of all partitions have (%d bytes here), or more", c.stateBytes())
 }
 
-// stateBytes returns how much the states have that this process has saved.
+// stateBytes returns the size of the states that this process has saved.
 func (c *core) stateBytes() (n int64) {
 	for _, way := range c.door.partitions {
 		n += way.saved.Load()
@@ -129,7 +129,7 @@ func (c *core) stateBytes() (n int64) {
 	return n
 }
 
-// full is the error of a send that the log has no room for. Nothing was sent.
+// full returns the error of a send for which the log has no space. Nothing was sent.
 func (d *door) full(p int, err, why error) error {
 	way := d.partitions[p]
 	way.mu.Lock()
@@ -140,7 +140,8 @@ func (d *door) full(p int, err, why error) error {
 	return &BacklogError{Partition: p, Lag: way.backlog.lag(), Err: fmt.Errorf("%w: %w", why, err)}
 }
 
-// behind returns how much of history two snapshots more have forgotten. No snapshot is being made.
+// behind returns how many bytes of history two more snapshots delete. It is called while no snapshot is being
+// made.
 func (o *owner) behind() int64 {
 	n := int64(o.covered)
 	if o.opts.KeepFor != Forever {
@@ -152,9 +153,9 @@ func (o *owner) behind() int64 {
 	return n
 }
 
-// garbage returns how much is kept of the state beyond twice its size, or beyond its size if the log
-// is nearly full, as of a state with outputs that were read since. A snapshot that writes all of it anew
-// leaves it behind.
+// garbage returns how much more of the state is stored than twice its size, or than its size if the log is
+// nearly full. An example is a state with outputs that were read since. A snapshot that rewrites the whole
+// state removes it.
 func (o *owner) garbage(worth int64) int64 {
 	times, live := int64(2), int64(o.cutter.Live())
 	if o.nearlyFull(worth) {
@@ -164,15 +165,15 @@ func (o *owner) garbage(worth int64) int64 {
 	return max(n, 0)
 }
 
-// A reserved is the room that states have which are written anew. Owners in other processes do not
-// know of it.
+// A reserved is the space reserved for states that are being rewritten. Owners in other processes do not know
+// of it.
 type reserved struct {
 	mu    sync.Mutex
 	bytes int64
 }
 
-// reserve takes room for the whole state in the next snapshot, if so much remains besides. It is
-// released when the snapshot has been made.
+// reserve reserves space for the whole state in the next snapshot, if remains bytes stay free besides. The
+// space is released when the snapshot has been made.
 func (o *owner) reserve(ctx context.Context, remains int64) bool {
 	o.reserved.mu.Lock()
 	defer o.reserved.mu.Unlock()
@@ -192,8 +193,8 @@ func (o *owner) release(bytes int64) {
 	o.reserved.bytes -= bytes
 }
 
-// cleaning returns how much of what has not changed a snapshot may write again. It leaves room for
-// another snapshot, which has what was behind this one forgotten.
+// cleaning returns how much of the unchanged state a snapshot may rewrite. It leaves space for another
+// snapshot, which deletes what was before this one.
 func (o *owner) cleaning(ctx context.Context) int {
 	if o.limit == 0 {
 		return math.MaxInt
@@ -207,7 +208,7 @@ func (o *owner) cleaning(ctx context.Context) int {
 	return int(min(max(room.Free-room.Limit/16-o.reserved.bytes, 0), math.MaxInt))
 }
 
-// covers notes, when a snapshot begins, what the next one has forgotten.
+// covers accounts, when a snapshot begins, for what the next one will delete.
 func (o *owner) covers() {
 	if o.before.err == nil {
 		o.covered = 0
@@ -219,13 +220,13 @@ func (o *owner) covers() {
 	o.unknown = 0
 }
 
-// slack is how much of the log the state of a partition may have besides twice its size.
+// slack is how much of the log the state of a partition may take beyond twice its size.
 func (c *core) slack() int {
 	return int(min(max(c.limit/16/int64(c.log.Partitions()), 1<<10), math.MaxInt32))
 }
 
-// overdue reports whether so much came since the snapshot under way was begun that no more records
-// are taken until it is durable, so that they leave room for it.
+// overdue reports whether so much came since the snapshot in progress began that no more records are taken
+// until it is durable, so that they leave space for it.
 func (o *owner) overdue() bool {
 	if o.limit == 0 || o.unsaved/2 < o.opts.SnapshotBytes {
 		return false
@@ -238,19 +239,19 @@ func (o *owner) overdue() bool {
 	}
 }
 
-// makeRoom begins a snapshot if there is enough to forget.
+// makeRoom begins a snapshot if there is enough to delete.
 func (o *owner) makeRoom(ctx context.Context) error {
 	select {
 	case <-o.before.done:
 	default:
-		return nil // the one before is still being made durable
+		return nil // the previous snapshot is not durable yet
 	}
 	worth := o.door.partitions[o.partition].worth.Load()
 	if o.cut != nil {
 		return nil
 	}
 	garbage := o.garbage(worth)
-	if garbage > 0 && o.behind()+garbage >= worth && !o.reserve(ctx, o.limit/16) { // which leaves room for the snapshot after it
+	if garbage > 0 && o.behind()+garbage >= worth && !o.reserve(ctx, o.limit/16) { // leaves space for the snapshot after it
 		garbage = 0
 	}
 	if o.behind()+garbage < worth {
@@ -270,8 +271,8 @@ func (o *owner) makeRoom(ctx context.Context) error {
 	return nil
 }
 
-// goOnFrom makes an empty step if the last snapshot is of the last step: the next one has to be of
-// a later one.
+// goOnFrom makes an empty step if the last snapshot is of the last step: the next snapshot must be of a later
+// one.
 func (o *owner) goOnFrom(ctx context.Context) error {
 	if o.stored.at != o.fence {
 		return nil
@@ -281,15 +282,15 @@ func (o *owner) goOnFrom(ctx context.Context) error {
 	return o.step(ctx, nil, nil)
 }
 
-// roomFirst makes room before a partition that was restored goes on, if the log is full. An
-// owner whose step was refused cannot save its state any longer, which the step has changed.
+// roomFirst frees space before a restored partition goes on, if the log is full. It must be done first: an
+// owner whose step was refused can no longer save its state, which the step has changed.
 func (o *owner) roomFirst(ctx context.Context) error {
 	if o.limit == 0 || o.fence == 0 {
 		return nil
 	}
 	room, err := o.log.Room(ctx)
 	if err != nil || !room.Tight {
-		return nil // and a step that is refused asks again
+		return nil // a step that is refused asks again
 	}
 	for again := false; ; {
 		if o.behind() < fewBytes {
@@ -297,8 +298,8 @@ func (o *owner) roomFirst(ctx context.Context) error {
 				o.roomMade = true
 				return nil
 			}
-			// All of the state written anew leaves behind what it was before, and pieces that owners
-			// which have crashed left and no snapshot names.
+			// Rewriting the whole state frees its old pieces, and pieces of crashed owners that no snapshot
+			// names.
 			again = true
 			o.cutter.Again()
 			o.unsaved += fewBytes
@@ -318,11 +319,11 @@ func (o *owner) roomFirst(ctx context.Context) error {
 	}
 }
 
-// errStepFull has a partition restored whose step the log has no room for, to make room first.
+// errStepFull restores a partition whose step the log has no space for, so that space is freed first.
 var errStepFull = errors.New("durable: the log has no room for a step")
 
-// stepRefused goes on with the snapshot under way while a step waits for room. It returns an
-// error if only another snapshot makes room.
+// stepRefused continues the snapshot in progress while a step waits for space. It returns an error if only
+// another snapshot can free space.
 func (o *owner) stepRefused(ctx context.Context, because error) error {
 	for o.cut != nil && o.cut.waiting() <= mostWaiting {
 		o.goOn(aSlice)
@@ -339,15 +340,15 @@ func (o *owner) stepRefused(ctx context.Context, because error) error {
 	if err != nil || !room.Tight {
 		return nil
 	}
-	if o.roomMade { // and there is none: the state is too large for the limit, but this step may have it forget something
+	if o.roomMade { // nothing more can be freed: the state is too large for the limit, but this step may shrink it
 		o.lastResort = true
 		return nil
 	}
 	return fmt.Errorf("%w: %w", errStepFull, because)
 }
 
-// commitContext is that of a commit. The step that a snapshot needs has all of the room there is, and
-// one that only itself can make room has that of snapshots: it may say that outputs were read.
+// commitContext returns the context of a commit. A step that a snapshot needs may use all space there is. A
+// step that alone can free space, such as one that says that outputs were read, may use the space of snapshots.
 func (o *owner) commitContext() context.Context {
 	switch {
 	case o.emptying:
@@ -358,8 +359,8 @@ func (o *owner) commitContext() context.Context {
 	return o.ctx
 }
 
-// crowded returns [journal.ErrFull] if a last snapshot has to write the whole state, since the one before
-// it was broken off, and that would take the room of what makes room.
+// crowded returns [journal.ErrFull] if a last snapshot would have to write the whole state, since the previous
+// one was broken off, and would take the space that is needed to free space.
 func (o *owner) crowded(ctx context.Context) error {
 	if live := o.cutter.Live(); o.before.err != nil && live > o.cleaning(ctx) {
 		return fmt.Errorf("%w for a state of %d bytes", journal.ErrFull, live)
@@ -367,8 +368,7 @@ func (o *owner) crowded(ctx context.Context) error {
 	return nil
 }
 
-// retry calls do until the log has room for it, and says what waits for long. An owner that
-// leaves does not wait.
+// retry calls do until the log has space for it, and logs long waits. An owner that leaves does not wait.
 func (o *owner) retry(ctx context.Context, what string, do func() error) error {
 	waits := o.waiter(what, o.partition)
 	defer waits.end()
@@ -389,7 +389,7 @@ func (o *owner) retry(ctx context.Context, what string, do func() error) error {
 	}
 }
 
-// bytes returns how large the runs are.
+// bytes returns the size of all runs.
 func (k *stored) bytes() (n int64) {
 	for i := range k.runs {
 		n += int64(k.runs[i].bytes)

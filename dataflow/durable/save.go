@@ -12,40 +12,39 @@ import (
 	"github.com/millrace/millrace/internal/engine/logdriven"
 )
 
-// A cut is a snapshot that is being made: of the state as it was after one step, while steps
-// go on. What changes before it was written is written first, so steps wait only for a small
-// part of the work at a time. The owner encodes pieces, and a goroutine of the cut makes them
-// durable.
+// A cut is a snapshot in progress: of the state as it was after one step, written while steps go on. An entry
+// that is about to change is written first, so steps wait only for a small part of the work at a time. The
+// owner encodes pieces, and a goroutine of the cut makes them durable.
 type cut struct {
 	ctx     context.Context
 	cancel  context.CancelCauseFunc
-	at      snapshot      // after the step
-	behind  int           // bytes of history that it covers, and that are behind the last one again if it is not made
-	stopped time.Duration // how long steps waited at most at a time
+	at      snapshot      // the step it is of
+	behind  int           // bytes of history before it; they count as not covered if it is not made
+	stopped time.Duration // the longest time that steps waited at a stretch
 	bytes   int
 
 	mu      sync.Mutex
-	pieces  []logdriven.Piece // to be made durable
-	whole   bool              // there are no more to come
-	wake    chan struct{}     // of capacity 1: there is more
+	pieces  []logdriven.Piece // pieces to make durable
+	whole   bool              // there will be no more
+	wake    chan struct{}     // of capacity 1: there are more pieces
 	written chan struct{}     // of capacity 1: there are fewer pieces
-	done    chan struct{}     // closed when the snapshot is durable, or is not
-	err     error             // why it is not
+	done    chan struct{}     // closed when the snapshot is durable or has failed
+	err     error             // why it failed
 }
 
 const (
-	// aSlice is how long steps wait for a cut at a time, at most.
+	// aSlice bounds the time that steps wait for a cut at a stretch.
 	aSlice = time.Millisecond
 	// mostWaiting is how many pieces may wait to be made durable.
 	mostWaiting = 32
 )
 
-// cutIfDue begins a snapshot if much or old history lies behind the last one, or some in
-// proportion to what a snapshot costs for itself. What is behind the snapshot before is forgotten
-// when this one is durable. Source: store study 4.5.
+// cutIfDue begins a snapshot if the history since the last one is large or old enough, or large enough in
+// proportion to what a snapshot costs. When the new snapshot is durable, the history before the previous one is
+// deleted. Source: store study 4.5.
 //
-// It returns an error if another owner has saved a snapshot: then nobody knows whether what this
-// one stands on is still there.
+// It returns an error if another owner has saved a snapshot, since then the pieces that this owner relies on
+// may be gone.
 func (o *owner) cutIfDue() error {
 	if o.cut != nil {
 		return nil
@@ -53,13 +52,13 @@ func (o *owner) cutIfDue() error {
 	select {
 	case <-o.before.done:
 	default:
-		return nil // the one before is still being made durable
+		return nil // the previous snapshot is not durable yet
 	}
 	if errors.Is(o.before.err, journal.ErrOvertaken) {
 		return o.before.err
 	}
 	if o.stored.at == o.fence {
-		return nil // what is unsaved is no step yet
+		return nil // the unsaved bytes belong to no step yet
 	}
 	if o.due(time.Since(o.savedAt)) {
 		o.notMade(o.beginCut(o.ctx))
@@ -67,8 +66,8 @@ func (o *owner) cutIfDue() error {
 	return nil
 }
 
-// due reports whether enough history is behind the last snapshot. The age is that of the last
-// attempt: one that failed is repeated, but not at once.
+// due reports whether there is enough history since the last snapshot. The age is that of the last attempt: a
+// failed snapshot is retried, but not at once.
 func (o *owner) due(age time.Duration) bool {
 	behind, soon := o.behindLast(), o.opts.SnapshotAge/12
 	if behind == 0 || o.before.err != nil && age < soon {
@@ -78,7 +77,8 @@ func (o *owner) due(age time.Duration) bool {
 	return behind >= o.opts.SnapshotBytes || age >= o.opts.SnapshotAge || age >= soon && behind >= some
 }
 
-// behindLast returns how much history a restore would have to go through. No snapshot is being made.
+// behindLast returns how many bytes of history a restore would replay. It is called while no snapshot is being
+// made.
 func (o *owner) behindLast() int {
 	if o.before.err != nil {
 		return o.unsaved + o.before.behind
@@ -86,10 +86,10 @@ func (o *owner) behindLast() int {
 	return o.unsaved
 }
 
-// beginCut notes what the state is now.
+// beginCut begins a snapshot of the current state.
 func (o *owner) beginCut(ctx context.Context) error {
 	began := time.Now()
-	if o.before.err != nil { // some of its pieces are not there
+	if o.before.err != nil { // some of its pieces are missing
 		o.cutter.Again()
 	}
 	o.covers()
@@ -120,7 +120,7 @@ func (o *owner) beginCut(ctx context.Context) error {
 	return err
 }
 
-// more is ready when there is a part of a cut to write.
+// more returns a channel that is ready when a part of a cut can be written.
 func (o *owner) more() <-chan struct{} {
 	switch c := o.cut; {
 	case c == nil:
@@ -131,16 +131,16 @@ func (o *owner) more() <-chan struct{} {
 	return closed
 }
 
-// closed is ready.
+// closed is a closed channel.
 var closed = func() chan struct{} {
 	c := make(chan struct{})
 	close(c)
 	return c
 }()
 
-// goOn writes a part of the cut under way, for about as long as it is given. The processor is
-// yielded before: the scheduler takes it from a goroutine that has had it for 10 ms, and one that
-// lost it in the middle would wait for its turn with the part half written.
+// goOn writes a part of the cut in progress, for about the time of its budget. It yields the processor before:
+// the scheduler preempts a goroutine that has run for 10 ms, and a preemption midway would leave the part half
+// written until the next turn.
 func (o *owner) goOn(budget time.Duration) {
 	if o.cut.waiting() > mostWaiting {
 		return
@@ -154,8 +154,8 @@ func (o *owner) goOn(budget time.Duration) {
 	o.notMade(err)
 }
 
-// writeCut writes a part of the cut, and ends it when all of it is written. It makes no more pieces than may wait: those are in memory
-// until they are durable.
+// writeCut writes a part of the cut, and ends it when all is written. It makes no more pieces than may wait,
+// since they are in memory until they are durable.
 func (o *owner) writeCut(enough func() bool) error {
 	whole, err := o.cutter.Write(func() bool { return o.cutter.Ready() > mostWaiting || enough() })
 	if err != nil {
@@ -180,14 +180,14 @@ func (o *owner) writeCut(enough func() bool) error {
 	return nil
 }
 
-// waiting returns how many pieces are to be made durable.
+// waiting returns how many pieces wait to be made durable.
 func (c *cut) waiting() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return len(c.pieces)
 }
 
-// next waits for pieces and returns them, none if there are no more.
+// next waits for pieces and returns them, or none if there are no more.
 func (c *cut) next() (pieces []logdriven.Piece, err error) {
 	for {
 		c.mu.Lock()
@@ -205,7 +205,7 @@ func (c *cut) next() (pieces []logdriven.Piece, err error) {
 	}
 }
 
-// notMade ends the cut under way, if there is one, with an error.
+// notMade ends the cut in progress, if there is one, with an error.
 func (o *owner) notMade(err error) {
 	if err == nil || o.cut == nil {
 		return
@@ -214,8 +214,8 @@ func (o *owner) notMade(err error) {
 	o.cut = nil
 }
 
-// leave makes a last snapshot, so that whoever is next begins at once, and so that a
-// changed program can be started.
+// leave makes a last snapshot, so that the next owner begins at once, and so that a changed program can be
+// started.
 func (o *owner) leave() error {
 	if o.abandoned.Load() {
 		return nil
@@ -230,19 +230,19 @@ func (o *owner) leave() error {
 		}
 	}
 	if errors.Is(err, journal.ErrOvertaken) {
-		return nil // whoever is next has a snapshot of its own
+		return nil // the next owner has a snapshot of its own
 	}
 	if err != nil {
 		err = fmt.Errorf("the last snapshot of partition %d was not kept: %w", o.partition, err)
 		o.opts.Logger.Warn("left without a snapshot", "error", err)
 	}
 	if errors.Is(err, journal.ErrFull) {
-		return nil // the history has all of it, and whoever is next makes room
+		return nil // the history has everything, and the next owner frees space
 	}
 	return err
 }
 
-// keepNow makes a snapshot while steps wait. None is being made.
+// keepNow makes a snapshot while steps wait. It is called while none is being made.
 func (o *owner) keepNow(ctx context.Context) error {
 	if err := o.beginCut(ctx); err != nil {
 		return err
@@ -250,8 +250,8 @@ func (o *owner) keepNow(ctx context.Context) error {
 	return o.finish(ctx)
 }
 
-// finish writes what is left of a cut that is under way, and waits until it is durable. One
-// before it that was not kept is as good as none.
+// finish writes the rest of a cut in progress, and waits until it is durable. An earlier cut that failed is not
+// an error.
 func (o *owner) finish(ctx context.Context) error {
 	open := o.cut != nil
 	for o.cut != nil {
@@ -261,7 +261,7 @@ func (o *owner) finish(ctx context.Context) error {
 				return err
 			}
 			continue
-		case <-o.before.done: // it was not kept
+		case <-o.before.done: // it failed
 			o.cut = nil
 		case <-ctx.Done():
 			return context.Cause(ctx)

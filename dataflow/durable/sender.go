@@ -13,21 +13,21 @@ import (
 	"github.com/millrace/millrace/internal/engine/logdriven"
 )
 
-// A sender makes what a partition gives for other locations part of their history, in
-// order, and tells the partition when it is. It belongs to one tenure of an owner. What
-// waits here is part of the partition's state, and bounded where that is.
+// A sender appends what a partition gives for other locations to their partitions, in order, and then records
+// in the history of its own partition what it has sent. It belongs to one tenure of an owner. What waits here is
+// part of the partition's state, and bounded with it.
 //
-// It sends what is committed and not known to be sent, from the first one on, and none
-// before the one before it is durable. So, although several owners may send at the same
-// time and none knows what became of what another sent, a partition gets each record
-// after all those of the same link that are before it, and takes it once.
+// It sends what is committed and not known to be sent, from the first element on, in batches, and none before
+// the previous one is durable. Several owners may send at the same time without knowing what the others sent.
+// But each sends in this order, so a partition gets each record after all earlier records of the same edge, and
+// takes it once.
 type sender struct {
 	*core
 	partition int
 
 	mu      sync.Mutex
 	waiting []engine.Moved
-	more    chan struct{} // of capacity 1: there is something
+	more    chan struct{} // of capacity 1: there is something to send
 }
 
 // sendBytes bounds the records that are sent to a partition at once.
@@ -37,7 +37,7 @@ func newSender(c *core, partition int) *sender {
 	return &sender{core: c, partition: partition, more: make(chan struct{}, 1)}
 }
 
-// add lets more be sent. It does not wait.
+// add queues elements to be sent. It does not wait.
 func (s *sender) add(ms []engine.Moved) {
 	if len(ms) == 0 {
 		return
@@ -80,13 +80,13 @@ func (s *sender) run(ctx context.Context) error {
 	}
 }
 
-// send makes elements durable where they go, and then says so here.
+// send makes elements durable at their destinations, and then records that in the history of this partition.
 func (s *sender) send(ctx context.Context, ms []engine.Moved) error {
 	type batch struct {
 		to      int
 		within  bool
 		records [][]byte
-		last    int32 // the link of the last one if that is for all partitions, else -1
+		last    int32 // the edge of the last record if that is for all partitions, else -1
 	}
 	var batches []*batch
 	by := make(map[int]*batch)
@@ -121,7 +121,7 @@ func (s *sender) send(ctx context.Context, ms []engine.Moved) error {
 		sent[m.Link] = logdriven.SentRecord(m.Link, m.ID, r.Number)
 	}
 	for _, b := range batches {
-		// Who waits for room in a circle of locations could wait for itself.
+		// Waiting for space within a cycle of locations could be waiting for oneself.
 		if !b.within {
 			if err := s.door.partitions[b.to].room(ctx, s.facade, s.done); err != nil {
 				return err
@@ -139,15 +139,13 @@ func (s *sender) send(ctx context.Context, ms []engine.Moved) error {
 	return s.persist(ctx, s.partition, reads)
 }
 
-// linkSource is the source of what a link moves. It is the same for as long as there is a
-// history, also when the program changes: the partitions of a log are fixed, and the
-// state says which link is which.
+// linkSource returns the source of the records of an edge. It stays the same throughout a history, even when
+// the program changes: the partitions of a log are fixed, and the state says which edge is which.
 func linkSource(partition int, link uint64) string {
 	return fmt.Sprintf(codec.EdgeSource+" %d of partition %d", link, partition)
 }
 
-// persist makes records durable, however often that has to be tried: a repeat is
-// recognized.
+// persist makes records durable, retrying as often as necessary: a repeat is recognized.
 func (c *core) persist(ctx context.Context, partition int, records [][]byte) error {
 	waits := c.waiter("a record for a location", partition)
 	defer waits.end()
@@ -180,10 +178,10 @@ func (c *core) persist(ctx context.Context, partition int, records [][]byte) err
 	}
 }
 
-// answer is where asynchronous calls leave what they returned. It tries until the answer
-// is kept: twice is as good as once, since only the first one counts.
+// answer stores the answer of an asynchronous call. It retries until the answer is stored; storing it twice is
+// harmless, since only the first one counts.
 func (o *owner) answer(r codec.Record) error {
-	r.Op, _ = o.program.numbers.Number(r.Op) // it was asked for by an operator of the history
+	r.Op, _ = o.program.numbers.Number(r.Op) // the history's operator asked for it
 	record := r.Encode(nil)
 	waits := o.waiter("an answer", o.partition)
 	defer waits.end()

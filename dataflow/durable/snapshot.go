@@ -6,14 +6,14 @@ import "encoding/binary"
 type snapshot struct {
 	shape   string
 	version string // of the program that made the step, for people
-	clock   int64  // its origin
+	clock   int64  // origin of the clock, in nanoseconds of Unix time
 	fence   uint64 // of the step
 	place
 	refusals
-	diverged uint64 // the first step of the latest ones of which what was recorded stands; 0 if there were none
-	runs     []run  // that the state is in, oldest first
+	diverged uint64 // the first of the latest steps whose recorded outputs were kept; 0 if there were none
+	runs     []run  // the runs that hold the state, oldest first
 
-	oldest uint64 // run that is needed; not kept
+	oldest uint64 // the oldest run that is needed; not stored
 }
 
 func (s *snapshot) encode(of origin) []byte {

@@ -7,24 +7,24 @@ import (
 	"github.com/millrace/millrace/dataflow/durable/journal"
 )
 
-// A source is a reader from which a replay takes exactly what each step took, and that
-// goes on with what is left.
+// A source reads messages of a partition. A replay takes from it exactly what each step took, and the owner
+// then continues with the rest.
 type source struct {
 	reader journal.Reader
 	of     origin
 	max    int
 	ahead  []message
-	last   uint64 // a position that the reader is known to come to
+	last   uint64 // a position that the reader is known to reach
 }
 
-// An unreadableError says that records are gone or damaged.
+// An unreadableError says that records are missing or damaged.
 type unreadableError string
 
 func (e unreadableError) Error() string { return string(e) }
 func (e unreadableError) Unwrap() error { return ErrDamaged }
 
-// until returns the messages after position from up to position to. It does not wait for a
-// message that is not there: what a step took was there before the step.
+// until returns the messages after position from up to position to. It does not wait for a missing message:
+// what a step took existed before the step.
 func (s *source) until(ctx context.Context, from, to uint64) (ms []message, err error) {
 	for from < to {
 		if s.last < to {
@@ -51,7 +51,7 @@ func (s *source) until(ctx context.Context, from, to uint64) (ms []message, err 
 	return ms, nil
 }
 
-// next waits for messages.
+// next waits for the next messages.
 func (s *source) next(ctx context.Context) ([]message, error) {
 	if len(s.ahead) > 0 {
 		ms := s.ahead
@@ -61,7 +61,7 @@ func (s *source) next(ctx context.Context) ([]message, error) {
 	return s.read(ctx)
 }
 
-// one waits for a message.
+// one waits for the next message.
 func (s *source) one(ctx context.Context) (m message, err error) {
 	if len(s.ahead) == 0 {
 		if s.ahead, err = s.read(ctx); err != nil {

@@ -10,26 +10,27 @@ import (
 	"github.com/millrace/millrace/internal/engine/logdriven"
 )
 
-// The formats of what is kept. The first byte is the version; a reader refuses one that
-// it does not know.
+// The versions of the stored formats, in the first byte. A reader refuses a version that it does not know.
 //
-// What earlier versions kept looks the same, and is refused all the same: made again, their
-// steps could give something else (until version 1, timers fired operator by operator;
-// until version 2, a slice could run between two rounds of a cycle), the numbers of sends in
-// their snapshots are those of sources, not of inputs, keys and senders, and until step
-// version 3 and snapshot version 2 nothing has a checksum; until step version 4 and snapshot
-// version 4 operators were known by their place in the program, until step version 5 a step
-// does not say which entries were taken, and until snapshot version 5 nothing says how old a
-// source is. Until snapshot version 6 the state is in no sections, and until version 7 in no
-// pieces; see pieces.go. Until step version 6 and snapshot version 8 nothing says of what is for
-// another location that it is for each of its partitions. Until step version 7 and snapshot
-// version 9 nothing says which version of the program made a step, and no step has a digest.
+// Earlier versions are refused too, because their history cannot be continued:
+//   - until version 1, timers fired operator by operator, so a replay could give a different result;
+//   - until version 2, a slice could run between two rounds of a cycle, with the same consequence;
+//   - in their snapshots, the numbers of sends are those of sources, not of inputs, keys and senders;
+//   - until step version 3 and snapshot version 2, nothing has a checksum;
+//   - until step version 4 and snapshot version 4, operators are known by their place in the program;
+//   - until step version 5, a step does not say which entries were taken;
+//   - until snapshot version 5, nothing says how old a source is;
+//   - until snapshot version 6, the state has no sections, and until version 7 no pieces; see pieces.go;
+//   - until step version 6 and snapshot version 8, an element for another location cannot say that it is for
+//     each of its partitions;
+//   - until step version 7 and snapshot version 9, nothing says which version of the program made a step, and
+//     no step has a digest.
 const (
 	stepVersion     = 8
 	snapshotVersion = 10
 )
 
-// wrongVersion says that this program cannot read a step or a snapshot of version v.
+// wrongVersion returns the error for a step or a snapshot of a version v that this program cannot read.
 func wrongVersion(what string, v, known byte) error {
 	if v > known {
 		return fmt.Errorf("durable: a %s is of version %d, and this program knows %d: it was kept by a later program; start that one", what, v, known)
@@ -40,8 +41,8 @@ func wrongVersion(what string, v, known byte) error {
 // A place is where the history of a partition stands after a step.
 type place struct {
 	link   link   // to the step
-	intake        // what was taken up to here
-	last   uint64 // position of the last record that is known to have been acknowledged
+	intake        // of everything taken so far
+	last   uint64 // position of the last record known to be acknowledged
 	now    int64  // nanoseconds since the origin of the clock
 }
 
@@ -59,27 +60,27 @@ func (p *place) decode(r *reader) {
 	p.now = int64(r.uint())
 }
 
-// A step is what one commit says: which records were taken, at what time, and what
-// came of it. The link of its place is to the step before, since it cannot have one to itself.
+// A step is the content of one commit: which records were taken, at what time, and what they gave. The link of
+// its place is to the previous step, since a step cannot contain the link to itself.
 type step struct {
-	clock int64  // its origin, in nanoseconds of Unix time; in the first step of a history
+	clock int64  // origin of the clock, in nanoseconds of Unix time; in the first step of a history
 	begin bool   // the first step of a history
 	shape string // of the program, in the first step and in one that changes it
 
-	changed bool // takes nothing: it says that another program goes on
+	changed bool // takes nothing: it says that another program continues
 
-	newVersion bool   // the step before was made by another version of the program
+	newVersion bool   // the previous step was made by another version of the program
 	version    string // of the program, for people, if newVersion
 
-	fence uint64 // of the step before
+	fence uint64 // of the previous step
 	place
 	logdriven.Emission
-	changes []byte // the digest of what it changed, see [logdriven.Cutter.Digest]; nil for most steps
+	changes []byte // the digest of its changes, see [logdriven.Cutter.Digest]; nil for most steps
 
-	size Lag // of the records taken; not kept
+	size Lag // of the records taken; not stored
 }
 
-// What the flags of a step say.
+// The flags of a step.
 const (
 	flagBegin = 1 << iota
 	flagChanged
@@ -179,7 +180,7 @@ func appendString(dst []byte, s string) []byte {
 	return append(dst, s...)
 }
 
-// A reader reads what was appended. After damage everything is zero.
+// A reader decodes what was appended. After damage every value is zero.
 type reader struct {
 	data []byte
 	bad  bool

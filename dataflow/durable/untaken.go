@@ -2,11 +2,11 @@ package durable
 
 import "github.com/millrace/millrace/dataflow"
 
-// manyEntries is how many entries an output holds when the logger hears of it first.
+// manyEntries is how many entries an output holds when the first warning is logged.
 var manyEntries = 1_000_000 // a variable for tests
 
-// warnUntaken has the logger hear of outputs that hold many entries which nobody has taken: once, and
-// again whenever they are twice as many. It is called with each snapshot, so steps do not count.
+// warnUntaken logs a warning for each output that holds many entries nobody has taken, again whenever their
+// number has doubled. It is called for each snapshot, so that it costs steps nothing.
 func (o *owner) warnUntaken() {
 	st := o.leader.Status()
 	outputs := o.leader.Report(&st).(dataflow.LocationStatus).Outputs
@@ -15,7 +15,7 @@ func (o *owner) warnUntaken() {
 	defer way.mu.Unlock()
 	for i := range outputs {
 		out := &outputs[i]
-		if out.Bound != 0 { // elements, which stop the location
+		if out.Bound != 0 { // elements: a full output stops the location
 			continue
 		}
 		at := max(way.untaken[out.Port], manyEntries)

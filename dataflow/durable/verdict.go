@@ -7,18 +7,18 @@ import (
 	"github.com/millrace/millrace/internal/engine"
 )
 
-// A verdict is what becomes of one record.
+// A verdict is the result of one record: whether it took effect.
 type verdict struct {
 	nonce    uint64
-	position uint64        // 0 while that is not known
-	err      error         // why it has no effect, or that nobody knows; guarded by the doorway's mu
+	position uint64        // 0 while unknown
+	err      error         // why it has no effect, or that this is unknown; guarded by the doorway's mu
 	done     chan struct{} // closed when the record was taken
 }
 
-// errForgotten says that a verdict was asked for too late.
+// errForgotten says that the result of a record was asked for too late.
 var errForgotten = errors.New("durable: the record is kept, but nobody remembers whether it was refused, because its key was there before or its entry was taken")
 
-// await returns the deduplication results of records, which are not known yet.
+// await returns verdicts for records whose results are not known yet.
 func (w *doorway) await(nonces []uint64) []*verdict {
 	vs := make([]*verdict, len(nonces))
 	w.mu.Lock()
@@ -38,7 +38,7 @@ func (w *doorway) forget(vs []*verdict) {
 	}
 }
 
-// outcome returns what became of a record of partition p, when that is known.
+// outcome returns the result of a record of partition p, once it is known.
 func (w *doorway) outcome(p int, v *verdict) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -48,7 +48,7 @@ func (w *doorway) outcome(p int, v *verdict) error {
 	return v.err
 }
 
-// placed notes where records are.
+// placed records the position of records.
 func (w *doorway) placed(vs []*verdict, at uint64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -58,7 +58,7 @@ func (w *doorway) placed(vs []*verdict, at uint64) {
 	}
 }
 
-// settle says, with mu held, what became of a record, if that is known.
+// settle completes a verdict, with mu held, if the result is known.
 func (w *doorway) settle(v *verdict) {
 	select {
 	case <-v.done:
@@ -79,7 +79,7 @@ func (w *doorway) settle(v *verdict) {
 	close(v.done)
 }
 
-// remember replaces what was refused by what a restored partition knows of it.
+// remember replaces the known refusals by those of a restored partition.
 func (w *doorway) remember(r *refusals) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -90,8 +90,8 @@ func (w *doorway) remember(r *refusals) {
 	}
 }
 
-// took notes what a committed step took, and whether the partition takes more. It reports
-// whether the partition has stopped with this step.
+// took records what a committed step took, and whether the partition takes more. It reports whether the
+// partition has stopped with this step.
 func (w *doorway) took(s *step, full *engine.Blocked) (stopped bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -105,7 +105,7 @@ func (w *doorway) took(s *step, full *engine.Blocked) (stopped bool) {
 	for _, x := range s.Parked {
 		w.refused[x.Nonce] = x.Letter
 	}
-	for _, v := range w.waiting { // before anything is forgotten: a step may refuse more than is remembered
+	for _, v := range w.waiting { // before refusals are forgotten: a step may refuse more than are remembered
 		w.settle(v)
 	}
 	for _, x := range w.refusals.add(s) {
@@ -114,15 +114,15 @@ func (w *doorway) took(s *step, full *engine.Blocked) (stopped bool) {
 	return w.stop(full)
 }
 
-// committed notes how far a step took records, before the ports show it: who sees the step
-// and sends must not be acknowledged at a position that it took.
+// committed records how far a step took records. It must be called before the ports show the step: a process
+// that sees the step and then sends must not be acknowledged at a position that the step took.
 func (w *doorway) committed(s *step) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.taken = max(w.taken, s.taken)
 }
 
-// takenUpTo returns how far committed steps have taken records that this process knows of.
+// takenUpTo returns how far committed steps took records, as far as this process knows.
 func (w *doorway) takenUpTo() uint64 {
 	w.mu.Lock()
 	defer w.mu.Unlock()

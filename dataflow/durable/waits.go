@@ -5,30 +5,29 @@ import (
 	"time"
 )
 
-// waits say when the logger hears of what the log refuses: of the first refusal, then at most once
-// a minute how many there were, and when it goes on. A line for each refusal would be written, all too
-// often, to the very disk that has no room.
+// waits limits what is logged of refusals by the log: the first refusal, then at most once a minute their
+// number, and when the operation goes on. A line for each refusal would often go to the very disk that is full.
 type waits struct {
 	mu sync.Mutex
 	of map[waiting]*refusing
 }
 
-// A waiting is what waits, and in which partition.
+// A waiting says what waits, and in which partition.
 type waiting struct {
 	what      string
 	partition int
 }
 
-// A refusing is what is known of the refusals of a waiting.
+// A refusing counts the refusals of a waiting.
 type refusing struct {
-	waiters  int       // that were refused and have not gone on
-	since    time.Time // when the first of them was
-	said     time.Time // when the logger heard of a refusal
-	told     bool      // and that was since then
-	refusals int       // that it has not heard of
+	waiters  int       // operations that were refused and have not gone on
+	since    time.Time // when the first of them was refused
+	said     time.Time // when a refusal was last logged
+	told     bool      // a refusal was logged since then
+	refusals int       // refusals that were not logged
 }
 
-// A waiter is one operation that is tried again and again. It belongs to one goroutine.
+// A waiter is one operation that is retried. It belongs to one goroutine.
 type waiter struct {
 	c       *core
 	key     waiting
@@ -39,7 +38,7 @@ func (c *core) waiter(what string, partition int) waiter {
 	return waiter{c: c, key: waiting{what, partition}}
 }
 
-// failed notes that the operation was refused. The arguments are for the line that says so.
+// failed records that the operation was refused. The arguments are those of the log line.
 func (w *waiter) failed(line string, err error, args ...any) {
 	s := &w.c.waits
 	s.mu.Lock()
@@ -67,7 +66,7 @@ func (w *waiter) failed(line string, err error, args ...any) {
 	r.said, r.told, r.refusals = now, true, 0
 }
 
-// end notes that the operation goes on, or was given up.
+// end records that the operation goes on or was given up.
 func (w *waiter) end() {
 	if !w.refused {
 		return

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// A word is what the owner of a partition says to the processes that send to it.
+// A word is a report of the owner of a partition to the processes that send to it.
 type word struct {
 	upTo, taken uint64 // positions of the last message that it has read, and of the last one taken
 	lag         Lag    // the records between them
@@ -26,7 +26,7 @@ func (w word) encode() []byte {
 	return dst
 }
 
-// decodeWord is the inverse of encode. A word of another version says nothing.
+// decodeWord is the inverse of encode. A report of another version is ignored.
 func decodeWord(data []byte) (w word, ok bool) {
 	r := reader{data: data}
 	version := r.byte()
@@ -36,9 +36,9 @@ func decodeWord(data []byte) (w word, ok bool) {
 	return w, version == wordVersion && !r.bad
 }
 
-// tellOthers says to other processes what waits in the partition, until ctx ends: at once when
-// a quarter is crossed or the partition stops, and each moment while something waits or has
-// come. It has a goroutine of its own, since a step may take long.
+// tellOthers reports to other processes what waits in the partition, until ctx ends: at once when a quarter of
+// the bound is crossed or the partition stops, and every sayAll while something waits or has come. It has a
+// goroutine of its own, since a step may take long.
 func (o *owner) tellOthers(ctx context.Context) {
 	way := o.door.partitions[o.partition]
 	each := time.NewTicker(sayAll)
@@ -51,12 +51,12 @@ func (o *owner) tellOthers(ctx context.Context) {
 			return
 		}
 		if w, ok := way.say(); ok {
-			_ = o.shared.Announce(o.partition, w.encode()) // who does not hear it sends less
+			_ = o.shared.Announce(o.partition, w.encode()) // a process that misses it sends less
 		}
 	}
 }
 
-// say returns what others should hear, if there is something.
+// say returns the next report, if there is something to report.
 func (w *doorway) say() (word, bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -69,8 +69,7 @@ func (w *doorway) say() (word, bool) {
 	return is, true
 }
 
-// hear notes what the owner of the partition says. A word of an owner that was followed by
-// another one is old.
+// hear records a report of the owner of the partition. It ignores a report of an owner that has been replaced.
 func (w *doorway) hear(is word) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

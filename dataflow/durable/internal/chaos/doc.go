@@ -1,11 +1,10 @@
 // Package chaos breaks durable flows on purpose and reads everything back.
 //
-// Its tests run real servers and real processes, kill, stop and cut them off while
-// requests are answered, and then compare three things that were got in different ways:
-// what callers were told, what the committed steps gave, and what a plain loop makes of
-// the records that came in. Nothing may be missing, doubled or wrong, and everything
-// that was acknowledged has to be there. A second flow, a bank, has four locations: what
-// its customers were told has to agree with what all accounts and the auditor have at the end.
+// Its tests run real servers and real processes, and kill, stop and cut them off while requests are answered.
+// Then they compare three things that were obtained in different ways: what callers received, what the
+// committed steps gave, and what a plain loop makes of the incoming records. Nothing may be missing, doubled or
+// wrong, and everything that was acknowledged must exist. A second flow, a bank, has four locations: what its
+// customers received must agree with all accounts and the auditor at the end.
 //
 //	go test ./dataflow/durable/internal/chaos                                   # a short run
 //	go test ./dataflow/durable/internal/chaos -v -timeout 60m -chaos.all -chaos.duration 60s -chaos.kills 200

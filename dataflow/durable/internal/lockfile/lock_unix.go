@@ -8,8 +8,8 @@ import (
 	"syscall"
 )
 
-// try takes a file for this process. The system lets go of it when the process
-// ends, however it ends, so no lock is ever left behind.
+// try locks a file for this process. The system releases the lock when the process ends, however it ends, so no
+// lock is ever left behind.
 func try(path string) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {

@@ -6,8 +6,8 @@ import (
 	"syscall"
 )
 
-// try takes a file for this process by opening it without sharing it. The system
-// lets go of it when the process ends.
+// try locks a file for this process by opening it without sharing. The system releases it when the process
+// ends.
 func try(path string) (*os.File, error) {
 	name, err := syscall.UTF16PtrFromString(path)
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package lockfile lets one process at a time have a folder, by a lock on a file in it. The
-// system releases the lock when the process ends, however it ends.
+// Package lockfile gives one process at a time exclusive use of a folder, by a lock on a file in it. The system
+// releases the lock when the process ends, however it ends.
 package lockfile
 
 import (
@@ -9,18 +9,18 @@ import (
 	"time"
 )
 
-// ErrTaken says that another process, or another holder in this one, has the lock.
+// ErrTaken says that another process, or another holder in this process, has the lock.
 var ErrTaken = errors.New("lockfile: taken")
 
-// The system ends a process that was killed some time after kill has returned: its successor
-// waits so long, and asks so often.
+// patience is how long Take waits for another holder: a killed process may end some time after kill has returned.
+// again is the pause between attempts.
 const (
 	patience = 2 * time.Second
 	again    = 10 * time.Millisecond
 )
 
-// Take takes a file for this process. It returns [ErrTaken] if another holder still has it after
-// two seconds, and the cause of ctx if that ends before.
+// Take locks a file for this process. It returns [ErrTaken] if another holder still has it after two seconds,
+// and the cause of ctx if that ends first.
 func Take(ctx context.Context, path string) (*os.File, error) {
 	for end := time.Now().Add(patience); ; {
 		f, err := try(path)

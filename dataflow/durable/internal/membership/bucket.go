@@ -13,14 +13,14 @@ import (
 )
 
 const (
-	leasePrefix   = "m."             // of the keys of leases
-	partitionsKey = "partitions"     // of the number of partitions
-	markerTTL     = 30 * time.Second // of what is left of a lease
-	attempts      = 20               // at what can be refused because somebody else was faster
+	leasePrefix   = "m."             // prefix of the keys of leases
+	partitionsKey = "partitions"     // key of the number of partitions
+	markerTTL     = 30 * time.Second // of the marker that a deleted lease leaves
+	attempts      = 20               // of an operation that can fail because another member was faster
 )
 
-// bucket opens the bucket of leases, creates it if there is none, and checks that it is what the
-// options say. A member does it again whenever it connects: a server may be back empty.
+// bucket opens the bucket of leases, creates it if it does not exist, and checks that it fits the options. A
+// member repeats this whenever it connects, since a server may come back empty.
 func (m *Member) bucket(ctx context.Context) (jetstream.KeyValue, error) {
 	name := "MEMBERS_" + m.options.Name
 	kv, err := m.js.KeyValue(ctx, name)
@@ -39,7 +39,7 @@ func (m *Member) bucket(ctx context.Context) (jetstream.KeyValue, error) {
 			Replicas:       replicas,
 			Storage:        jetstream.FileStorage,
 		})
-		if errors.Is(err, jetstream.ErrBucketExists) { // somebody was faster, with other options
+		if errors.Is(err, jetstream.ErrBucketExists) { // another member was faster, with other options
 			kv, err = m.js.KeyValue(ctx, name)
 		}
 	}
@@ -59,15 +59,14 @@ func (m *Member) bucket(ctx context.Context) (jetstream.KeyValue, error) {
 	return kv, m.checkPartitions(ctx, kv)
 }
 
-// checkPartitions writes down the number of partitions, or compares it with what the
-// first member wrote.
+// checkPartitions writes the number of partitions, or compares it with the number that the first member wrote.
 func (m *Member) checkPartitions(ctx context.Context, kv jetstream.KeyValue) error {
 	want := strconv.Itoa(m.options.Partitions)
 	return again(ctx, func() (bool, error) {
 		e, err := kv.Get(ctx, partitionsKey)
 		if errors.Is(err, jetstream.ErrKeyNotFound) {
 			_, err = kv.Create(ctx, partitionsKey, []byte(want))
-			// A replica that does not have it yet may have answered before.
+			// A replica that does not have the key yet may have answered.
 			return errors.Is(err, jetstream.ErrKeyExists), err
 		}
 		if err == nil && string(e.Value()) != want {
@@ -77,7 +76,7 @@ func (m *Member) checkPartitions(ctx context.Context, kv jetstream.KeyValue) err
 	})
 }
 
-// again calls f until it asks for no more, now and then.
+// again calls f, with pauses, until it wants no more or attempts calls were made.
 func again(ctx context.Context, f func() (more bool, err error)) error {
 	pause := time.NewTicker(50 * time.Millisecond)
 	defer pause.Stop()
@@ -94,7 +93,7 @@ func again(ctx context.Context, f func() (more bool, err error)) error {
 	}
 }
 
-// register writes the first lease, later than any that has this ID, and returns when the
+// register writes the first lease, with a later start than any lease that has this ID. It returns when the
 // member started and when the lease was sent.
 func (m *Member) register(ctx context.Context, kv jetstream.KeyValue) (started int64, sent time.Time, err error) {
 	key := leasePrefix + m.options.ID
@@ -131,22 +130,21 @@ func (m *Member) register(ctx context.Context, kv jetstream.KeyValue) (started i
 	return started, sent, err
 }
 
-// refused reports whether a write came too late. Replicated streams have an error code
-// of their own for it.
+// refused reports whether a write came too late. Replicated streams have their own error code for it.
 func refused(err error) bool {
 	var api *jetstream.APIError
 	return errors.As(err, &api) &&
 		(api.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequence || api.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequenceConstant)
 }
 
-// subject is where the lease is published: a key-value bucket has no call that renews the
-// time to live of a key.
+// subject is where the lease is published. It is published as a message because the key-value API cannot renew
+// the time to live of a key.
 func (m *Member) subject() string {
 	return "$KV.MEMBERS_" + m.options.Name + "." + leasePrefix + m.options.ID
 }
 
-// follow keeps a watch of the leases until ctx ends. It begins anew when it is asked to: the
-// client notices a broken watch after ten seconds only, and a lease is shorter.
+// follow watches the leases until ctx ends. It begins a new watch when cancelWatch is called: the client
+// notices a broken watch only after ten seconds, and a lease is shorter.
 func (m *Member) follow(ctx context.Context) {
 	limit, failing := m.patience(), false
 	for ctx.Err() == nil {
@@ -161,7 +159,7 @@ func (m *Member) follow(ctx context.Context) {
 		case errors.Is(err, errSlow):
 			limit = min(2*limit, 10*time.Second)
 		}
-		if one.Err() == nil { // not asked to
+		if one.Err() == nil { // the watch failed by itself
 			if !failing {
 				m.options.Logger.Warn("membership: watch", "self", m.options.ID, "error", err)
 			}
@@ -180,9 +178,9 @@ func (m *Member) follow(ctx context.Context) {
 // errSlow says that a watch did not start in time.
 var errSlow = errors.New("membership: no answer in time")
 
-// watch hands leases to the loop until ctx ends, if it has started within a limit.
+// watch passes leases to the loop until ctx ends, provided that the watch starts within limit.
 func (m *Member) watch(ctx context.Context, limit time.Duration) (started bool, err error) {
-	// The context of a watch ends it, so that it cannot be one with a deadline.
+	// The context given to Watch ends the watch, so it cannot have a deadline.
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	late := time.AfterFunc(limit, func() { cancel(errSlow) })
@@ -205,7 +203,7 @@ func (m *Member) watch(ctx context.Context, limit time.Duration) (started bool, 
 	defer func() {
 		_ = w.Stop() // fails only if it has ended already
 		for range w.Updates() {
-			// The client's goroutine may wait to hand over one more, and ends after it.
+			// The client's goroutine may be waiting to pass on one more update, and ends after that.
 		}
 	}()
 	m.do(func(v *view, _ time.Time) { v.begin() })
@@ -222,7 +220,7 @@ func (m *Member) watch(ctx context.Context, limit time.Duration) (started bool, 
 	}
 }
 
-// seen returns what an entry of the watch means for the view; nil is the end of what was there.
+// seen returns what an entry of the watch means for the view. A nil entry ends the list of existing leases.
 func (m *Member) seen(e jetstream.KeyValueEntry) func(*view, time.Time) {
 	if e == nil {
 		return func(v *view, _ time.Time) { v.shown() }

@@ -12,31 +12,31 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// probesAtOnce bounds the probes of one round: with more others, they take turns.
+// probesAtOnce bounds the probes of one round. If there are more members, they take turns.
 const probesAtOnce = 16
 
-// A loop is the one goroutine that uses the view. It renews, probes and looks at the
-// clock; all that comes from outside reaches it through Member.do.
+// A loop is the only goroutine that uses the view. It renews, probes and looks at the clock. Everything from
+// outside reaches it through Member.do.
 type loop struct {
 	*Member
 	view *view
 
-	renewal  uint64    // number of the latest own lease sent
-	renewAt  time.Time // when to send the next
+	renewal  uint64    // number of the last own lease that was sent
+	renewAt  time.Time // when to send the next one
 	inFlight bool      // a renewal has no answer yet
-	abandon  func()    // ends the wait for it
-	failing  bool      // the last one failed
-	echoBy   time.Time // when the watch has to have shown what was acknowledged; zero if it has
+	abandon  func()    // ends the wait for that answer
+	failing  bool      // the last renewal failed
+	echoBy   time.Time // when the watch must have shown the acknowledged renewal; zero if it has
 
 	probeAt    time.Time
-	probeNext  string // who is first in the next round
+	probeNext  string // the first member to probe in the next round
 	again      map[string]time.Time
-	connection int // how many times we connected: answers to probes of an earlier one are void
+	connection int // number of connections so far: answers to probes of an earlier one are void
 
-	ids     []string // whose owners are known
-	refused uint64   // of the view, when they became known
+	ids     []string // members for which owners was computed
+	refused uint64   // the view's refused, as of then
 	owners  []string
-	said    uint64 // Member.refused when the latest own lease was sent
+	said    uint64 // Member.refused when the last own lease was sent
 }
 
 // run ends when the member has left, was superseded, or its connection is closed.
@@ -70,7 +70,7 @@ func (l *loop) run(ctx context.Context) {
 	}
 }
 
-// end returns why this member is none any more, if so.
+// end returns why this member is no longer one, or nil.
 func (l *loop) end() error {
 	switch {
 	case l.view.superseded:
@@ -83,7 +83,7 @@ func (l *loop) end() error {
 	return nil
 }
 
-// next returns when there is something to do although nothing comes in.
+// next returns when there is something to do even if nothing comes in.
 func (l *loop) next(now time.Time) time.Time {
 	at := l.renewAt
 	sooner := func(t time.Time) {
@@ -91,7 +91,7 @@ func (l *loop) next(now time.Time) time.Time {
 			at = t
 		}
 	}
-	if l.inFlight { // its answer, or the lack of one, is an event
+	if l.inFlight { // the answer, or its absence, is an event
 		at = now.Add(l.options.Lease)
 	}
 	if l.options.Probe > 0 {
@@ -106,14 +106,14 @@ func (l *loop) next(now time.Time) time.Time {
 	return at
 }
 
-// connected begins anew what a connection that broke may have broken.
+// connected restarts whatever a broken connection may have broken.
 func (l *loop) connected() {
 	l.connection++
 	l.view.connected()
 	clear(l.again)
 	l.renewAt = time.Now()
 	if l.inFlight {
-		l.abandon() // its answer went to the connection before
+		l.abandon() // its answer went to the previous connection
 	}
 	l.watchAnew()
 }
@@ -129,13 +129,13 @@ func (l *loop) watchAnew() {
 func (l *loop) lapse(now time.Time) {
 	if l.view.lapse(now) {
 		l.counters.lapses.Add(1)
-		l.renewAt = now // perhaps there is nothing wrong but that this process was stopped
+		l.renewAt = now // perhaps this process was merely stopped
 		l.options.Logger.Warn("membership: the own lease has ended", "self", l.options.ID)
 	}
 }
 
-// renew sends the next lease if it is time to, and begins the watch anew if it does
-// not show one that was acknowledged.
+// renew sends the next lease if it is time. It also restarts the watch if that does not show a lease that was
+// acknowledged.
 func (l *loop) renew(now time.Time) {
 	if !l.echoBy.IsZero() && !now.Before(l.echoBy) {
 		l.options.Logger.Warn("membership: the watch is stuck", "self", l.options.ID)
@@ -169,8 +169,8 @@ func (l *loop) renew(now time.Time) {
 	})
 }
 
-// renewed says how a renewal went that was sent at a time. What it does for the view
-// it does when it comes back through the watch.
+// renewed handles the result of a renewal that was sent at a time. The view takes account of a renewal only
+// when it comes back through the watch.
 func (l *loop) renewed(n uint64, sent time.Time, err error) {
 	l.inFlight = false
 	if err != nil {
@@ -179,7 +179,7 @@ func (l *loop) renewed(n uint64, sent time.Time, err error) {
 			l.options.Logger.Warn("membership: renewal", "self", l.options.ID, "error", err)
 		}
 		l.failing = true
-		if !l.renewAt.After(sent) { // else it was abandoned, and the next is due
+		if !l.renewAt.After(sent) { // else it was abandoned, and the next one is due
 			l.renewAt = time.Now().Add(l.retry())
 		}
 		return
@@ -188,7 +188,7 @@ func (l *loop) renewed(n uint64, sent time.Time, err error) {
 	l.counters.renewals.Add(1)
 	l.renewAt = sent.Add(l.options.Lease / 3)
 	l.mu.Lock()
-	if l.said != l.Member.refused { // while it was under way
+	if l.said != l.Member.refused { // refusals changed while it was in flight
 		l.renewAt = sent
 	}
 	l.mu.Unlock()
@@ -197,7 +197,7 @@ func (l *loop) renewed(n uint64, sent time.Time, err error) {
 	}
 }
 
-// probe asks others whether they are there. It does not wait: answers are events.
+// probe asks other members whether they are alive. It does not wait: answers are events.
 func (l *loop) probe(now time.Time) {
 	if l.options.Probe < 0 || !l.nc.IsConnected() || l.end() != nil {
 		return
@@ -222,12 +222,12 @@ func (l *loop) probe(now time.Time) {
 	}
 }
 
-// ask sends one probe. That it cannot be sent is noticed by everything else.
+// ask sends one probe. A failure to send is ignored, since renewals and the watch notice it.
 func (l *loop) ask(id string) {
 	_ = l.nc.PublishRequest(l.alive(id), l.inbox+"."+strconv.Itoa(l.connection)+"."+id, nil)
 }
 
-// answered takes an answer to a probe: a server's, that nobody listens, or the member's.
+// answered handles an answer to a probe: the member's, or the server's that nobody listens.
 func (l *loop) answered(msg *nats.Msg) {
 	token := strings.Split(strings.TrimPrefix(msg.Subject, l.inbox+"."), ".")
 	nobody := len(msg.Data) == 0 && msg.Header.Get("Status") == "503"
@@ -251,7 +251,7 @@ func (l *loop) answered(msg *nats.Msg) {
 	})
 }
 
-// publish shows the view to other goroutines.
+// publish makes the view available to other goroutines.
 func (l *loop) publish(now time.Time, end error) {
 	ids := l.view.live(now)
 	moved := !slices.Equal(ids, l.ids)
@@ -272,7 +272,7 @@ func (l *loop) publish(now time.Time, end error) {
 
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if self := l.view.peers[l.options.ID]; self != nil { // what others may not know yet
+	if self := l.view.peers[l.options.ID]; self != nil { // refusals that others may not know yet
 		s.owned = slices.DeleteFunc(s.owned, func(p int) bool { return l.refuses.rank(p) > self.rank(p) })
 	}
 	before := &l.shared

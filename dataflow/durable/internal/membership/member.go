@@ -13,39 +13,39 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// A Member is one of those who share the partitions of an application. Its methods may be
-// called by any number of goroutines, except that Next is for one: each change is returned once.
+// A Member is one of the processes that share the partitions of an application. Any number of goroutines may
+// call its methods, except that only one may call Next: each change is returned once.
 type Member struct {
 	options  Options
 	nc       *nats.Conn
 	js       jetstream.JetStream
-	inbox    string // where answers to probes go
+	inbox    string // prefix of the subjects for answers to probes
 	counters counters
 
 	events     chan func(*view, time.Time)
 	leaving    atomic.Bool
-	done       chan struct{}      // the loop has ended
+	done       chan struct{}      // closed when the loop has ended
 	cancel     context.CancelFunc // ends all goroutines
 	goroutines sync.WaitGroup
 	subs       []*nats.Subscription
 	kv         jetstream.KeyValue
 	leave      sync.Once
-	left       error // what Leave returns
+	left       error // the result of Leave
 
 	mu      sync.Mutex
-	changed chan struct{} // closed when shared changes in a way that somebody waits for
+	changed chan struct{} // closed when shared changes in a way that someone waits for
 	shared  shared
-	refuses Refusals // by this member; its sets are never changed in place
-	refused uint64   // changes of it
-	loop    *loop    // its goroutine alone uses it
+	refuses Refusals // of this member; the sets are replaced, never modified
+	refused uint64   // counts changes of refuses
+	loop    *loop    // used by its own goroutine only
 
-	cancelWatch context.CancelFunc // makes the watch begin anew
+	cancelWatch context.CancelFunc // restarts the watch
 
-	told bool // Next has returned something
+	told bool // Next has returned an assignment
 	last []int
 }
 
-// shared is what the loop shows.
+// shared is what the loop publishes.
 type shared struct {
 	owners []string // by partition; nil without members
 	peers  []Peer
@@ -55,29 +55,27 @@ type shared struct {
 	end    error
 }
 
-// A Peer is a member as others see it.
+// A Peer is a member as seen by others.
 type Peer struct {
 	ID      string
-	Info    []byte // what it gave in its options; not to be changed
+	Info    []byte // from its options; must not be changed
 	Started time.Time
 	Refusals
 }
 
-// An Assignment is what a member owns.
+// An Assignment is the partitions that a member owns.
 type Assignment struct {
-	Owned []int // partitions, in order; not to be changed
+	Owned []int // partitions, in order; must not be changed
 }
 
-// Join makes this process a member, and returns when it owns its part of the
-// partitions. The context limits joining only: the member is one until [Member.Leave], or
-// until its connection is closed. It needs a server with JetStream and per-message times to
-// live, 2.11 or later.
+// Join makes this process a member, and returns when it owns its share of the partitions. The context limits
+// joining only: the process stays a member until [Member.Leave], or until the connection is closed. Join needs
+// a server with JetStream and per-message times to live: version 2.11 or later.
 //
-// The connection should reconnect for ever (nats.MaxReconnects(-1)) and soon, within a
-// lease. It is not closed by the member, and others may use it.
+// The connection should reconnect forever (nats.MaxReconnects(-1)), and within the duration of a lease. The
+// member does not close it, and others may use it.
 //
-// Errors are [ErrOptions], [ErrBucket], [ErrSuperseded], [ErrClosed], and what the server or
-// the context said.
+// Errors are [ErrOptions], [ErrBucket], [ErrSuperseded], [ErrClosed], and errors of the server or of ctx.
 func Join(ctx context.Context, nc *nats.Conn, o Options) (*Member, error) {
 	o, err := o.withDefaults(nc)
 	if err != nil {
@@ -100,8 +98,8 @@ func Join(ctx context.Context, nc *nats.Conn, o Options) (*Member, error) {
 	return m, nil
 }
 
-// start listens to probes before others can know of this member, writes the first lease,
-// and waits until the watch shows it.
+// start listens to probes before others can know of this member, writes the first lease, and waits until the
+// watch shows it.
 func (m *Member) start(ctx, running context.Context) error {
 	l := &loop{Member: m, again: make(map[string]time.Time), renewal: 1}
 	m.loop = l
@@ -113,7 +111,7 @@ func (m *Member) start(ctx, running context.Context) error {
 		return err
 	}
 	err := errors.Join(
-		listen(m.alive(m.options.ID), func(msg *nats.Msg) { _ = msg.Respond([]byte("yes")) }), // or be suspected
+		listen(m.alive(m.options.ID), func(msg *nats.Msg) { _ = msg.Respond([]byte("yes")) }), // without an answer, this member is suspected
 		listen(m.inbox+".*.*", l.answered),
 	)
 	if err != nil {
@@ -152,7 +150,7 @@ func (m *Member) start(ctx, running context.Context) error {
 	}
 }
 
-// do hands f to the loop, unless it has ended.
+// do passes f to the loop, unless that has ended.
 func (m *Member) do(f func(*view, time.Time)) {
 	select {
 	case m.events <- f:
@@ -169,23 +167,23 @@ func (m *Member) stop() {
 	}
 }
 
-// alive is the subject of probes of a member.
+// alive returns the subject of probes of a member.
 func (m *Member) alive(id string) string { return m.options.Name + ".alive." + id }
 
-// retry is how long to wait after a failure, and patience how long for an answer that
-// should be there at once. A long lease is no reason to wait long.
+// retry is the pause after a failure, and patience how long to wait for an answer that should come at once.
+// Both are short even if the lease is long.
 func (m *Member) retry() time.Duration    { return min(m.options.Lease/12, 250*time.Millisecond) }
 func (m *Member) patience() time.Duration { return min(m.options.Lease/3, time.Second) }
 
-// ID returns the member's own.
+// ID returns the ID of this member.
 func (m *Member) ID() string { return m.options.ID }
 
-// Next returns what this member owns now if that is not what Next returned last, and
-// else waits until it is not. It returns the newest: changes in between are skipped, also
-// that a partition was lost and came back, which only its fence tells. It is for one
-// goroutine. After [Member.Leave], or when the member is none any more for another reason,
-// it returns an empty assignment if the last one was not, and then [ErrLeft],
-// [ErrSuperseded] or [ErrClosed].
+// Next waits until what this member owns differs from what Next returned last, and returns it. It returns the
+// newest assignment: changes in between are skipped, even that a partition was lost and came back, which only
+// its fence shows. Only one goroutine may call it.
+//
+// After [Member.Leave], or when the member has ended for another reason, Next returns an empty assignment if
+// the last one was not empty, and then [ErrLeft], [ErrSuperseded] or [ErrClosed].
 func (m *Member) Next(ctx context.Context) (Assignment, error) {
 	for {
 		m.mu.Lock()
@@ -207,7 +205,7 @@ func (m *Member) Next(ctx context.Context) (Assignment, error) {
 	}
 }
 
-// now returns what is owned, looking at the clock.
+// now returns what is owned at the current time.
 func (s *shared) now() []int {
 	if !time.Now().Before(s.until) {
 		return nil
@@ -215,16 +213,16 @@ func (s *shared) now() []int {
 	return s.owned
 }
 
-// Owned returns the partitions this member owns now, in order. It is right also in a
-// process that was stopped and goes on after its lease has ended: nothing.
+// Owned returns the partitions that this member owns now, in order. In a process that was stopped and continues
+// after its lease has ended, it correctly returns none.
 func (m *Member) Owned() []int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return slices.Clone(m.shared.now())
 }
 
-// Owner returns who owns a partition as this member sees it, and false if it sees
-// nobody. The answer may be a lease old if the member cannot reach the server.
+// Owner returns the owner of a partition as this member sees it, and false if it sees none. The answer may be
+// as old as a lease if the member cannot reach the server.
 func (m *Member) Owner(partition int) (id string, ok bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -234,23 +232,23 @@ func (m *Member) Owner(partition int) (id string, ok bool) {
 	return m.shared.owners[partition], true
 }
 
-// Members returns the members that count as this member sees it, in the order of their
-// IDs: without those it suspects, and without itself while its lease is over.
+// Members returns the live members as this member sees them, in the order of their IDs: without those that it
+// suspects, and without itself while its lease is over.
 func (m *Member) Members() []Peer {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return slices.Clone(m.shared.peers)
 }
 
-// Leave gives the lease back, so that others take over at once, and returns when the
-// server has it. From its call on this member owns nothing; one that finishes its work first
-// spares others a wait. An error means that others will know when the lease ends. Only the
-// first call does something; others return when it is done.
+// Leave gives the lease back, so that others take over at once, and returns when the server has deleted it.
+// From the call on this member owns nothing; finish work first to spare others a wait. An error means that
+// others notice only when the lease ends. Only the first call has an effect; later calls return when it is
+// done.
 func (m *Member) Leave(ctx context.Context) error {
 	m.leave.Do(func() {
 		m.leaving.Store(true)
 		m.do(func(*view, time.Time) {})
-		// A renewal under way has to be over, or it would come after the purge.
+		// A renewal in flight must be over first, or it would come after the purge.
 		select {
 		case <-m.done:
 		case <-ctx.Done():
@@ -268,7 +266,7 @@ func (m *Member) Leave(ctx context.Context) error {
 	return m.left
 }
 
-// end shows that the member is none any more, when the loop did not.
+// end publishes that this member has ended, if the loop did not.
 func (m *Member) end(why error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

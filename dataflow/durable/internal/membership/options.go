@@ -10,45 +10,44 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// Limits of the options.
+// Limits of the options. MaxInfo is in bytes; all members receive the Info of all, with each renewal.
 const (
 	MaxPartitions = 1 << 16
-	MaxInfo       = 4 << 10 // bytes: everybody gets everybody's, with each renewal
+	MaxInfo       = 4 << 10 // bytes
 )
 
-// Options are the settings of a member. Name and Partitions have to be set.
+// Options are the settings of a member. Name and Partitions are required.
 type Options struct {
-	// Name is that of the application: letters, digits, - and _. The bucket of leases is
-	// called MEMBERS_<Name>, the subjects of probes begin with it.
+	// Name is the name of the application: letters, digits, - and _. The bucket of leases is called
+	// MEMBERS_<Name>, and the subjects of probes begin with it.
 	Name string
 
-	// ID tells this member from others, in the same alphabet. Empty means a random one. A
-	// second member with the same ID supersedes the first.
+	// ID identifies this member, in the same alphabet. Empty means a random one. A second member with the same
+	// ID supersedes the first.
 	ID string
 
-	// Partitions is how many partitions there are, the same for all members and for ever.
+	// Partitions is the number of partitions. It must be the same for all members and forever.
 	Partitions int
 
-	// Lease is how long a member counts after it was last heard of. It is rounded up to
-	// whole seconds, which is what the server counts. Zero means 3 seconds; less than
-	// 1 second is refused. It is renewed after a third of it.
+	// Lease is how long a silent member counts as a member. It is rounded up to whole seconds, the unit of the
+	// server. Zero means 3 seconds; less than 1 second is refused. It is renewed after a third of it.
 	Lease time.Duration
 
-	// Probe is how often others are asked whether they are there. Zero means 50 ms,
-	// negative means never, so that only leases count.
+	// Probe is how often other members are asked whether they are alive. Zero means 50 ms; negative means
+	// never, so that only leases count.
 	Probe time.Duration
 
-	// Replicas is how many servers keep the leases. Zero means 3 in a cluster, else 1.
+	// Replicas is how many servers store the leases. Zero means 3 in a cluster, else 1.
 	Replicas int
 
-	// Info is shown to other members, for example an address; at most [MaxInfo] bytes.
+	// Info is shown to other members, for example an address. It has at most [MaxInfo] bytes.
 	Info []byte
 
-	// Logger gets what changes. Nil means nothing is logged.
+	// Logger logs changes. Nil means that nothing is logged.
 	Logger *slog.Logger
 }
 
-// withDefaults returns the options that are meant, or why they make no sense.
+// withDefaults fills in defaults, and returns an error if an option is out of range.
 func (o Options) withDefaults(nc *nats.Conn) (Options, error) {
 	word := regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
 	if o.ID == "" {

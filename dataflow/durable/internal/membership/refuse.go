@@ -7,24 +7,24 @@ import (
 	"time"
 )
 
-// MaxWhy bounds what a lease says of the reason of a refusal, in bytes.
+// MaxWhy is the greatest length, in bytes, of the reason for a refusal in a lease.
 const MaxWhy = 1 << 10
 
-// A Set is a set of partitions as a lease has it: bit p%8 of byte p/8 is partition p. It has no
-// zero byte at its end, so the empty set takes nothing, and the largest 8 KiB.
+// A Set is a set of partitions as encoded in a lease: bit p%8 of byte p/8 is partition p. It has no zero byte
+// at its end, so the empty set takes no space, and the largest 8 KiB.
 type Set []byte
 
 // Has reports whether a partition is in the set.
 func (s Set) Has(p int) bool { return p >= 0 && p/8 < len(s) && s[p/8]>>(p%8)&1 != 0 }
 
-// With returns the set with a partition, as a copy.
+// With returns a copy of the set with partition p added.
 func (s Set) With(p int) Set {
 	s = append(slices.Clone(s), make([]byte, max(0, p/8+1-len(s)))...)
 	s[p/8] |= 1 << (p % 8)
 	return s
 }
 
-// Without returns the set without a partition, as a copy.
+// Without returns the set without partition p. It is a copy if the set had p.
 func (s Set) Without(p int) Set {
 	if !s.Has(p) {
 		return s
@@ -34,15 +34,15 @@ func (s Set) Without(p int) Set {
 	return bytes.TrimRight(s, "\x00")
 }
 
-// Refusals are the partitions that a member gives back.
+// Refusals are the partitions that a member refuses to run.
 type Refusals struct {
 	Never  Set    `json:"never,omitempty"`   // its program cannot run them
-	NotNow Set    `json:"not_now,omitempty"` // it could not run them as they were
-	Why    string `json:"why,omitempty"`     // the reason for the latest one, for people
+	NotNow Set    `json:"not_now,omitempty"` // it could not run them in the state they were in
+	Why    string `json:"why,omitempty"`     // the reason for the latest refusal, for people
 }
 
-// rank returns how a partition is refused: 0 not at all, 1 as it was, 2 for good. It goes to a
-// member of the lowest rank.
+// rank says how a partition is refused: 0 not at all, 1 in the state it was in, 2 for good. The partition goes
+// to a member of the lowest rank.
 func (r *Refusals) rank(p int) int {
 	switch {
 	case r.Never.Has(p):
@@ -53,7 +53,7 @@ func (r *Refusals) rank(p int) int {
 	return 0
 }
 
-// Refuses returns the partitions less than n that are refused, in order.
+// Refuses returns the refused partitions less than n, in order.
 func (r *Refusals) Refuses(n int) (all []int) {
 	for p := range n {
 		if r.rank(p) > 0 {
@@ -67,14 +67,13 @@ func (r *Refusals) equal(o *Refusals) bool {
 	return bytes.Equal(r.Never, o.Never) && bytes.Equal(r.NotNow, o.NotNow) && r.Why == o.Why
 }
 
-// Refuse gives a partition that this member owns back to the others. It goes to a member that does
-// not refuse it. If there is none, it goes to one that refuses it as it was, and if there is none,
-// to any: so it may come back, and [Member.Next] says so. Never says that the program of this
-// member cannot run it whatever others make of it.
+// Refuse gives a partition that this member owns back to the others. It goes to a member that does not refuse
+// it, else to one that refuses only the state it was in, else to any member: so it may come back, as
+// [Member.Next] then reports. Never says that the program of this member cannot run the partition in any state.
 //
-// Refuse returns true if the partition is this member's nevertheless, since it has come back
-// already: all members refuse it. Otherwise this member does not own it when Refuse returns. Others
-// know of it after the next renewal, which is sent at once. It does not wait.
+// Refuse does not wait. It returns true if this member owns the partition nevertheless, since it has come back
+// already: all members refuse it. Otherwise this member does not own it when Refuse returns. Others learn of it
+// with the next renewal, which is sent at once.
 func (m *Member) Refuse(p int, never bool, why string) (kept bool) {
 	if p < 0 || p >= m.options.Partitions {
 		return false
@@ -107,7 +106,7 @@ func (m *Member) Refuse(p int, never bool, why string) (kept bool) {
 	return kept
 }
 
-// Accept takes back what Refuse said of a partition.
+// Accept withdraws a refusal of a partition.
 func (m *Member) Accept(p int) {
 	m.mu.Lock()
 	r := &m.refuses
@@ -125,10 +124,10 @@ func (m *Member) Accept(p int) {
 	}
 }
 
-// renewNow has the loop send the lease, with what it says now.
+// renewNow makes the loop send the lease at once, with its current content.
 func (m *Member) renewNow() {
 	m.do(func(*view, time.Time) {
-		if m.loop.failing { // it is tried again soon
+		if m.loop.failing { // a failed renewal is retried soon anyway
 			return
 		}
 		m.loop.renewAt = time.Now()

@@ -4,16 +4,18 @@ import (
 	"hash/fnv"
 )
 
-// Owners returns the owner of each partition among members, by rendezvous hashing: of those that
-// do not refuse it, or else of those that refuse it as it was, or else of all, the
-// member with the greatest weight for it. It does not depend on the order of members; without
-// members it returns nil. A member that refuses a partition moves that one only. Members that come or go move only what they get or had, 1/n on
-// average; how many partitions each of n has varies like a throw of dice, by about the
-// square root of its share.
+// Owners returns the owner of each partition among members, by rendezvous hashing. Candidates are the members
+// that do not refuse the partition, else those that refuse only the state it was in, else all. The candidate
+// with the greatest weight for the partition owns it. The result does not depend on the order of members;
+// without members it is nil.
 //
-// The weight of a member for partition p is the (p+1)-th number of the generator
-// SplitMix64 seeded with the 64-bit FNV-1a hash of its ID; of equal weights that of the smaller
-// ID wins. All versions of the library that work together must agree on it.
+// A member that refuses a partition moves only that one. A member that comes or goes moves only what it gets or
+// had, 1/n on average. The number of partitions of each of n members varies randomly, by about the square root
+// of its share.
+//
+// The weight of a member for partition p is the (p+1)-th number of the generator SplitMix64 seeded with the
+// 64-bit FNV-1a hash of its ID; of equal weights, the one of the smaller ID wins. All versions of the library
+// that work together must agree on it.
 //
 // Source: Thaler and Ravishankar, Using name-based mappings to increase hit rates, 1998;
 // Steele, Lea and Flood, Fast splittable pseudorandom number generators, 2014.

@@ -13,14 +13,14 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// A Survey is what the leases say at one moment, to a process that is no member. It suspects nobody,
-// so it has members that died a moment ago.
+// A Survey is what the leases say at one moment, to a process that is not a member. It suspects nobody, so it
+// may include members that have just died.
 type Survey struct {
 	Peers  []Peer   // in the order of their IDs
 	Owners []string // by partition; nil without members
 }
 
-// Look returns what the leases of an application say. Without a bucket there are no members.
+// Look reads the leases of an application. Without a bucket there are no members.
 func Look(ctx context.Context, nc *nats.Conn, name string) (*Survey, error) {
 	failed := func(err error) (*Survey, error) { return nil, fmt.Errorf("membership: members of %s: %w", name, err) }
 	js, err := jetstream.New(nc)
@@ -41,7 +41,7 @@ func Look(ctx context.Context, nc *nats.Conn, name string) (*Survey, error) {
 	defer func() {
 		_ = w.Stop() // fails only if it has ended already
 		for range w.Updates() {
-			// The client's goroutine may wait to hand over one more, and ends after it.
+			// The client's goroutine may be waiting to pass on one more update, and ends after that.
 		}
 	}()
 	v := newView("", 0, 0, 0)

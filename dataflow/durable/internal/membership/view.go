@@ -7,19 +7,18 @@ import (
 )
 
 const (
-	// renewalsToReturn is how many renewals a suspected member has to show. The number
-	// doubles with each suspicion up to maxRenewalsToReturn, so that who comes and
-	// goes all the time stays away longer than it is there, and it is forgiven after
-	// renewalsToForgive without one.
+	// renewalsToReturn is how many renewals a suspected member must show before it counts again. The number
+	// doubles with each suspicion, up to maxRenewalsToReturn, so that a member that keeps coming and going is
+	// away longer than it is there. It is reset after renewalsToForgive renewals without a suspicion.
 	renewalsToReturn    = 2
 	maxRenewalsToReturn = 16
 	renewalsToForgive   = 30
 )
 
-// A lease is what a member keeps in the bucket.
+// A lease is what a member stores in the bucket.
 type lease struct {
-	// Started is when the member joined, in nanoseconds, and greater than that of any
-	// member with the same ID that it found. The greatest wins.
+	// Started is when the member joined, in nanoseconds of Unix time. It is greater than that of any lease with
+	// the same ID that the member found. The greatest wins.
 	Started int64  `json:"started"`
 	Renewal uint64 `json:"renewal"` // counts from 1
 	Info    []byte `json:"info,omitempty"`
@@ -30,32 +29,32 @@ type lease struct {
 type peer struct {
 	lease
 	revision uint64 // of the lease in the bucket
-	round    uint64 // of the watch that showed it last
+	round    uint64 // of the watch that last showed it
 
-	// answered says that a probe was answered since we connected and since it was last
-	// suspected. Who never answered is not suspected when it does not: perhaps it cannot,
-	// or is not connected again yet. This is what prevents flapping.
+	// answered says that the member has answered a probe since this member connected and since it was last
+	// suspected. A member that has not is not suspected for its silence: perhaps it cannot answer, or has not
+	// reconnected yet. This prevents flapping.
 	answered  bool
 	missed    int // probes without a responder since the last answer
 	suspected bool
 	shown     int // renewals since it was suspected, or since it returned
-	needed    int // renewals until it returns
+	needed    int // renewals needed until it returns
 }
 
-// public returns what others are shown of a member.
+// public returns the public view of a member.
 func (p *peer) public(id string) Peer {
 	return Peer{ID: id, Info: p.Info, Started: time.Unix(0, p.Started), Refusals: p.Refusals}
 }
 
-// A view merges what a member learns from the watch, its probes and the clock into an
-// assignment. It is used by one goroutine and knows no network; now is always passed in.
+// A view merges what a member learns from the watch, its probes and the clock into an assignment. It is used by
+// one goroutine and does not use the network; the current time is always an argument. It keeps these
+// invariants:
 //
-//  1. Each partition has one owner, which is in live, unless live is empty. It refuses the
-//     partition only if all in live do.
-//  2. owned is empty if now is not before until, or until the watch has shown all
-//     leases once.
-//  3. until is at most a lease after the sending of the latest own renewal that came
-//     back through the watch: what the view says is at most that old.
+//  1. Each partition has one owner, which is in live, unless live is empty. The owner refuses the partition
+//     only if all in live do.
+//  2. owned is empty if now is not before until, and before the watch has shown all leases once.
+//  3. until is at most the duration of a lease after the sending of the latest own renewal that came back
+//     through the watch. So the view is at most that old.
 type view struct {
 	self       string
 	started    int64
@@ -63,18 +62,18 @@ type view struct {
 	lease      time.Duration
 
 	peers  map[string]*peer
-	round  uint64 // of the watch
-	floor  uint64 // the latest own renewal that the watch before showed
-	listed bool   // this watch has shown what was there when it began
-	whole  bool   // a watch was believed
+	round  uint64 // number of the current watch
+	floor  uint64 // the latest own renewal that the previous watch showed
+	listed bool   // this watch has shown the leases that existed when it began
+	whole  bool   // a watch has been believed once
 
-	sent       map[uint64]time.Time // own renewals that have not come back
+	sent       map[uint64]time.Time // own renewals that have not come back, by number
 	until      time.Time            // when the own lease ends
-	up         bool                 // the own lease has not ended, as far as was noticed
-	former     []string             // who was there when the own lease ended
-	resume     time.Time            // when to stop waiting for the former to be back
+	up         bool                 // the own lease has not ended, as far as this member has noticed
+	former     []string             // the live others when the own lease ended
+	resume     time.Time            // when to stop waiting for them to come back
 	superseded bool
-	refused    uint64 // changes of what members refuse
+	refused    uint64 // counts changes of what members refuse
 }
 
 func newView(self string, started int64, partitions int, lease time.Duration) *view {
@@ -84,10 +83,10 @@ func newView(self string, started int64, partitions int, lease time.Duration) *v
 	}
 }
 
-// renewing notes that the own lease is about to be sent.
+// renewing records that the own lease is about to be sent.
 func (v *view) renewing(renewal uint64, now time.Time) { v.sent[renewal] = now }
 
-// begin says that a watch begins, which will first show all leases that are there.
+// begin records that a watch begins, which first shows all existing leases.
 func (v *view) begin() {
 	v.round++
 	v.listed = false
@@ -96,14 +95,14 @@ func (v *view) begin() {
 	}
 }
 
-// shown says that a watch has shown all leases that were there when it began.
+// shown records that a watch has shown all leases that existed when it began.
 func (v *view) shown() {
 	v.listed = true
 	v.believe()
 }
 
-// believe forgets who is not in a new watch, once it is at least as new as the one
-// before: a replica that lags behind does not know everybody. The own lease tells.
+// believe forgets members that a new watch has not shown, once that watch is at least as new as the previous
+// one: a replica that lags behind does not know everybody. This member's own lease shows whether it does.
 func (v *view) believe() {
 	p := v.peers[v.self]
 	if !v.listed || p == nil || p.round != v.round || p.Renewal < v.floor {
@@ -113,7 +112,7 @@ func (v *view) believe() {
 	v.whole = true
 }
 
-// put says that the watch showed a lease. It reports whether a suspected member is back.
+// put records that the watch showed a lease. It reports whether a suspected member is back.
 func (v *view) put(id string, l lease, revision uint64, now time.Time) (back bool) {
 	p := v.peers[id]
 	switch {
@@ -121,10 +120,10 @@ func (v *view) put(id string, l lease, revision uint64, now time.Time) (back boo
 		p = &peer{needed: renewalsToReturn}
 		v.peers[id] = p
 		v.refused++
-	case l.Started < p.Started: // the last sign of a member that was superseded
+	case l.Started < p.Started: // a late lease of a member that was superseded
 		p.round = v.round
 		return false
-	case p.revision != revision: // else it is shown again by a new watch
+	case p.revision != revision: // else a new watch shows the same lease again
 		p.shown++
 	}
 	if !p.Refusals.equal(&l.Refusals) {
@@ -147,7 +146,7 @@ func (v *view) put(id string, l lease, revision uint64, now time.Time) (back boo
 	return false
 }
 
-// came says that an own lease came back, or one of who has this member's ID now.
+// came handles a lease with this member's ID that came back: its own, or that of a member that superseded it.
 func (v *view) came(l lease, now time.Time) {
 	if l.Started > v.started {
 		v.superseded = true
@@ -165,7 +164,7 @@ func (v *view) came(l lease, now time.Time) {
 	}
 }
 
-// gone says that a lease was given back or has ended.
+// gone records that a lease was given back or has ended.
 func (v *view) gone(id string, now time.Time) {
 	delete(v.peers, id)
 	if id == v.self {
@@ -173,7 +172,7 @@ func (v *view) gone(id string, now time.Time) {
 	}
 }
 
-// lapse reports whether the own lease has ended since it was asked last.
+// lapse reports whether the own lease has ended since the last call.
 func (v *view) lapse(now time.Time) bool {
 	if !v.up || now.Before(v.until) {
 		return false
@@ -183,23 +182,23 @@ func (v *view) lapse(now time.Time) bool {
 	return true
 }
 
-// connected says that this member has connected again. Others may be about to: they
-// are not suspected until they have answered on this connection.
+// connected records that this member has reconnected. Others may be about to reconnect, so they are not
+// suspected until they have answered on this connection.
 func (v *view) connected() {
 	for _, p := range v.peers {
 		p.answered, p.missed = false, 0
 	}
 }
 
-// answer says that a member has answered a probe.
+// answer records that a member has answered a probe.
 func (v *view) answer(id string) {
 	if p := v.peers[id]; p != nil && !p.suspected {
 		p.answered, p.missed = true, 0
 	}
 }
 
-// silence says that nobody was there to answer a probe. It reports whether to probe again
-// soon, to be sure, or whether the member is suspected from now on.
+// silence records that nobody was there to answer a probe. It reports whether to probe again soon, to be sure,
+// or whether the member is suspected from now on.
 func (v *view) silence(id string) (again, suspected bool) {
 	p := v.peers[id]
 	if p == nil || p.suspected || !p.answered {
@@ -213,7 +212,7 @@ func (v *view) silence(id string) (again, suspected bool) {
 	return false, true
 }
 
-// others returns who is to be probed, in a fixed order.
+// others returns the members to probe, in order.
 func (v *view) others() []string {
 	var ids []string
 	for id, p := range v.peers {
@@ -235,7 +234,7 @@ func (v *view) live(now time.Time) []string {
 	return ids
 }
 
-// owners returns the owner of each partition among members, with what they refuse.
+// owners returns the owner of each partition among live members, considering what they refuse.
 func (v *view) owners(live []string) []string {
 	refuses := make(map[string]*Refusals)
 	for _, id := range live {
@@ -246,9 +245,9 @@ func (v *view) owners(live []string) []string {
 	return Owners(v.partitions, live, refuses)
 }
 
-// waiting reports whether this member, whose lease had ended, waits for others before
-// it owns again. When the servers were away, the leases of all have ended, and who is
-// back first would otherwise take everything and hand it over a moment later.
+// waiting reports whether this member, whose lease had ended, waits for others before it owns again. After an
+// outage of the servers the leases of all have ended, and the first member to come back would otherwise take
+// everything and hand it over a moment later.
 func (v *view) waiting(now time.Time) bool {
 	return now.Before(v.resume) && slices.ContainsFunc(v.former, func(id string) bool {
 		p := v.peers[id]
@@ -256,7 +255,7 @@ func (v *view) waiting(now time.Time) bool {
 	})
 }
 
-// owned returns what this member owns now, given the owners among live.
+// owned returns what this member owns now, given the owner of each partition.
 func (v *view) owned(owners []string, now time.Time) []int {
 	if !v.whole || v.superseded || !now.Before(v.until) || v.waiting(now) {
 		return nil

@@ -40,7 +40,7 @@ type core struct {
 	looking  bool       // reads the history only
 	counting bool       // take the number of partitions from the log
 	peers    *peers     // nil if no other process can own a partition
-	agreed   *agreement // reached when every partition can go on with the program; nil if peers is nil
+	agreed   *agreement // reached when every partition can go on with the program; nil if peers is not
 	metrics  metrics
 	seen     witnessing
 	limit    int64 // of the log; zero if there is none
@@ -212,7 +212,7 @@ func (c *core) took(partition int, s *step, full *engine.Blocked) {
 	}
 }
 
-// tellReads records what was read in the history, gathered over a short time.
+// tellReads records in the history what was read, batched over a short time.
 func (c *core) tellReads() {
 	const gather = 20 * time.Millisecond
 	for {

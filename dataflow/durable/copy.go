@@ -108,7 +108,7 @@ func copyLog(ctx context.Context, from journal.Log, opts *Options, to journal.Op
 	return made, nil
 }
 
-// nothingIn returns an error if something is kept in a log.
+// nothingIn returns an error if a log is not empty.
 func nothingIn(ctx context.Context, log journal.Log, at journal.Opener) error {
 	for p := range log.Partitions() {
 		h, err := log.Restore(ctx, p)

@@ -13,7 +13,7 @@ import (
 
 // A KeyChange is what operators remembered of a key after a step that changed it.
 type KeyChange struct {
-	Step    uint64 // the step that changed it
+	Step    uint64 // the step after which it was so
 	At      time.Time
 	Entries []dataflow.StateEntry // empty if the key was forgotten
 }

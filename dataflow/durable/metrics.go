@@ -10,7 +10,7 @@ type Metrics struct {
 	Records   uint64 // taken by steps
 	Steps     uint64 // committed
 	Snapshots uint64 // made durable
-	Restores  uint64 // after another owner had committed, or a commit's answer was lost
+	Restores  uint64 // of a partition that ran: another owner had committed or saved, a commit's answer was lost, or a step had no space
 	Replayed  uint64 // steps that were replayed
 
 	Quarantined uint64 // records that the program could not handle

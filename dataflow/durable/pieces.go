@@ -29,7 +29,7 @@ const pieceRoom = journal.MaxPiece - 64
 // A run is a group of pieces that are written and deleted together.
 type run struct {
 	number, tag uint64
-	first, last uint64 // piece
+	first, last uint64 // numbers of its pieces in the log
 	count       uint64
 	bytes       uint64
 	sum         uint32 // checksum of all pieces

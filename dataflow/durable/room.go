@@ -68,7 +68,7 @@ func (c *core) bound(ctx context.Context) error {
 func (c *core) watchRoom() {
 	each := time.NewTicker(roomAgain)
 	defer each.Stop()
-	var since, said time.Time // when the log became full, and when the logger heard of it
+	var since, said time.Time // when the log became full, and when that was last logged
 	for {
 		refused := false
 		select {

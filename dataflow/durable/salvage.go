@@ -192,7 +192,7 @@ func (s *salvage) read(ctx context.Context, data []byte) (b *base, damage string
 	return b, "", nil
 }
 
-// witness visits the last message that a step took, or a stand-in if that is missing.
+// witness adds the last message that a step took to the copy, or a stand-in if that is missing.
 func (s *salvage) witness(ctx context.Context, at *step, end uint64) error {
 	if at.taken == 0 {
 		return nil
@@ -216,7 +216,7 @@ func (s *salvage) witness(ctx context.Context, at *step, end uint64) error {
 	return nil
 }
 
-// fromBegin visits a partition from its first step on. It reports false if that step is gone.
+// fromBegin copies a partition from its first step on. It reports false if that step is gone.
 func (s *salvage) fromBegin(ctx context.Context, h *journal.History) (bool, error) {
 	steps, err := s.steps(ctx, h, 0)
 	if err != nil {

@@ -1,4 +1,4 @@
-// Package historycmd is a command that reads the history of a program's durable flow. The program itself
+// Package historycmd implements a command that reads the history of a program's durable flow. The program itself
 // provides the command, since only the program has the types in the history:
 //
 //	if len(os.Args) > 1 && os.Args[1] == "log" {
@@ -35,7 +35,7 @@ import (
 	"github.com/millrace/millrace/dataflow/durable"
 )
 
-// A Command is the command of a program.
+// A Command is the history command of a program.
 type Command struct {
 	// Name is the name of the command in its usage, such as "payments log".
 	Name string

@@ -22,7 +22,7 @@ func newAgreement(partitions int) *agreement {
 	return a
 }
 
-// fits records that a partition can go on with the program, and waits until all of them can. A nil agreement
+// fits notes that a partition can go on with the program, and waits until all of them can. A nil agreement
 // does not wait: where processes share a flow, another process runs what this one cannot.
 func (a *agreement) fits(ctx context.Context, partition int) error {
 	if a == nil {

@@ -212,7 +212,7 @@ func (c *core) took(partition int, s *step, full *engine.Blocked) {
 	}
 }
 
-// tellReads records in the history what was read, batched over a short time.
+// tellReads writes into the history what was read, batched over a short time.
 func (c *core) tellReads() {
 	const gather = 20 * time.Millisecond
 	for {

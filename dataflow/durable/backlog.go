@@ -104,7 +104,7 @@ type wait struct {
 // waitsApart is the least time between two waits.
 const waitsApart = 100 * time.Millisecond
 
-// begin records that records up to a position have been read.
+// begin notes that records up to a position have been read.
 func (b *backlog) begin(upTo uint64) {
 	now := time.Now()
 	if n := len(b.waits); n > 0 && now.Sub(b.waits[n-1].since) < waitsApart {
@@ -114,7 +114,7 @@ func (b *backlog) begin(upTo uint64) {
 	b.waits = append(b.waits, wait{upTo, now})
 }
 
-// end records that records up to a position were taken.
+// end notes that records up to a position were taken.
 func (b *backlog) end(upTo uint64) {
 	n := 0
 	for n < len(b.waits) && b.waits[n].upTo <= upTo {
@@ -137,7 +137,7 @@ func (b *backlog) waiting() time.Duration {
 // mine returns the records that this process has in flight and that are not in known.
 func (b *backlog) mine() Lag { return b.going.plus(b.beyond) }
 
-// reach records that known counts all records up to a position.
+// reach notes that known counts all records up to a position.
 func (b *backlog) reach(upTo uint64) {
 	b.upTo = max(b.upTo, upTo)
 	n := 0
@@ -230,7 +230,7 @@ func (d *door) sending(ctx context.Context, p int, size Lag, heldBack bool) erro
 	}
 }
 
-// sent records the result of a send: the log stored the records at a position, or the result is unknown. In the
+// sent notes the result of a send: the log stored the records at a position, or the result is unknown. In the
 // latter case whoever reads the records counts them.
 func (w *doorway) sent(size Lag, at uint64, err error) {
 	w.mu.Lock()
@@ -244,7 +244,7 @@ func (w *doorway) sent(size Lag, at uint64, err error) {
 	b.changed()
 }
 
-// restored records that the owner begins with the records after a position.
+// restored notes that the owner begins with the records after a position.
 func (w *doorway) restored(taken uint64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -253,7 +253,7 @@ func (w *doorway) restored(taken uint64) {
 	b.reach(taken)
 }
 
-// ahead records that the owner has read messages up to a position, which no step has taken yet.
+// ahead notes that the owner has read messages up to a position, which no step has taken yet.
 func (w *doorway) ahead(upTo uint64, size Lag, most Lag) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -95,7 +95,7 @@
 //
 // Each location has its own partitions, so a step at one location knows nothing of the others. An element that
 // a Send moves to another location is part of the step that gave it. When that step is durable, the owner of
-// the partition appends each element, in order, as a record of the destination partition, and then records in
+// the partition appends each element, in order, as a record of the destination partition, and then notes in
 // its own history that it did. After a crash, everything not known to be sent is sent again. A partition takes
 // from each edge only numbers higher than the last one it took, so each element takes effect once. A location
 // that takes nothing because an output is full slows down the locations that send to it, except in a cycle of

@@ -163,7 +163,7 @@ func (d *door) keep(ctx context.Context, p int, records ...[]byte) (uint64, erro
 	}
 }
 
-// Read records how far readers are. The history gets it a little later, all at once: after a crash, what was
+// Read notes how far readers are. The history gets it a little later, all at once: after a crash, what was
 // read since then comes again.
 func (d *door) Read(_ int, op int32, partition int, number uint64) {
 	way := d.partitions[partition]
@@ -191,7 +191,7 @@ func (d *door) Given(ctx context.Context, op int32, partition int) (n uint64, ow
 	return n, owned, err
 }
 
-// tellReads records in the history what was read.
+// tellReads writes into the history what was read.
 func (d *door) tellReads(ctx context.Context) {
 	select {
 	case d.telling <- struct{}{}: // a caller that waits here also waits for what another one is recording
@@ -289,7 +289,7 @@ func (d *door) Want(ctx context.Context, site int, op int32, key []byte) (_ cont
 	}
 }
 
-// opened records that this process runs a partition.
+// opened notes that this process runs a partition.
 func (d *door) opened(p int, numbers *logdriven.Numbers) {
 	way := d.partitions[p]
 	way.mu.Lock()
@@ -299,7 +299,7 @@ func (d *door) opened(p int, numbers *logdriven.Numbers) {
 	way.mu.Unlock()
 }
 
-// closed records that this process no longer runs a partition. Its ports forget the entries, since they no
+// closed notes that this process no longer runs a partition. Its ports forget the entries, since they no
 // longer learn when one is taken; after the flow has ended they can still be read.
 func (d *door) closed(p int) {
 	way := d.partitions[p]
@@ -317,7 +317,7 @@ func (d *door) closed(p int) {
 	way.mu.Unlock()
 }
 
-// open records, with mu held, that nobody has to wait for the partition to take records.
+// open notes, with mu held, that nobody has to wait for the partition to take records.
 func (w *doorway) open() {
 	if w.shut != nil {
 		close(w.shut)
@@ -325,7 +325,7 @@ func (w *doorway) open() {
 	}
 }
 
-// turn records, with mu held, whether this process owns the partition.
+// turn notes, with mu held, whether this process owns the partition.
 func (w *doorway) turn(owned bool) {
 	if w.owned != owned {
 		w.owned = owned
@@ -359,7 +359,7 @@ func (w *doorway) whenMoved() <-chan struct{} {
 	return w.moved
 }
 
-// move records that the partition has a new owner, whose program may have operators that the previous one did
+// move notes that the partition has a new owner, whose program may have operators that the previous one did
 // not have.
 func (w *doorway) move() {
 	w.mu.Lock()

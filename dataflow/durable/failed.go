@@ -55,8 +55,8 @@ func (c *core) ofOnePartition(err error) bool {
 		errors.Is(err, logdriven.ErrQuarantineFull) || errors.Is(err, journal.ErrTooLarge)
 }
 
-// halt records that a partition of this process has stopped. If no other partition runs, it returns false and
-// records nothing. Where processes share the flow, partitions of others count as running, and so do those that
+// halt notes that a partition of this process has stopped. If no other partition runs, it returns false and
+// notes nothing. Where processes share the flow, partitions of others count as running, and so do those that
 // this process may own in a moment.
 func (d *door) halt(p int, err error) bool {
 	d.halting.Lock()

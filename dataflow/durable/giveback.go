@@ -44,7 +44,7 @@ func (ps *peers) refuse(t *tenure, p int, err error) bool {
 	return true
 }
 
-// accept records that this process runs a partition, which it may have refused before.
+// accept notes that this process runs a partition, which it may have refused before.
 func (ps *peers) accept(p int) {
 	way := ps.door.partitions[p]
 	way.mu.Lock()

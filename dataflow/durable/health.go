@@ -149,7 +149,7 @@ func (w *doorway) state(ended, owned bool) PartitionState {
 	return Elsewhere
 }
 
-// own records whether this process tries to own the partition.
+// own notes whether this process tries to own the partition.
 func (w *doorway) own(owning bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

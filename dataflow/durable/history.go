@@ -86,7 +86,7 @@ func (h *History) count() (err error) {
 	return err
 }
 
-// fits returns an error if this program cannot go on from the history of a partition, and records the numbers
+// fits returns an error if this program cannot go on from the history of a partition, and notes the numbers
 // of its operators.
 func (h *History) fits(ctx context.Context) error {
 	h.begin()

@@ -173,7 +173,7 @@ func (w *walk) next(ctx context.Context) (s journal.Step, err error) {
 	return w.steps.Next(ctx)
 }
 
-// to replays up to the last step that is not after step number to. It records what that step took and which
+// to replays up to the last step that is not after step number to. It notes what that step took and which
 // slices it cut.
 func (w *walk) to(ctx context.Context, to uint64) error {
 	to = min(to, w.kept.Fence)

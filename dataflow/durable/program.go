@@ -155,7 +155,7 @@ func (p *program) counts() func(number int32) bool {
 	}
 }
 
-// beginChanged records in the history that it now belongs to this program, and makes a snapshot, so that steps
+// beginChanged writes into the history that it now belongs to this program, and makes a snapshot, so that steps
 // made by another program need not be replayed again.
 func (o *owner) beginChanged(ctx context.Context) error {
 	o.leader.Use(o.program.numbers, nil)

@@ -210,7 +210,7 @@ const (
 // twice for each bad message.
 const maxTries = 64
 
-// failed records that a function failed in a step of an owner. It reports whether there is more to try.
+// failed notes that a function failed in a step of an owner. It reports whether there is more to try.
 func (t *trial) failed(o *owner, e *dataflow.StepError) bool {
 	t.tries++
 	if t.tries > maxTries {

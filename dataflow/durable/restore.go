@@ -48,7 +48,7 @@ func (o *owner) restore(ctx context.Context) (*source, error) {
 	return source, nil
 }
 
-// takeOver records in the history that this program continues it, unless it says so already. It first waits
+// takeOver writes into the history that this program continues it, unless it says so already. It first waits
 // until all partitions can continue.
 func (o *owner) takeOver(ctx context.Context, h *journal.History) error {
 	changed := h.Fence > 0 && o.program.changed

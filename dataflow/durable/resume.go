@@ -10,7 +10,7 @@ type resuming struct {
 	done  bool
 }
 
-// resumeAfter records the end of these records, and repeats the calls at once if there are none.
+// resumeAfter notes the end of these records, and repeats the calls at once if there are none.
 func (o *owner) resumeAfter(ctx context.Context, from *source) (err error) {
 	if o.resuming.after, err = from.reader.Last(ctx); err != nil {
 		return err

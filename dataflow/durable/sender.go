@@ -13,7 +13,7 @@ import (
 	"github.com/millrace/millrace/internal/engine/logdriven"
 )
 
-// A sender appends what a partition gives for other locations to their partitions, in order, and then records
+// A sender appends what a partition gives for other locations to their partitions, in order, and then notes
 // in the history of its own partition what it has sent. It belongs to one tenure of an owner. What waits here is
 // part of the partition's state, and bounded with it.
 //
@@ -80,7 +80,7 @@ func (s *sender) run(ctx context.Context) error {
 	}
 }
 
-// send makes elements durable at their destinations, and then records that in the history of this partition.
+// send makes elements durable at their destinations, and then notes that in the history of this partition.
 func (s *sender) send(ctx context.Context, ms []engine.Moved) error {
 	type batch struct {
 		to      int

@@ -198,7 +198,7 @@ func (d *door) Stopped(site int) *engine.Blocked {
 	return nil
 }
 
-// stop records, with mu held, why the partition takes no more, or with nil that it does. It reports whether the
+// stop notes, with mu held, why the partition takes no more, or with nil that it does. It reports whether the
 // partition has stopped just now.
 func (w *doorway) stop(full *engine.Blocked) (stopped bool) {
 	w.full = full
@@ -214,7 +214,7 @@ func (w *doorway) stop(full *engine.Blocked) (stopped bool) {
 	return stopped
 }
 
-// called records that the partition takes no more, if the asynchronous calls that have just begun cause that.
+// called notes that the partition takes no more, if the asynchronous calls that have just begun cause that.
 func (o *owner) called() {
 	full := o.leader.Stopped()
 	if full == nil || !full.Calls {

@@ -48,7 +48,7 @@ func (w *doorway) outcome(p int, v *verdict) error {
 	return v.err
 }
 
-// placed records the position of records.
+// placed notes the position of records.
 func (w *doorway) placed(vs []*verdict, at uint64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -90,7 +90,7 @@ func (w *doorway) remember(r *refusals) {
 	}
 }
 
-// took records what a committed step took, and whether the partition takes more. It reports whether the
+// took notes what a committed step took, and whether the partition takes more. It reports whether the
 // partition has stopped with this step.
 func (w *doorway) took(s *step, full *engine.Blocked) (stopped bool) {
 	w.mu.Lock()
@@ -114,7 +114,7 @@ func (w *doorway) took(s *step, full *engine.Blocked) (stopped bool) {
 	return w.stop(full)
 }
 
-// committed records how far a step took records. It must be called before the ports show the step: a process
+// committed notes how far a step took records. It must be called before the ports show the step: a process
 // that sees the step and then sends must not be acknowledged at a position that the step took.
 func (w *doorway) committed(s *step) {
 	w.mu.Lock()

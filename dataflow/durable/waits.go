@@ -38,7 +38,7 @@ func (c *core) waiter(what string, partition int) waiter {
 	return waiter{c: c, key: waiting{what, partition}}
 }
 
-// failed records that the operation was refused. The arguments are those of the log line.
+// failed notes that the operation was refused. The arguments are those of the log line.
 func (w *waiter) failed(line string, err error, args ...any) {
 	s := &w.c.waits
 	s.mu.Lock()
@@ -66,7 +66,7 @@ func (w *waiter) failed(line string, err error, args ...any) {
 	r.said, r.told, r.refusals = now, true, 0
 }
 
-// end records that the operation goes on or was given up.
+// end notes that the operation goes on or was given up.
 func (w *waiter) end() {
 	if !w.refused {
 		return

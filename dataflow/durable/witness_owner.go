@@ -73,7 +73,7 @@ func (o *owner) compare(ctx context.Context, seen *sighting, h *journal.History)
 	return nil
 }
 
-// witness records the last step, to be saved in the witness.
+// witness notes the last step, to be saved in the witness.
 func (o *owner) witness() {
 	if o.opts.Witness == nil || o.fence == 0 {
 		return
@@ -141,7 +141,7 @@ func (c *core) saveSighting(ctx context.Context, s *sighting) error {
 	return nil
 }
 
-// failed records that the witness fails, and logs it from time to time.
+// failed notes that the witness fails, and logs it from time to time.
 func (w *witnessing) failed(c *core, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -83,10 +83,10 @@ func newView(self string, started int64, partitions int, lease time.Duration) *v
 	}
 }
 
-// renewing records that the own lease is about to be sent.
+// renewing notes that the own lease is about to be sent.
 func (v *view) renewing(renewal uint64, now time.Time) { v.sent[renewal] = now }
 
-// begin records that a watch begins, which first shows all existing leases.
+// begin notes that a watch begins, which first shows all existing leases.
 func (v *view) begin() {
 	v.round++
 	v.listed = false
@@ -95,7 +95,7 @@ func (v *view) begin() {
 	}
 }
 
-// shown records that a watch has shown all leases that existed when it began.
+// shown notes that a watch has shown all leases that existed when it began.
 func (v *view) shown() {
 	v.listed = true
 	v.believe()
@@ -112,7 +112,7 @@ func (v *view) believe() {
 	v.whole = true
 }
 
-// put records that the watch showed a lease. It reports whether a suspected member is back.
+// put notes that the watch showed a lease. It reports whether a suspected member is back.
 func (v *view) put(id string, l lease, revision uint64, now time.Time) (back bool) {
 	p := v.peers[id]
 	switch {
@@ -164,7 +164,7 @@ func (v *view) came(l lease, now time.Time) {
 	}
 }
 
-// gone records that a lease was given back or has ended.
+// gone notes that a lease was given back or has ended.
 func (v *view) gone(id string, now time.Time) {
 	delete(v.peers, id)
 	if id == v.self {
@@ -182,7 +182,7 @@ func (v *view) lapse(now time.Time) bool {
 	return true
 }
 
-// connected records that this member has reconnected. Others may be about to reconnect, so they are not
+// connected notes that this member has reconnected. Others may be about to reconnect, so they are not
 // suspected until they have answered on this connection.
 func (v *view) connected() {
 	for _, p := range v.peers {
@@ -190,14 +190,14 @@ func (v *view) connected() {
 	}
 }
 
-// answer records that a member has answered a probe.
+// answer notes that a member has answered a probe.
 func (v *view) answer(id string) {
 	if p := v.peers[id]; p != nil && !p.suspected {
 		p.answered, p.missed = true, 0
 	}
 }
 
-// silence records that nobody was there to answer a probe. It reports whether to probe again soon, to be sure,
+// silence notes that nobody was there to answer a probe. It reports whether to probe again soon, to be sure,
 // or whether the member is suspected from now on.
 func (v *view) silence(id string) (again, suspected bool) {
 	p := v.peers[id]

@@ -176,7 +176,8 @@ func (d *door) Read(_ int, op int32, partition int, number uint64) {
 	}
 }
 
-// Given asks the owner of a partition how many elements an output has given.
+// Given asks the owner of a partition how many elements an output has given. Owned is false if another process
+// owns the partition.
 func (d *door) Given(ctx context.Context, op int32, partition int) (n uint64, owned bool, err error) {
 	if partition < 0 || partition >= len(d.partitions) {
 		return 0, false, nil

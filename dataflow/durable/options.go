@@ -28,8 +28,8 @@ type Options struct {
 
 	// Partitions is the number of parts into which the keys of each [dataflow.Cluster] location are divided. It
 	// is fixed when the history is made, and so are the locations. Zero means 16. A [dataflow.Process] location
-	// has one partition. On one disk, one partition is fastest, since more partitions divide what one sync
-	// writes.
+	// has one partition. On one disk, one partition is fastest, since with more of them each
+	// sync writes less.
 	Partitions int
 
 	// Member is this process's name among those that run the flow. The default is a generated name.
@@ -56,7 +56,7 @@ type Options struct {
 	// Each snapshot purges what is older. It reads each step that it purges and one that it keeps. So a
 	// partition that takes nothing purges nothing, and after a start with a shorter KeepFor the second snapshot
 	// purges the difference. MaxBytes has priority over a finite KeepFor: when the log is a third full,
-	// snapshots purge all they can. With Forever nothing is ever purged.
+	// snapshots purge all they can. With Forever nothing frees space.
 	KeepFor time.Duration
 
 	// MaxLag bounds the records that were sent to a partition and that no step has taken. When it is reached,

@@ -43,8 +43,8 @@ const (
 // proportion to what a snapshot costs. When the new snapshot is durable, the history before the previous one is
 // deleted. Source: store study 4.5.
 //
-// It returns an error if another owner has saved a snapshot, since then the pieces that this owner relies on
-// may be gone.
+// It returns an error if another owner has saved a snapshot, because the pieces that this owner relies on may be
+// gone then.
 func (o *owner) cutIfDue() error {
 	if o.cut != nil {
 		return nil

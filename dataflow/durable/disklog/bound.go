@@ -10,11 +10,11 @@ import (
 	"github.com/millrace/millrace/dataflow/durable/journal"
 )
 
-// overhead is about what a message, a step or a piece takes besides its bytes: keys, checksums,
-// tallies and what pebble adds.
+// overhead is about how many bytes a message, a step or a piece takes in addition to its data:
+// keys, checksums, tallies and what pebble adds.
 const overhead = 64
 
-// admit counts bytes that are added, or returns why they cannot be.
+// admit counts bytes that are added, or returns an error if they cannot be.
 func (l *Log) admit(p journal.Purpose, size int64) error {
 	if err := l.bound.Add(p, size); err != nil {
 		return fmt.Errorf("%w in %s", err, l.opts.dir)
@@ -22,8 +22,8 @@ func (l *Log) admit(p journal.Purpose, size int64) error {
 	return nil
 }
 
-// Room returns what is kept of all partitions, and MaxBytes. It counts bytes that were given to the
-// log. Package disklog says what the files have besides.
+// Room returns how much is kept for all partitions, and MaxBytes. It counts the bytes that were
+// given to the log. The package comment describes what else the files contain.
 func (l *Log) Room(ctx context.Context) (journal.Room, error) {
 	if err := l.ready(ctx, 0); err != nil {
 		return journal.Room{}, err
@@ -31,7 +31,7 @@ func (l *Log) Room(ctx context.Context) (journal.Room, error) {
 	return l.bound.Room(), nil
 }
 
-// kept returns the bytes of what a partition has besides pieces of its state.
+// kept returns the bytes that a partition keeps, without the pieces of its state.
 func (s *state) kept() int64 { return s.history() + int64(s.snapshot.size) }
 
 // history returns the bytes of the records and steps of a partition.
@@ -40,16 +40,16 @@ func (s *state) history() int64 {
 	return sizeBetween(s.purged, total{count: s.records.count, bytes: s.records.bytes}) + sizeBetween(s.stepGone, steps)
 }
 
-// sizeBetween returns what lies between two totals, with what it takes besides.
+// sizeBetween returns the bytes between two totals, with the overhead.
 func sizeBetween(a, b total) int64 { return int64(b.bytes-a.bytes) + overhead*int64(b.count-a.count) }
 
-// A keptPiece is the number of a piece of a state, and what it takes.
+// A keptPiece is the number of a piece of a state, and the bytes that it takes.
 type keptPiece struct {
 	number uint64
 	size   int64
 }
 
-// forget notes that the pieces with lower numbers are gone.
+// forget records that the pieces with lower numbers are gone.
 func (p *partition) forget(before uint64) {
 	p.mu.Lock()
 	n, gone := 0, int64(0)
@@ -67,7 +67,8 @@ func (p *partition) forget(before uint64) {
 }
 
 // loadPieces finds out how large the pieces of the state are when the log is opened. It reads the
-// pieces themselves only if a program wrote them that did not note it.
+// pieces themselves only if they were written by a version of the program that did not store their
+// size.
 func (p *partition) loadPieces() error {
 	noted := ^uint64(0)
 	sizes := between(kindPieceSize, p.number, 0, ^uint64(0))
@@ -86,7 +87,7 @@ func (p *partition) loadPieces() error {
 }
 
 func (p *partition) found(number uint64, size int64) {
-	if n := len(p.pieces); n > 0 && p.pieces[n-1].number == number { // a further part of it
+	if n := len(p.pieces); n > 0 && p.pieces[n-1].number == number { // another part of the same piece
 		p.pieces[n-1].size += size
 		p.pieceBytes += size
 		return

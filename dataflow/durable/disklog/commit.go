@@ -12,24 +12,25 @@ import (
 )
 
 const (
-	// inline is how large a step or a snapshot is that is kept without pieces.
+	// inline is the largest size of a step or a snapshot that is stored without pieces.
 	inline = 256 << 10
-	// pieceSize is how large pieces are, and pieceBatch how many are written at once.
+	// pieceSize is the size of a piece, and pieceBatch the number of pieces that are written at
+	// once.
 	pieceSize  = partSize
 	pieceBatch = 8
-	// maxParcel bounds a step or a snapshot.
+	// maxParcel is the largest size of a step or a snapshot.
 	maxParcel = 1 << 30
 )
 
-// Commit makes a step durable. What is large goes ahead in pieces, which count for nothing
-// until the step that names them is there.
+// Commit makes a step durable. It writes the pieces of a large step first. They do not count until
+// the step that refers to them is written.
 func (l *Log) Commit(ctx context.Context, partition int, fence uint64, step []byte) (uint64, error) {
 	if err := l.ready(ctx, partition); err != nil {
 		return 0, err
 	}
 	p := &l.partitions[partition]
 	if have := p.state().fence; have != fence && len(step) > inline {
-		// A group may be under way that changes it.
+		// A group in progress may change the fence.
 		if err := l.settle(ctx); err != nil {
 			return 0, err
 		}
@@ -38,7 +39,7 @@ func (l *Log) Commit(ctx context.Context, partition int, fence uint64, step []by
 			return 0, fenced(have, fence)
 		}
 	}
-	if len(step) > inline { // nothing is written for what would be refused
+	if len(step) > inline { // write nothing that would be refused
 		if err := l.admit(journal.PurposeOf(ctx, journal.ToGoOn), int64(len(step))+overhead); err != nil {
 			return 0, err
 		}
@@ -82,8 +83,8 @@ func addStep(g *group, o *op) {
 	o.result = next.fence
 }
 
-// wrap returns what is kept of a step or a snapshot, after it has written its pieces if it is
-// large. Id is their number, if there is one already.
+// wrap returns the stored form of a step or a snapshot. If it is large, wrap writes its pieces
+// first. Id is the number of the pieces, or zero to take a new one.
 func (l *Log) wrap(ctx context.Context, k kind, partition int, id uint64, data []byte) (parcel, error) {
 	kept := parcel{data: data, size: uint64(len(data))}
 	if len(data) <= inline {
@@ -114,8 +115,8 @@ func (l *Log) wrap(ctx context.Context, k kind, partition int, id uint64, data [
 	return parcel{id: id, size: uint64(len(data)), piece: pieceSize}, nil
 }
 
-// pieces writes some pieces without a sync: that of the step or the snapshot comes later in
-// the same log and covers them.
+// pieces writes some pieces without a sync. The sync of the step or the snapshot comes later in the
+// same log and covers them.
 func (l *Log) pieces(k kind, partition int, id uint64, first int, data []byte) error {
 	if err := l.enter(); err != nil {
 		return err
@@ -135,7 +136,7 @@ func (l *Log) pieces(k kind, partition int, id uint64, first int, data []byte) e
 	return l.apply(batch, pebble.NoSync)
 }
 
-// discard forgets pieces that nothing names. If that fails, a later purge does it.
+// discard deletes pieces that nothing refers to. If it fails, a later purge deletes them.
 func (l *Log) discard(k kind, partition int, id uint64) {
 	if l.enter() != nil {
 		return

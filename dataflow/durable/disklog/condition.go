@@ -8,8 +8,8 @@ import (
 
 var _ journal.Conditioned = (*Log)(nil)
 
-// Condition returns journal.ErrFull while the disk is full or sends are refused by MaxBytes, and why
-// the log has failed or was closed. Else it returns nil.
+// Condition returns journal.ErrFull while the disk is full or MaxBytes refuses sends. After the log
+// has failed or was closed, it returns the reason. Otherwise it returns nil.
 func (l *Log) Condition() error {
 	if l.ctx.Err() != nil {
 		return context.Cause(l.ctx)

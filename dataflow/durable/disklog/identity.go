@@ -18,8 +18,8 @@ import (
 // format is the version of everything that this package writes: files, keys and values.
 const format = 1
 
-// An identity tells a log from every other one. It is written once, when the log is made:
-// to a file, where it is seen before anything else is opened, and among the keys.
+// An identity distinguishes a log from every other. It is written once, when the log is created: to
+// a file, which is read before anything else is opened, and among the keys.
 type identity struct {
 	format     int
 	id         journal.Identity
@@ -44,8 +44,8 @@ func (i identity) encode() []byte {
 
 var errIdentity = errors.New("it is not the identity of a log")
 
-// decodeIdentity returns what encode was given. If the format is another one, the rest is
-// not looked at.
+// decodeIdentity decodes the result of encode. If the format is another one, it decodes only the
+// format.
 func decodeIdentity(b []byte) (i identity, err error) {
 	text, sum, ok := strings.Cut(string(b), "checksum ")
 	if _, err := fmt.Sscanf(text, "millrace disklog format %d\n", &i.format); err != nil {
@@ -70,7 +70,7 @@ func decodeIdentity(b []byte) (i identity, err error) {
 	return i, nil
 }
 
-// readFile returns what a file has in it.
+// readFile returns the content of a file.
 func readFile(fs vfs.FS, path string) ([]byte, error) {
 	f, err := fs.Open(path)
 	if err != nil {
@@ -80,7 +80,7 @@ func readFile(fs vfs.FS, path string) ([]byte, error) {
 	return io.ReadAll(f)
 }
 
-// writeFile makes a file durable, whole or not at all.
+// writeFile writes a file durably and atomically.
 func writeFile(fs vfs.FS, path string, data []byte) (err error) {
 	temporary := path + ".new"
 	f, err := fs.Create(temporary, vfs.WriteCategoryUnspecified)

@@ -14,7 +14,7 @@ import (
 	"github.com/millrace/millrace/dataflow/durable/journal"
 )
 
-// A Log is a journal.Log in a folder. See the package comment for what it promises.
+// A Log is a journal.Log in a folder. The package comment describes its guarantees.
 type Log struct {
 	opts   settings
 	logger *slog.Logger
@@ -26,7 +26,7 @@ type Log struct {
 
 	identity   identity
 	partitions []partition
-	number     atomic.Uint64 // the last one given out
+	number     atomic.Uint64 // the last number that was given out
 	ceiling    atomic.Uint64 // numbers up to this one may be given out: it is on the disk
 	bound      *journal.Bound
 	queue      queue
@@ -36,25 +36,25 @@ type Log struct {
 	end     context.CancelCauseFunc
 	closing sync.Once
 
-	// use is held for reading while pebble is used, and for writing while it is closed.
+	// use is held for reading while pebble is used, and for writing while pebble is closed.
 	use  sync.RWMutex
 	gone bool // pebble is closed
 
 	failing sync.Once
 	failure atomic.Pointer[error]
-	ending  sync.WaitGroup // what fail has started
+	ending  sync.WaitGroup // goroutines that fail has started
 }
 
 var _ journal.Log = (*Log)(nil)
 
-// Partitions returns how many there are.
+// Partitions returns the number of partitions.
 func (l *Log) Partitions() int { return len(l.partitions) }
 
-// Identity returns what was drawn when the log was made.
+// Identity returns the random value that was drawn when the log was created.
 func (l *Log) Identity() journal.Identity { return l.identity.id }
 
-// there returns an error if the folder that was opened is gone, or another one has its name.
-// What is written then is in files that nobody finds again.
+// there returns an error if the folder that was opened was removed, or replaced by another one of
+// the same name. After that, nothing written to its files can be found again.
 func (l *Log) there() error {
 	at, err := os.Stat(l.lock.Name())
 	if err == nil && os.SameFile(at, l.locked) {
@@ -63,10 +63,10 @@ func (l *Log) there() error {
 	if err == nil || errors.Is(err, os.ErrNotExist) {
 		return l.damaged("it was removed or replaced while it was open (%s is not the file that was locked)", l.lock.Name())
 	}
-	return nil // and not known
+	return nil // unknown: do not fail the log
 }
 
-// ready returns why an operation on a partition cannot even begin.
+// ready returns the reason why an operation on a partition cannot start.
 func (l *Log) ready(ctx context.Context, partition int) error {
 	if l.ctx.Err() != nil {
 		return context.Cause(l.ctx)
@@ -77,7 +77,7 @@ func (l *Log) ready(ctx context.Context, partition int) error {
 	return context.Cause(ctx)
 }
 
-// enter begins to use pebble. After an error there is no leave.
+// enter starts a use of pebble. The caller must call leave, except after an error.
 func (l *Log) enter() error {
 	l.use.RLock()
 	if l.gone {
@@ -89,7 +89,7 @@ func (l *Log) enter() error {
 
 func (l *Log) leave() { l.use.RUnlock() }
 
-// failed returns why the log has failed, nil if it has not.
+// failed returns the error with which the log has failed, or nil.
 func (l *Log) failed() error {
 	if err := l.failure.Load(); err != nil {
 		return *err
@@ -97,7 +97,7 @@ func (l *Log) failed() error {
 	return nil
 }
 
-// fail ends the log: everything returns err from now on. It may be called with any lock of
+// fail ends the log: from now on every operation returns err. The caller may hold any lock of
 // pebble.
 func (l *Log) fail(err error) {
 	l.failing.Do(func() {
@@ -109,7 +109,7 @@ func (l *Log) fail(err error) {
 	})
 }
 
-// unwritable is called with the first change on the disk that failed.
+// unwritable is called with the error of the first change on the disk that failed.
 func (l *Log) unwritable(err error) {
 	if isFull(err) {
 		l.fail(fmt.Errorf("%w on the disk of %s: %w; make room and open it again", journal.ErrFull, l.opts.dir, err))
@@ -118,7 +118,7 @@ func (l *Log) unwritable(err error) {
 	l.fail(fmt.Errorf("disklog: %s cannot be written: %w; nothing that was acknowledged is lost: close it, see to the disk, and open it again", l.opts, err))
 }
 
-// damaged is the error of a history that cannot be whole again by itself.
+// damaged returns the error of a history that must be repaired from outside.
 func (l *Log) damaged(format string, args ...any) error { return l.opts.damaged(format, args...) }
 
 func (s settings) damaged(format string, args ...any) error {
@@ -126,7 +126,7 @@ func (s settings) damaged(format string, args ...any) error {
 		journal.ErrDamaged, s.opener, fmt.Sprintf(format, args...))
 }
 
-// unreadable is the error of a partition of which something cannot be read.
+// unreadable returns the error of a partition that contains something unreadable.
 func (l *Log) unreadable(partition int, what string, err error) error {
 	if errors.Is(err, journal.ErrDamaged) {
 		return err
@@ -134,8 +134,8 @@ func (l *Log) unreadable(partition int, what string, err error) error {
 	return l.damaged("partition %d: %s: %v", partition, what, err)
 }
 
-// Close ends the log when everything that was acknowledged is on the disk and pebble has
-// written its files. What waits gets journal.ErrClosed.
+// Close closes the log after everything acknowledged is on the disk and pebble has written its
+// files. Calls that wait return journal.ErrClosed.
 func (l *Log) Close() (err error) {
 	l.closing.Do(func() {
 		l.end(journal.ErrClosed)
@@ -165,7 +165,7 @@ func (l *Log) shut() (err error) {
 	if l.failed() == nil && len(l.partitions) > 0 {
 		err = l.writeCounter(l.number.Load())
 	}
-	// A panic of pebble here is about files that are thrown away.
+	// If pebble panics here, it is about files whose writes are discarded.
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("disklog: closing the storage: %v", p)

@@ -13,16 +13,16 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// A mark says of each file that pebble appends to, its write-ahead logs and manifests, how
-// many bytes were synced and the checksum of those bytes. Pebble takes what it cannot read at
-// the end of its newest file for something that was never acknowledged, and does not miss a
-// file that is gone. The mark tells the two apart: what it names was synced.
+// A mark records, for each file that pebble appends to (its write-ahead logs and manifests), how
+// many bytes were synced, and the checksum of those bytes. Pebble treats an unreadable end of its
+// newest file as data that was never acknowledged, and does not notice a missing file. With the
+// mark the two cases can be distinguished: what the mark records was synced.
 //
-// It is written after each sync and is itself synced only before a file that it names is
-// removed, so it never claims more than is there, and a loss of power may leave an older one
+// The mark is written after each sync. It is itself synced only before a file that it records is
+// removed, so it never claims more than exists, and after a loss of power it may be an older one
 // that claims less.
 //
-// The file has two places that are written by turns. A place is
+// The file has two places that are written in turn. A place is
 //
 //	checksum (4) | length (4) | turn (8) | per file: kind (1) number (8) bytes (8) checksum (4)
 type mark struct {
@@ -31,7 +31,7 @@ type mark struct {
 	buf  []byte
 }
 
-// A synced is what a mark says of a file.
+// A synced is the entry of a mark for one file.
 type synced struct {
 	kind   byte // of the file: 'l' a write-ahead log, 'm' a manifest
 	number uint64
@@ -45,7 +45,8 @@ const (
 	markEntry  = 1 + 8 + 8 + 4
 )
 
-// fileKind says which files are in the mark. The names are those of pebble.
+// fileKind reports whether a file is recorded in the mark, with its kind and number. The names are
+// those of pebble.
 func fileKind(base string) (kind byte, number uint64, ok bool) {
 	var rest string
 	if n, err := fmt.Sscanf(base, "%d.log%s", &number, &rest); n == 1 && err != nil && strings.HasSuffix(base, ".log") {
@@ -67,7 +68,7 @@ func (s synced) name() string {
 	return fmt.Sprintf("MANIFEST-%06d", s.number)
 }
 
-// readMark returns what the newest place says that can be read.
+// readMark returns the content of the newest place that can be read.
 func readMark(b []byte) (turn uint64, files []synced, ok bool) {
 	for place := range slices.Chunk(b, markPlace) {
 		if len(place) < markHeader {
@@ -89,8 +90,8 @@ func readMark(b []byte) (turn uint64, files []synced, ok bool) {
 	return turn, files, ok
 }
 
-// openMark opens the file, and makes it if it is not there, and returns what it says. Known
-// is false if it says nothing: it is new, or neither place can be read.
+// openMark opens the file, creating it if it does not exist, and returns its content. Known is
+// false if it has no valid content: it is new, or neither place can be read.
 func openMark(fs vfs.FS, path string) (m *mark, files []synced, known bool, err error) {
 	b, err := readFile(fs, path)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -127,7 +128,7 @@ func (m *mark) write(files []synced) error {
 	return err
 }
 
-// settle makes both places durable, so that neither names a file that is not in files.
+// settle writes and syncs both places, so that neither records a file that is not in files.
 func (m *mark) settle(files []synced) error {
 	for range 2 {
 		if err := m.write(files); err != nil {
@@ -140,7 +141,7 @@ func (m *mark) settle(files []synced) error {
 	return nil
 }
 
-// verify returns an error if a file has not what was synced of it.
+// verify returns an error if a file no longer contains what was synced.
 func (s synced) verify(fs vfs.FS, dir string) error {
 	f, err := fs.Open(fs.PathJoin(dir, s.name()))
 	if errors.Is(err, os.ErrNotExist) {

@@ -7,11 +7,11 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 )
 
-// Positions, fences and the numbers of pieces come from one counter. What is on the disk is
-// a number that it has not reached: it is written rarely, and after a crash the counter goes
-// on from there. A log that was closed goes on with the next number.
+// Positions, fences and the numbers of pieces come from one counter. The disk holds a number that
+// the counter has not reached. It is written rarely, and after a crash the counter continues from
+// it. A log that was closed continues with the next number.
 
-// lease is how many numbers become usable with one write.
+// lease is how many numbers one write makes available.
 const lease = 1 << 16
 
 func (g *group) counter(to uint64) {
@@ -25,7 +25,7 @@ func (l *Log) writeCounter(to uint64) error {
 	return l.apply(g.batch, pebble.Sync)
 }
 
-// take returns a number. Groups do not ask whether they may: they see to it before.
+// take returns a number. A group makes sure beforehand that enough numbers are available.
 func (l *Log) take() uint64 { return l.number.Add(1) }
 
 // takeAlone returns a number outside of a group.

@@ -10,8 +10,8 @@ import (
 	"github.com/millrace/millrace/dataflow/durable/journal"
 )
 
-// Restore returns the latest snapshot and the steps after it. A commit that is under way when
-// it is called, whose caller has given up, counts or not for good when it returns.
+// Restore returns the latest snapshot and the steps after it. If a commit is in progress whose
+// caller has given up, its outcome is final when Restore returns.
 func (l *Log) Restore(ctx context.Context, partition int) (*journal.History, error) {
 	if err := l.ready(ctx, partition); err != nil {
 		return nil, err
@@ -44,7 +44,7 @@ func (l *Log) Restore(ctx context.Context, partition int) (*journal.History, err
 	return nil, l.unreadable(partition, "its history", err)
 }
 
-// restores is how often a history is read that does not fit together: somebody else may have
+// restores is how often a history that is inconsistent is read again: another owner may have
 // committed, saved a snapshot and purged while it was read.
 const restores = 5
 
@@ -79,7 +79,7 @@ func (l *Log) restore(p *partition) (*journal.History, error) {
 	return h, nil
 }
 
-// snapshot returns the latest snapshot, nil if there is none.
+// snapshot returns the latest snapshot, or nil if there is none.
 func (l *Log) snapshot(from *pebble.Snapshot, partition int) (at uint64, data []byte, err error) {
 	it, err := from.NewIter(between(kindSnapshot, partition, 0, 0))
 	if err != nil {

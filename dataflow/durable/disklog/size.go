@@ -11,9 +11,9 @@ import (
 
 var _ journal.Sized = (*Log)(nil)
 
-// Size returns what the files of the folder take, with the reserve and with what pebble has not
-// freed yet, and how much room its file system has. It looks at names and lengths only: what
-// pebble itself knows is behind a lock that is held while a write waits for room.
+// Size returns the size of the files in the folder, and the room on its file system. The size
+// includes the reserve and what pebble has not freed yet. Size looks only at names and lengths,
+// because pebble's own figures need a lock that is held while a write waits for room.
 func (l *Log) Size(ctx context.Context) (journal.Size, error) {
 	if l.ctx.Err() != nil {
 		return journal.Size{}, context.Cause(l.ctx)
@@ -27,14 +27,14 @@ func (l *Log) Size(ctx context.Context) (journal.Size, error) {
 		}
 		s.Bytes += bytes
 	}
-	// A file system that does not say how full it is leaves that unknown.
+	// If the file system does not report its size, Free and Disk stay zero.
 	if disk, err := l.opts.fs.GetDiskUsage(l.opts.dir); err == nil {
 		s.Free, s.Disk = disk.AvailBytes, disk.TotalBytes
 	}
 	return s, context.Cause(ctx)
 }
 
-// filesIn returns what the files of a folder take.
+// filesIn returns the total size of the files in a folder.
 func (l *Log) filesIn(dir string) (bytes uint64, err error) {
 	names, err := l.opts.fs.List(dir)
 	if err != nil {
@@ -43,7 +43,7 @@ func (l *Log) filesIn(dir string) (bytes uint64, err error) {
 	for _, name := range names {
 		info, err := l.opts.fs.Stat(l.opts.fs.PathJoin(dir, name))
 		switch {
-		case errors.Is(err, os.ErrNotExist): // it has gone meanwhile
+		case errors.Is(err, os.ErrNotExist): // removed in the meantime
 		case err != nil:
 			return 0, err
 		case !info.IsDir():

@@ -8,8 +8,8 @@ import (
 	"github.com/millrace/millrace/dataflow/durable/journal"
 )
 
-// SaveSnapshot keeps a snapshot in place of the one before. Its pieces come first; the batch
-// that names them deletes those of the snapshot before.
+// SaveSnapshot replaces the latest snapshot. It writes the pieces of the new one first. The batch
+// that refers to them deletes the pieces of the old one.
 func (l *Log) SaveSnapshot(ctx context.Context, partition int, after, at uint64, state []byte) error {
 	if err := l.ready(ctx, partition); err != nil {
 		return err
@@ -22,7 +22,7 @@ func (l *Log) SaveSnapshot(ctx context.Context, partition int, after, at uint64,
 		return journal.ErrOvertaken
 	}
 	more := int64(len(state)) - int64(p.state().snapshot.size)
-	if err := l.admit(journal.ToEnd, more); err != nil { // nothing is written for what would be refused
+	if err := l.admit(journal.ToEnd, more); err != nil { // write nothing that would be refused
 		return err
 	}
 	l.bound.Free(more)
@@ -51,13 +51,14 @@ func (l *Log) SaveSnapshot(ctx context.Context, partition int, after, at uint64,
 	return err
 }
 
-// overtaken reports whether a snapshot cannot be saved after another one.
+// overtaken reports whether a snapshot cannot replace the latest one.
 func overtaken(now state, after, at uint64) bool {
 	return now.at != after || at <= after && after > 0
 }
 
-// begin and ended say that pieces are being written, which a snapshot that is done must not
-// delete. Others that nothing names were left by a crash.
+// begin records that the pieces of a snapshot are being written, until ended. A snapshot that
+// completes meanwhile must not delete them. Other pieces that nothing refers to were left by a
+// crash.
 func (p *partition) begin(id uint64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -73,7 +74,7 @@ func (p *partition) ended(id uint64) {
 	delete(p.writing, id)
 }
 
-// addSnapshot has the result zero if the latest snapshot is another one than it has to be.
+// addSnapshot sets the result to zero if the latest snapshot is not the expected one.
 func addSnapshot(g *group, o *op) {
 	p, next := o.p, &o.p.next
 	if overtaken(*next, o.after, o.fence) {
@@ -86,8 +87,8 @@ func addSnapshot(g *group, o *op) {
 	g.set(kindSnapshot, p.number, 0, varintSize(o.fence)+o.parcel.packed(), func(b []byte) []byte {
 		return o.parcel.append(binary.AppendUvarint(b, o.fence))
 	})
-	// What is older than all that is being written belongs to no snapshot. The one replaced is
-	// not older, if its number is between.
+	// Pieces older than everything that is being written belong to no snapshot. The replaced
+	// snapshot is not older if its number is in between.
 	oldest := g.l.number.Load() + 1
 	if o.parcel.id != 0 {
 		oldest = o.parcel.id

@@ -2,22 +2,22 @@ package journal
 
 import "context"
 
-// An Ahead is a [Log] whose records can be read before they are durable, by the one who makes the
-// steps of their partition: the log then needs one sync, and not two, for a record and the step
+// An Ahead is a [Log] in which the process that commits the steps of a partition can read records
+// before they are durable. The log then needs one sync instead of two for a record and the step
 // that takes it.
 type Ahead interface {
 	Log
 
-	// ReadAhead is Read, but returns also records whose Append has not returned. They are durable
-	// when a step is that was committed after they were returned, so nobody may see what follows
-	// from them before Commit has returned. If the log fails, or the process ends, before that,
-	// they may be gone.
+	// ReadAhead is like Read, but also returns records whose Append has not returned. Such records
+	// become durable with the first step that is committed after they were returned. So nothing
+	// that follows from them may become visible before Commit has returned. If the log fails or the
+	// process ends before that, the records may be lost.
 	//
-	// While the reader is open, an Append may wait a moment for such a step.
+	// While the reader is open, an Append may wait briefly for such a step.
 	ReadAhead(ctx context.Context, partition int, after uint64) (Reader, error)
 }
 
-// ReadAhead reads ahead if the log can do it, and else reads what is durable.
+// ReadAhead calls [Ahead.ReadAhead] if the log supports it, and [Log.Read] otherwise.
 func ReadAhead(ctx context.Context, l Log, partition int, after uint64) (Reader, error) {
 	if a, ok := l.(Ahead); ok {
 		return a.ReadAhead(ctx, partition, after)

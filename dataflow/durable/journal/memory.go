@@ -10,39 +10,38 @@ import (
 	"sync/atomic"
 )
 
-// MemoryOptions are the settings of a [Memory]. The zero value is one partition that
-// takes what the embedded server takes, without faults.
+// MemoryOptions are the settings of a [Memory]. The zero value is one partition with the limits of
+// the embedded server and without faults.
 type MemoryOptions struct {
 	Partitions int // zero means one
 	MaxRecord  int // bytes of one Append; zero means 8 MiB
 	MaxStep    int // bytes of one step or snapshot; zero means 1 GiB
 	MaxBytes   int // bytes kept, of records, steps, pieces and snapshots; zero means any
-	// Ahead has records be readable ahead, see [Ahead]: they become durable with the next step of
-	// their partition, or after 10 ms. When a handle ends, what is not durable is lost, so one
-	// handle at a time may be in use.
+	// Ahead lets records be read before they are durable, see [Ahead]. They become durable with the
+	// next step of their partition, or after 10 ms. Records that are not durable when a handle ends
+	// are lost, so only one handle may be in use at a time.
 	Ahead bool
-	// Hook is asked before and after each durable action; nil lets everything pass.
+	// Hook is called before and after each durable action. Nil lets every action succeed.
 	Hook Hook
 }
 
-// A Memory is a [Log] in memory, for tests and for the simulator. It starts no
-// goroutine and reads no clock, so with a deterministic caller it is deterministic.
+// A Memory is a [Log] in memory, for tests and for the simulator. It starts no goroutine and reads
+// no clock, so it is deterministic if its caller is.
 //
-// A Memory is a handle on its data: [Memory.Reopen] gives another one, as a process
-// that is started again has, and closing or crashing one leaves the data alone.
+// A Memory is a handle on its data. [Memory.Reopen] returns another handle, like that of a
+// restarted process. Closing or crashing a handle does not change the data.
 //
-// Positions and fences grow by more than one when several partitions are in use, as
-// those of a real log do.
+// As in a real log, positions and fences grow by more than one when several partitions are in use.
 type Memory struct {
 	data *memoryData
 
 	mu    sync.Mutex
 	hook  Hook
 	ended chan struct{} // closed when the handle is
-	why   error         // it ended
+	why   error         // why the handle has ended
 }
 
-// memoryData is what all handles share. Under its lock:
+// memoryData is shared by all handles. Under its lock:
 //
 //  1. positions of messages and fences of steps grow strictly, over all partitions,
 //  2. the last step of a partition, if there ever was one, is in steps,
@@ -60,9 +59,9 @@ type memoryData struct {
 
 type memoryPartition struct {
 	messages []Message
-	early    []Message     // that are not durable yet
-	kept     chan struct{} // closed when they are; nil if there is none
-	readers  int           // that read ahead
+	early    []Message     // not durable yet
+	kept     chan struct{} // closed when early is durable; nil if early is empty
+	readers  int           // readers that read ahead
 	steps    []memoryStep
 	snapshot []byte
 	at       uint64 // of the snapshot, zero if there is none
@@ -89,8 +88,8 @@ func NewMemory(opts MemoryOptions) *Memory {
 	return &Memory{data: d, hook: opts.Hook, ended: make(chan struct{})}
 }
 
-// memories counts the logs of this process, so that two of them are told apart, and a program
-// that makes the same ones gets the same bytes.
+// memories counts the logs of this process. So two logs have different identities, and a program
+// that makes the same logs in the same order gets the same bytes.
 var memories atomic.Uint64
 
 func orDefault(n, otherwise int) int {
@@ -100,27 +99,27 @@ func orDefault(n, otherwise int) int {
 	return n
 }
 
-// Reopen returns another handle on the same data, with the hook of m. It works also
-// when m was closed or has crashed.
+// Reopen returns another handle on the same data, with the hook of m. It also works after m was
+// closed or has crashed.
 func (m *Memory) Reopen() *Memory {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return &Memory{data: m.data, hook: m.hook, ended: make(chan struct{})}
 }
 
-// SetHook replaces the hook of this handle. Actions that wait for the old one go on
-// waiting.
+// SetHook replaces the hook of this handle. Actions that are waiting for the old hook continue to
+// wait.
 func (m *Memory) SetHook(h Hook) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.hook = h
 }
 
-// Crash ends the handle as kill -9 ends a process: every action under way fails with
-// [ErrCrashed], done or not.
+// Crash ends the handle as kill -9 ends a process: every action in progress fails with
+// [ErrCrashed], whether it was done or not.
 func (m *Memory) Crash() { m.end(ErrCrashed) }
 
-// Close ends the handle.
+// Close closes the handle.
 func (m *Memory) Close() error {
 	m.end(ErrClosed)
 	return nil
@@ -139,25 +138,25 @@ func (m *Memory) end(why error) {
 	}
 }
 
-// BeginCopy has [Opened] refuse the log until EndCopy.
+// BeginCopy makes [Opened] refuse the log until EndCopy.
 func (m *Memory) BeginCopy(context.Context) error {
 	m.data.copying.Store(true)
 	return nil
 }
 
-// EndCopy lets the log be opened.
+// EndCopy allows the log to be opened again.
 func (m *Memory) EndCopy(context.Context) error {
 	m.data.copying.Store(false)
 	return nil
 }
 
-// Identity returns a number of this process.
+// Identity returns the number of the log in this process.
 func (m *Memory) Identity() Identity { return m.data.identity }
 
-// Partitions returns how many there are.
+// Partitions returns the number of partitions.
 func (m *Memory) Partitions() int { return len(m.data.partitions) }
 
-// ready returns why an operation on a partition cannot even begin.
+// ready returns the reason why an operation on a partition cannot start.
 func (m *Memory) ready(ctx context.Context, partition int) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -257,7 +256,7 @@ func (m *Memory) Restore(ctx context.Context, partition int) (*History, error) {
 	return h, nil
 }
 
-// SaveSnapshot keeps a snapshot in the place of another one.
+// SaveSnapshot replaces the latest snapshot.
 func (m *Memory) SaveSnapshot(ctx context.Context, partition int, after, at uint64, state []byte) error {
 	if err := m.ready(ctx, partition); err != nil {
 		return err
@@ -319,7 +318,7 @@ func (m *Memory) Pieces(ctx context.Context, partition int, first, last uint64) 
 	return all, nil
 }
 
-// PurgePieces forgets pieces.
+// PurgePieces deletes the pieces with numbers below before.
 func (m *Memory) PurgePieces(ctx context.Context, partition int, before uint64) error {
 	if err := m.ready(ctx, partition); err != nil {
 		return err
@@ -335,7 +334,7 @@ func (m *Memory) PurgePieces(ctx context.Context, partition int, before uint64) 
 	})
 }
 
-// Purge forgets records and steps, but never the last step.
+// Purge deletes records and steps, but never the last step.
 func (m *Memory) Purge(ctx context.Context, partition int, in, at uint64) error {
 	if err := m.ready(ctx, partition); err != nil {
 		return err
@@ -356,7 +355,7 @@ func (m *Memory) Purge(ctx context.Context, partition int, in, at uint64) error 
 	})
 }
 
-// fence returns the fence that the next commit needs.
+// fence returns the fence that the next commit must have.
 func (p *memoryPartition) fence() uint64 {
 	if len(p.steps) == 0 {
 		return 0

@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// commitWithin is how long an Append of a log that is read ahead waits for a step.
+// commitWithin is how long an Append waits for a step while the log is read ahead.
 const commitWithin = 10 * time.Millisecond
 
-// ReadAhead is Read, and reads ahead if the log was made with [MemoryOptions].Ahead.
+// ReadAhead is like Read. It reads ahead if the log was made with [MemoryOptions].Ahead.
 func (m *Memory) ReadAhead(ctx context.Context, partition int, after uint64) (Reader, error) {
 	r, err := m.Read(ctx, partition, after)
 	if err != nil || !m.data.opts.Ahead {
@@ -22,7 +22,8 @@ func (m *Memory) ReadAhead(ctx context.Context, partition int, after uint64) (Re
 	return r, nil
 }
 
-// appendAhead lets records be read that become durable with a step, or after a while.
+// appendAhead adds records that can be read at once and become durable with a step, or after a
+// while.
 func (m *Memory) appendAhead(ctx context.Context, a Action, add func(*memoryPartition) (Message, error)) error {
 	if err := m.judge(ctx, a); err != nil {
 		return err

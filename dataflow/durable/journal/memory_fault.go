@@ -6,11 +6,11 @@ import (
 	"fmt"
 )
 
-// ErrCrashed is returned by everything that was done or is done with a [Memory] that
-// has crashed.
+// ErrCrashed is the error of every operation on a [Memory] that has crashed, including those in
+// progress at that moment.
 var ErrCrashed = errors.New("journal: the handle has crashed")
 
-// ErrInjected is returned by an action that a [Hook] let fail before it was done.
+// ErrInjected is the error of an action that a [Hook] let fail before it was done.
 var ErrInjected = errors.New("journal: failed on demand")
 
 // An Op is a durable action of a [Memory].
@@ -25,33 +25,33 @@ const (
 	OpPurge    Op = "purge"
 )
 
-// An Action is what a [Hook] judges.
+// An Action is a durable action about which a [Hook] decides.
 type Action struct {
 	Op        Op
 	Partition int
 	Size      int  // bytes that are made durable
-	Done      bool // false before the action, true after it, when it was not refused
+	Done      bool // false before the action, true after it; a refused action gets no second call
 }
 
-// A Hook decides what happens to an action. It is called without locks, so it may use
-// the log itself, and by as many goroutines as use the log.
+// A Hook decides what happens to an action. It is called without locks, so it may use the log
+// itself. Every goroutine that uses the log may call it, at the same time as others.
 type Hook func(Action) Fault
 
-// A Fault is what a [Hook] lets happen. The zero value is nothing.
+// A Fault is the decision of a [Hook]. The zero value lets the action succeed.
 type Fault struct {
-	// Until delays the action, or its answer, until it is closed; nil means no delay.
-	// The context of the action and the end of the handle cut the delay short, and then
-	// the action ends as if the connection was lost at that moment.
+	// Until delays the action, or its answer, until the channel is closed. Nil means no delay. When
+	// the context of the action or the handle ends, the delay ends too, and the action fails as if
+	// the connection was lost at that moment.
 	Until <-chan struct{}
-	// Fail lets the action fail: before it is done with ErrInjected, after it with
-	// ErrUnknown. For an append ErrUnknown means what any error of it means.
+	// Fail makes the action fail: with ErrInjected before it is done, with ErrUnknown after it. For
+	// an append, ErrUnknown means the same as any other error of an append.
 	Fail bool
-	// Crash ends the handle. Judged before an action it is not there after the restart,
-	// judged after it, it is.
+	// Crash ends the handle. If it is set before the action, the action has no effect after the
+	// restart. If it is set after the action, it has.
 	Crash bool
 }
 
-// act lets an action happen, with what the hook says before and after it.
+// act does an action and consults the hook before and after it.
 func (m *Memory) act(ctx context.Context, a Action, do func(*memoryPartition) error) error {
 	if err := m.judge(ctx, a); err != nil {
 		return err

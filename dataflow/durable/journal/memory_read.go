@@ -8,7 +8,7 @@ import (
 	"sync"
 )
 
-// Read returns a reader of what came in after a position.
+// Read returns a reader of the input after a position.
 func (m *Memory) Read(ctx context.Context, partition int, after uint64) (Reader, error) {
 	if err := m.ready(ctx, partition); err != nil {
 		return nil, err
@@ -30,15 +30,15 @@ func (m *Memory) Steps(ctx context.Context, partition int, after uint64) (StepRe
 	return &memoryStepReader{memoryCursor: newMemoryCursor(m, partition, after)}, nil
 }
 
-// A memoryCursor is what both readers have: where they are and how they wait.
+// A memoryCursor is common to both readers: it holds their position and waits for more.
 type memoryCursor struct {
 	m         *Memory
 	partition int
-	ahead     bool // it reads ahead
+	ahead     bool // the reader reads ahead
 	closed    chan struct{}
 	closing   sync.Once
 
-	mu   sync.Mutex // held during Next, so that two callers do not get the same
+	mu   sync.Mutex // held during Next, so that two callers do not get the same messages
 	last uint64
 }
 
@@ -46,7 +46,7 @@ func newMemoryCursor(m *Memory, partition int, after uint64) *memoryCursor {
 	return &memoryCursor{m: m, partition: partition, closed: make(chan struct{}), last: after}
 }
 
-// Close ends the reader; a Next that waits returns ErrClosed.
+// Close closes the reader. A waiting Next returns ErrClosed.
 func (c *memoryCursor) Close() {
 	c.closing.Do(func() {
 		close(c.closed)
@@ -60,7 +60,8 @@ func (c *memoryCursor) Close() {
 	})
 }
 
-// wait calls take, which looks at the partition, until it has found something.
+// wait calls take with the partition, now and after each change, until take reports that it found
+// something.
 func (c *memoryCursor) wait(ctx context.Context, take func(*memoryPartition) (bool, error)) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

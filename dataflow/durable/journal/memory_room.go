@@ -2,7 +2,7 @@ package journal
 
 import "context"
 
-// Room returns what is kept of all partitions.
+// Room returns how much is kept for all partitions.
 func (m *Memory) Room(ctx context.Context) (Room, error) {
 	if err := m.ready(ctx, 0); err != nil {
 		return Room{}, err
@@ -12,8 +12,8 @@ func (m *Memory) Room(ctx context.Context) (Room, error) {
 	return m.data.bound.Room(), nil
 }
 
-// SetMaxBytes changes the limit for all handles, as opening a log with another one does. Zero
-// means none.
+// SetMaxBytes changes the limit for all handles, as opening a log with another limit does. Zero
+// means no limit.
 func (m *Memory) SetMaxBytes(limit int64) {
 	m.data.mu.Lock()
 	defer m.data.mu.Unlock()
@@ -29,7 +29,7 @@ func (m *Memory) SetMaxBytes(limit int64) {
 	m.data.bound = NewBound(limit, kept, history)
 }
 
-// Usage counts what a partition has.
+// Usage returns how much the history of a partition takes.
 func (m *Memory) Usage(ctx context.Context, partition int) (Usage, error) {
 	if err := m.ready(ctx, partition); err != nil {
 		return Usage{}, err
@@ -52,7 +52,7 @@ func (m *Memory) Usage(ctx context.Context, partition int) (Usage, error) {
 	return u, nil
 }
 
-// Size returns what the log keeps, in memory.
+// Size returns how much memory the log takes.
 func (m *Memory) Size(ctx context.Context) (Size, error) {
 	var s Size
 	for p := range m.Partitions() {

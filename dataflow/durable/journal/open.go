@@ -7,37 +7,36 @@ import (
 	"time"
 )
 
-// An Opener knows where a log is and opens it. A program gives one to
-// durable.Options.Log; packages natslog and disklog have them.
+// An Opener knows where a log is and opens it. A program passes one in durable.Options.Log. Packages
+// natslog and disklog provide openers.
 type Opener interface {
-	// Open opens the log, and makes it if it is not there. It waits for servers that cannot
-	// be reached for as long as ctx lasts, and returns an error at once for what waiting
-	// cannot change.
+	// Open opens the log and creates it if it does not exist. It waits for servers that cannot be
+	// reached for as long as ctx lasts. It returns an error at once if waiting cannot help.
 	Open(ctx context.Context, o OpenOptions) (Log, error)
 
-	// String says where the log is, for messages to people. It has no password in it.
+	// String describes where the log is, for messages to people. The text contains no password.
 	String() string
 }
 
-// OpenOptions are what a flow asks of its log.
+// OpenOptions are the requirements of a flow on its log.
 type OpenOptions struct {
-	// Name is that of the application: letters, digits, - and _. Empty means "millrace".
+	// Name is the name of the application: letters, digits, - and _. Empty means "millrace".
 	Name string
-	// Partitions is how many there are. It is fixed when the log is made. Zero means as many
-	// as there are, or 1 for a new log.
+	// Partitions is the number of partitions. It is fixed when the log is created. Zero means the
+	// number that an existing log has, or 1 for a new one.
 	Partitions int
-	// MaxBytes bounds all that is kept: records, steps, pieces of states and snapshots. Each
-	// [Purpose] has a share of it, beyond which [ErrFull] is returned. Zero means as much as
-	// there is room.
+	// MaxBytes limits everything that is kept: records, steps, pieces of states and snapshots. Each
+	// [Purpose] has a share of the limit, beyond which the log returns [ErrFull]. Zero means no
+	// limit except the available room.
 	MaxBytes int64
-	// Existing says that the log has to be there already: nothing is made, and Open returns
-	// [ErrMissing] if there is none.
+	// Existing requires the log to exist already: Open creates nothing, and returns [ErrMissing] if
+	// there is no log.
 	Existing bool
-	// Logger gets what the operator of the system should know. Nil means slog.Default.
+	// Logger receives messages for the operator of the system. Nil means slog.Default.
 	Logger *slog.Logger
 }
 
-// Opened is an opener of a log that is open already, such as a [Memory] in a test.
+// Opened is an opener for a log that is open already, such as a [Memory] in a test.
 type Opened struct{ Log Log }
 
 // Open returns the log.
@@ -53,13 +52,13 @@ func (o Opened) Open(_ context.Context, want OpenOptions) (Log, error) {
 
 func (o Opened) String() string { return fmt.Sprintf("%T", o.Log) }
 
-// A Conditioned log knows how it is. Whoever watches a flow asks it.
+// A Conditioned log can report its condition, for monitoring.
 type Conditioned interface {
 	Log
 
-	// Condition returns why the log takes nothing now: ErrFull, or an error that says that its
-	// servers cannot be reached, or why it has ended. It returns nil if it takes something,
-	// as far as it knows: it asks nobody and does not wait.
+	// Condition returns why the log accepts nothing now: ErrFull, an error that says that its
+	// servers cannot be reached, or the error with which the log has ended. It returns nil if, as
+	// far as the log knows, it accepts data. It asks no server and does not wait.
 	Condition() error
 }
 
@@ -67,102 +66,105 @@ type Conditioned interface {
 type Target interface {
 	Log
 
-	// BeginCopy makes it durable that the log is being copied into. Until [Target.EndCopy], an Open
-	// of it returns [ErrUnfinished]. The log has nothing in it, and nobody else has it open.
+	// BeginCopy durably marks the log as a copy in progress. Until [Target.EndCopy], Open of the log
+	// returns [ErrUnfinished]. The log must be empty, and nobody else may have it open.
 	BeginCopy(ctx context.Context) error
-	// EndCopy makes it durable that the copy is complete.
+	// EndCopy durably marks the copy as complete.
 	EndCopy(ctx context.Context) error
 }
 
-// A Shared log is one that several processes have open at a time. They divide its partitions
-// among them, and ask each other. Its methods may be used by any number of goroutines.
+// A Shared log can be open in several processes at a time. They divide its partitions among them and
+// can ask each other questions. Any number of goroutines may call its methods.
 type Shared interface {
 	Log
 
-	// Join makes this process a member, and returns when it owns its part of the partitions.
-	// It waits for servers like [Opener.Open].
+	// Join makes this process a member and returns when it owns its part of the partitions. Like
+	// [Opener.Open], it waits for servers.
 	Join(ctx context.Context, o MemberOptions) (Member, error)
 
-	// Ask sends a question to the owner of a partition. It returns an error if there is no
-	// answer while ctx lasts, and [ErrClosed] if there never will be one.
+	// Ask sends a question to the owner of a partition and returns the answer. It returns an error
+	// if no answer arrives while ctx lasts, and [ErrClosed] if none will ever arrive.
 	Ask(ctx context.Context, partition int, question []byte) (answer []byte, err error)
 
-	// Answer has answer called, in a goroutine of its own, with each question that is asked of
-	// the owner of a partition, until stop is called.
+	// Answer registers answer, which is called in its own goroutine for each question to the owner
+	// of a partition, until stop is called.
 	Answer(partition int, answer func(question []byte) []byte) (stop func(), err error)
 
-	// Announce says something of a partition to all processes, in at most 1 KiB. Nothing means
-	// that it has a new owner. Some may not hear of it.
+	// Announce sends a message about a partition to all processes, of at most 1 KiB. An empty
+	// message means that the partition has a new owner. Some processes may not receive it.
 	Announce(partition int, said []byte) error
 
-	// Announced has heard called with all that is announced, one after the other, until the log
+	// Announced registers heard, which is called for each announcement, one at a time, until the log
 	// is closed.
 	Announced(heard func(partition int, said []byte)) error
 }
 
 // MemberOptions are the settings of a member.
 type MemberOptions struct {
-	// ID tells this member from others: letters, digits, - and _. Empty means a random one. A
+	// ID distinguishes this member from others: letters, digits, - and _. Empty means a random ID. A
 	// second member with the same ID supersedes the first.
 	ID string
-	// Lease is how long a member counts after it was last heard of.
+	// Lease is how long a silent member counts as a member.
 	Lease time.Duration
-	// Version is that of the member's program, for people: at most 256 bytes.
+	// Version is the version of the member's program, for people: at most 256 bytes.
 	Version string
 }
 
-// A Member is a process's part in dividing partitions. Two members may take one partition
-// for theirs at the same time, for about a lease: [Log.Commit] lets one of them go on.
+// A Member is the part of one process in dividing the partitions. For about a lease, two members may
+// both believe that they own a partition: [Log.Commit] lets only one of them continue.
 type Member interface {
-	// Next waits until other partitions are owned than at the call before, and returns them,
-	// in order.
+	// Next waits until the owned partitions differ from those that the previous call returned, and
+	// returns them in order.
 	Next(ctx context.Context) (owned []int, err error)
-	// Owner returns the ID of the member that owns a partition as this one sees it.
+	// Owner returns the ID of the member that owns a partition, as far as this member knows.
 	Owner(partition int) (id string, ok bool)
 	// Leave gives this member's partitions to the others at once.
 	Leave(ctx context.Context) error
 }
 
-// A Roster is a member that knows who the others are. It is optional.
+// A Roster is a member that knows the other members. It is optional.
 type Roster interface {
 	Member
 
-	// Members returns the IDs of the members that count as this one sees it, in order: without those
-	// that it suspects to be gone, and without itself while its own lease is over. It asks nobody.
+	// Members returns the IDs of the live members as this one sees them, in order. Members that it
+	// suspects to be gone are left out, and so is this member itself while its own lease has
+	// expired. Members asks nobody.
 	Members() []string
 }
 
 // A Refuser is a member that can give back a partition that its program cannot run. It is optional:
-// without it such a partition stays where it is, and does not run there.
+// without it, such a partition stays with its owner and does not run.
 type Refuser interface {
 	Member
 
-	// Refuse gives a partition back. It goes to a member that does not refuse it, if there is one;
-	// else to one that said never false, if there is one; else to any. So it may come back to this
-	// member, and then [Member.Next] returns. A refusal lasts until Accept or Leave.
+	// Refuse gives a partition back. The partition goes to a member that does not refuse it, if
+	// there is one. Otherwise it goes to a member that refuses it with never false, if there is one,
+	// and otherwise to any member. So it may come back to this member, and then [Member.Next]
+	// returns. A refusal lasts until Accept or Leave.
 	//
-	// Refuse returns true if the partition has come back before the call: all members refuse it. It
-	// returns false if it is not owned here when Refuse returns. It does not wait.
+	// Refuse returns true if the partition had come back already before the call, because all
+	// members refuse it. It returns false if the member no longer owns the partition when Refuse
+	// returns. Refuse does not wait.
 	Refuse(partition int, never bool, why string) (kept bool)
 	// Accept ends the refusal of a partition, if there is one.
 	Accept(partition int)
 }
 
-// A MemberInfo is what anybody can know of a member.
+// A MemberInfo is the public information about a member.
 type MemberInfo struct {
 	ID      string
 	Version string    // of its program, as [MemberOptions].Version
 	Joined  time.Time // by its own clock
 	Owns    []int     // partitions, in order
 	Refuses []int     // partitions, in order
-	Why     string    // it refuses the latest one of them
+	Why     string    // it refuses the latest of them
 }
 
-// A Surveyed log is a shared one that tells a process that is no member who the members are.
+// A Surveyed log is a shared log that can list its members for a process that is not one of them.
 type Surveyed interface {
 	Shared
 
-	// Survey returns the members, in the order of their IDs. It asks servers. A member that has died
-	// a moment ago may be among them.
+	// Survey returns the members in the order of their IDs. It asks servers. A member that has died
+	// a moment ago may still be listed.
 	Survey(ctx context.Context) ([]MemberInfo, error)
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/millrace/millrace/dataflow/durable/journal"
 )
 
-// aheadOfAppend wants records that are read ahead to be durable with the step that is committed
-// behind them, in every way in which that shows.
+// aheadOfAppend checks that records that are read ahead become durable with the step that is
+// committed after them, in every way in which that is visible.
 func aheadOfAppend(t *testing.T, l place) {
 	ahead, err := journal.ReadAhead(l.ctx, l.Log, l.p, 0)
 	if err != nil {
@@ -49,7 +49,8 @@ func aheadOfAppend(t *testing.T, l place) {
 	}
 }
 
-// aheadWithoutStep wants appends to return although who reads ahead makes no step, or is gone.
+// aheadWithoutStep checks that appends return even if the process that reads ahead commits no step
+// or is gone.
 func aheadWithoutStep(t *testing.T, l place) {
 	ahead, err := journal.ReadAhead(l.ctx, l.Log, l.p, 0)
 	if err != nil {

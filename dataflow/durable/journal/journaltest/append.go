@@ -67,8 +67,8 @@ func ownCopies(t *testing.T, l place) {
 	}
 }
 
-// manyCallers wants what callers appended at the same time once each, the calls of one
-// caller in their order and the records of one call next to each other.
+// manyCallers checks that records appended by concurrent callers appear once each, with the calls
+// of one caller in their order and the records of one call next to each other.
 func manyCallers(t *testing.T, l place) {
 	const callers, calls, each = 16, 30, 3
 	var wg sync.WaitGroup
@@ -158,7 +158,7 @@ func noSuchPartition(t *testing.T, l place) {
 	}
 }
 
-// apart wants two partitions to know nothing of each other.
+// apart checks that two partitions are independent of each other.
 func apart(t *testing.T, log journal.Log) {
 	ctx := limited(t)
 	a, b := place{log, 0, ctx}, place{log, 1, ctx}
@@ -170,7 +170,7 @@ func apart(t *testing.T, log journal.Log) {
 			record := fmt.Sprint(p, " ", i)
 			want[p] = append(want[p], record)
 			last[p] = l.append(t, record)
-			if other := last[1-p]; last[p] <= other { // the one thing that they have in common
+			if other := last[1-p]; last[p] <= other { // positions are the only thing that partitions share
 				t.Errorf("partition %d has position %d, after the other one had %d", p, last[p], other)
 			}
 			fences[p] = l.commit(t, fences[p], []byte(record))

@@ -23,7 +23,7 @@ func chain(t *testing.T, l place) {
 	same(t, l.restore(t), want)
 }
 
-// zombie wants every fence but the last to be refused, also one from the future.
+// zombie checks that every fence except the last is refused, even one from the future.
 func zombie(t *testing.T, l place) {
 	first := l.commit(t, 0, []byte("first"))
 	second := l.commit(t, first, []byte("second"))
@@ -41,8 +41,8 @@ func zombie(t *testing.T, l place) {
 func race(t *testing.T, l place)      { raceWith(t, l, 40, 10) }
 func largeRace(t *testing.T, l place) { raceWith(t, l, 2, 9<<20) }
 
-// raceWith lets three owners commit after the same fence, again and again. Exactly one
-// may win each time, and what is restored is what the winners committed.
+// raceWith lets three owners commit after the same fence, again and again. Exactly one may win each
+// time, and Restore must return what the winners committed.
 func raceWith(t *testing.T, l place, rounds, size int) {
 	const owners = 3
 	want := &journal.History{}
@@ -81,7 +81,8 @@ func largeSteps(t *testing.T, l place) {
 		want.Steps = append(want.Steps, journal.Step{Fence: want.Fence, Data: data})
 	}
 	same(t, l.restore(t), want)
-	// Pieces of steps that go must go with them, and those of the one that stays stay.
+	// The pieces of purged steps must be purged with them, and those of the remaining step must
+	// remain.
 	at := want.Steps[5].Fence
 	if err := l.SaveSnapshot(l.ctx, l.p, 0, want.Steps[4].Fence, []byte("state")); err != nil {
 		t.Fatal(err)
@@ -100,9 +101,9 @@ func largeSteps(t *testing.T, l place) {
 	}
 }
 
-// cutShortSteps ends the context of large commits at all sorts of moments. Whatever is
-// said afterwards has to be what is restored: a step that is there was acknowledged or
-// unknown, one that is not there was not acknowledged.
+// cutShortSteps cancels the context of large commits at many different moments. What Commit returns
+// must agree with what Restore returns: a step that exists was acknowledged or unknown, and a step
+// that does not exist was not acknowledged.
 func cutShortSteps(t *testing.T, l place) {
 	fence := uint64(0)
 	failed := 0

@@ -7,15 +7,15 @@ import (
 	"github.com/millrace/millrace/dataflow/durable/journal"
 )
 
-// A Reopen opens a log again with another limit, after it has closed it. It is called with the same
-// history each time.
+// A Reopen closes a log and opens it again with another limit. Each call continues the same
+// history.
 type Reopen func(t *testing.T, maxBytes int64) journal.Log
 
-// limit is what the checks of limits open a log with.
+// limit is the limit with which the checks of limits open a log.
 const limit = 16 << 20
 
-// Limits checks what a log does with [journal.OpenOptions].MaxBytes. Open returns a log of two
-// partitions without history.
+// Limits checks how a log implements [journal.OpenOptions].MaxBytes. Open returns a function that
+// opens a log of two partitions without history.
 func Limits(t *testing.T, open func(t *testing.T) Reopen) {
 	for _, check := range []struct {
 		name string
@@ -34,7 +34,7 @@ func Limits(t *testing.T, open func(t *testing.T) Reopen) {
 	}
 }
 
-// room returns what the log says of its room, which has to be within its limit.
+// room returns the room that the log reports, and checks that it is within the limit.
 func (l place) room(t *testing.T) journal.Room {
 	t.Helper()
 	r, err := l.Room(l.ctx)
@@ -47,7 +47,7 @@ func (l place) room(t *testing.T) journal.Room {
 	return r
 }
 
-// fill calls add until there is no room, and returns how often it was called without an error.
+// fill calls add until there is no room, and returns the number of calls without an error.
 func fill(t *testing.T, what string, add func(i int) error) (n int) {
 	t.Helper()
 	for ; n < 10_000; n++ {
@@ -63,9 +63,10 @@ func fill(t *testing.T, what string, add func(i int) error) (n int) {
 	return n
 }
 
-const unit = 100 << 10 // of what is added
+const unit = 100 << 10 // size of each record, step and piece that is added
 
-// records adds records until they are refused, and returns the position of the last one.
+// records adds records until one is refused, and returns their number and the position of the last
+// one.
 func (l place) records(t *testing.T) (n int, last uint64) {
 	t.Helper()
 	n = fill(t, "Append", func(i int) error {
@@ -78,7 +79,7 @@ func (l place) records(t *testing.T) (n int, last uint64) {
 	return n, last
 }
 
-// steps commits steps until they are refused, and returns the last fence.
+// steps commits steps until one is refused, and returns their number and the last fence.
 func (l place) steps(t *testing.T, fence uint64) (int, uint64) {
 	t.Helper()
 	n := fill(t, "Commit", func(i int) error {
@@ -91,7 +92,7 @@ func (l place) steps(t *testing.T, fence uint64) (int, uint64) {
 	return n, fence
 }
 
-// purge forgets what there is before the fence, which a snapshot covers.
+// purge deletes records and steps that a snapshot covers.
 func (l place) purge(t *testing.T, in, at uint64) {
 	t.Helper()
 	if err := l.Purge(l.ctx, l.p, in, at); err != nil {
@@ -99,8 +100,8 @@ func (l place) purge(t *testing.T, in, at uint64) {
 	}
 }
 
-// fullOfRecords wants sends to be refused first, and a log that is opened again to know how full
-// it is. What makes room has room.
+// fullOfRecords checks that sends are refused first, and that a log knows how full it is after it
+// is opened again. Additions that make room must still be accepted.
 func fullOfRecords(t *testing.T, reopen Reopen) {
 	l := place{reopen(t, limit), 0, limited(t)}
 	if r := l.room(t); r.Limit != limit || r.Tight {
@@ -136,7 +137,8 @@ func fullOfRecords(t *testing.T, reopen Reopen) {
 	}
 }
 
-// fullOfSteps wants a log that takes no steps to take the snapshot that makes room for them.
+// fullOfSteps checks that a log with no room for steps accepts the snapshot that makes room for
+// them.
 func fullOfSteps(t *testing.T, reopen Reopen) {
 	l := place{reopen(t, limit), 0, limited(t)}
 	n, last := l.steps(t, 0)
@@ -169,7 +171,8 @@ func fullOfSteps(t *testing.T, reopen Reopen) {
 	}
 }
 
-// fullOfPieces wants pieces to count, and to leave room for the snapshot that names them.
+// fullOfPieces checks that pieces count against the limit and leave room for the snapshot that
+// names them.
 func fullOfPieces(t *testing.T, reopen Reopen) {
 	l := place{reopen(t, limit), 0, limited(t)}
 	first := l.commit(t, 0, []byte("step"))
@@ -209,8 +212,8 @@ func fullOfPieces(t *testing.T, reopen Reopen) {
 	}
 }
 
-// fullByOther wants what one partition has to count for all, and a purge of it to make room for
-// all.
+// fullByOther checks that the data of one partition counts for all partitions, and that a purge of
+// it makes room for all.
 func fullByOther(t *testing.T, reopen Reopen) {
 	log := reopen(t, limit)
 	l, other := place{log, 0, limited(t)}, place{log, 1, limited(t)}
@@ -224,7 +227,8 @@ func fullByOther(t *testing.T, reopen Reopen) {
 	other.append(t, "record")
 }
 
-// moreThanFree wants one call to be refused as a whole, with ErrFull if it may be accepted later.
+// moreThanFree checks that one call is refused as a whole, with ErrFull if it may be accepted
+// later.
 func moreThanFree(t *testing.T, reopen Reopen) {
 	l := place{reopen(t, limit), 0, limited(t)}
 	l.records(t)
@@ -249,8 +253,8 @@ func moreThanFree(t *testing.T, reopen Reopen) {
 	}
 }
 
-// lowered opens a log with a limit below what is kept. Sends are refused, and what makes room is
-// not.
+// lowered opens a log with a limit below what is kept. Sends must be refused, but not additions
+// that make room.
 func lowered(t *testing.T, reopen Reopen) {
 	l := place{reopen(t, limit), 0, limited(t)}
 	_, in := l.records(t)
@@ -280,8 +284,8 @@ func lowered(t *testing.T, reopen Reopen) {
 	}
 }
 
-// loweredToKept opens a log, again and again, with limits about what is kept. What makes room has
-// some, also if no more than the limit is kept.
+// loweredToKept opens a log repeatedly with limits around what is kept. Additions that make room
+// must have room, even if no more than the limit is kept.
 func loweredToKept(t *testing.T, reopen Reopen) {
 	l := place{reopen(t, limit), 0, limited(t)}
 	_, in := l.records(t)
@@ -310,7 +314,7 @@ func loweredToKept(t *testing.T, reopen Reopen) {
 	l.append(t, "record")
 }
 
-// unlimited fills a log, and opens it without a limit.
+// unlimited fills a log and then opens it without a limit.
 func unlimited(t *testing.T, reopen Reopen) {
 	l := place{reopen(t, limit), 0, limited(t)}
 	n, _ := l.records(t)

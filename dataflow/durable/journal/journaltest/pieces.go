@@ -9,7 +9,7 @@ import (
 	"github.com/millrace/millrace/dataflow/durable/journal"
 )
 
-// piece keeps a piece that has to be accepted.
+// piece saves a piece that must be accepted.
 func (l place) piece(t *testing.T, data []byte) uint64 {
 	t.Helper()
 	n, err := l.SavePiece(l.ctx, l.p, data)
@@ -19,7 +19,7 @@ func (l place) piece(t *testing.T, data []byte) uint64 {
 	return n
 }
 
-// wantPieces compares the pieces with numbers from first to last with those that have to be there.
+// wantPieces compares the pieces with numbers from first to last with the expected ones.
 func (l place) wantPieces(t *testing.T, first, last uint64, want []journal.Piece) {
 	t.Helper()
 	got, err := l.Pieces(l.ctx, l.p, first, last)
@@ -36,8 +36,8 @@ func (l place) wantPieces(t *testing.T, first, last uint64, want []journal.Piece
 	}
 }
 
-// overtaken wants a snapshot to be saved only in the place of the one that its owner knows: what
-// it names besides may be gone with another one.
+// overtaken checks that a snapshot replaces only the one that its owner knows. Otherwise the pieces
+// that it refers to may already have been purged for another snapshot.
 func overtaken(t *testing.T, l place) {
 	first := l.commit(t, 0, []byte("step"))
 	second := l.commit(t, first, []byte("step"))
@@ -54,8 +54,8 @@ func overtaken(t *testing.T, l place) {
 	}
 }
 
-// pieces keeps pieces of all sizes, and purges them. Steps, records and snapshots have nothing to do
-// with it.
+// pieces saves pieces of all sizes and purges them. Steps, records and snapshots must not affect
+// them.
 func pieces(t *testing.T, l place) {
 	l.wantPieces(t, 0, 1<<40, nil)
 	var all []journal.Piece
@@ -97,8 +97,8 @@ func pieces(t *testing.T, l place) {
 	l.wantPieces(t, last, next, append(all[len(all)-1:], journal.Piece{Number: next, Data: []byte("next")}))
 }
 
-// manyPieces keeps pieces of several callers at once, such as of two owners of whom one does not
-// know better.
+// manyPieces saves pieces from several callers at once, such as two owners of which one does not
+// know that it was replaced.
 func manyPieces(t *testing.T, l place) {
 	const callers, each = 4, 20
 	numbers := make([][]uint64, callers)

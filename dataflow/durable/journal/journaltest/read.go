@@ -104,8 +104,8 @@ func readerGoesOn(t *testing.T, l place) {
 	r.Close()
 }
 
-// followers wants steps in order and without a gap, those that are there and those that
-// come, and an error where some are gone.
+// followers checks that steps arrive in order and without a gap, both existing and new ones, and
+// that a reader returns an error where some were purged.
 func followers(t *testing.T, l place) {
 	var want []journal.Step
 	fence := uint64(0)

@@ -1,4 +1,5 @@
-// Package journaltest checks what every journal.Log has to do.
+// Package journaltest checks that a journal.Log does what its documentation says. Call [Run] in a
+// test of the log, and [Limits] if the log has a limit.
 package journaltest
 
 import (
@@ -13,12 +14,12 @@ import (
 	"github.com/millrace/millrace/dataflow/durable/journal"
 )
 
-// patience is how long anything may take; a check that needs it has failed.
+// patience is how long a check may take. A check that takes longer fails.
 const patience = 30 * time.Second
 
-// Run makes all checks. Open returns a log without any history and closes it when its
-// test ends; each check uses a partition of its own, so with 32 partitions it is called
-// twice. There have to be at least two.
+// Run runs all checks. Open returns a log without any history and closes it when its test ends. The
+// log must have at least two partitions. Each check uses its own partition, so Run calls open again
+// when the partitions are used up.
 func Run(t *testing.T, open func(t *testing.T) journal.Log) {
 	b := &bench{t: t, open: open}
 	for _, check := range []struct {
@@ -70,7 +71,7 @@ func Run(t *testing.T, open func(t *testing.T) journal.Log) {
 	t.Run("closing", func(t *testing.T) { closing(t, open(t)) })
 }
 
-// A place is a partition without history, and a context for it.
+// A place is a partition without history, and a context for operations on it.
 type place struct {
 	journal.Log
 	p   int
@@ -99,7 +100,7 @@ func limited(t *testing.T) context.Context {
 	return ctx
 }
 
-// append adds records that have to be accepted.
+// append adds records that must be accepted.
 func (l place) append(t *testing.T, records ...string) uint64 {
 	t.Helper()
 	var raw [][]byte
@@ -113,7 +114,7 @@ func (l place) append(t *testing.T, records ...string) uint64 {
 	return position
 }
 
-// commit makes a step that has to be accepted.
+// commit commits a step that must be accepted.
 func (l place) commit(t *testing.T, fence uint64, step []byte) uint64 {
 	t.Helper()
 	next, err := l.Commit(l.ctx, l.p, fence, step)
@@ -145,7 +146,7 @@ func (l place) read(t *testing.T, after uint64) journal.Reader {
 	return r
 }
 
-// collect reads until it has n records and returns them, with the position of each.
+// collect reads until it has n records. It returns them with their positions.
 func (l place) collect(t *testing.T, r journal.Reader, n int) (records []string, positions []uint64) {
 	t.Helper()
 	last := uint64(0)
@@ -174,7 +175,7 @@ func (l place) collect(t *testing.T, r journal.Reader, n int) (records []string,
 	return records, positions
 }
 
-// noise returns bytes that look alike nowhere, so that pieces in the wrong order show.
+// noise returns bytes without any repetition, so that pieces in the wrong order are detected.
 func noise(size int, seed uint64) []byte {
 	var key [32]byte
 	binary.LittleEndian.PutUint64(key[:], seed)
@@ -206,7 +207,7 @@ func brief(s journal.Step) string {
 	return fmt.Sprintf("%d bytes %.20q with fence %d", len(s.Data), s.Data, s.Fence)
 }
 
-// identity wants one that was drawn.
+// identity checks that the identity is not zero and does not change.
 func identity(t *testing.T, p place) {
 	if id := p.Log.Identity(); id == (journal.Identity{}) || p.Log.Identity() != id {
 		t.Errorf("the identity is %v, and then %v", id, p.Log.Identity())

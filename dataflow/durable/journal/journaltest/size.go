@@ -6,7 +6,7 @@ import (
 	"github.com/millrace/millrace/dataflow/durable/journal"
 )
 
-// size wants a log that says what it takes to count what comes in, in each partition, until it is
+// size checks that a log that reports its size counts the input of each partition until it is
 // purged.
 func size(t *testing.T, log journal.Log) {
 	sized, ok := log.(journal.Sized)

@@ -13,7 +13,7 @@ import (
 	"github.com/millrace/millrace/dataflow/durable/journal"
 )
 
-// save keeps a snapshot that has to be accepted.
+// save saves a snapshot that must be accepted.
 func (l place) save(t *testing.T, at uint64, state []byte) {
 	t.Helper()
 	if err := l.SaveSnapshot(l.ctx, l.p, l.latest(t), at, state); err != nil {
@@ -21,7 +21,7 @@ func (l place) save(t *testing.T, at uint64, state []byte) {
 	}
 }
 
-// latest returns the fence that the latest snapshot is at.
+// latest returns the fence of the latest snapshot.
 func (l place) latest(t *testing.T) uint64 {
 	t.Helper()
 	h, err := l.Restore(l.ctx, l.p)
@@ -56,8 +56,8 @@ func snapshots(t *testing.T, l place) {
 	same(t, l.restore(t), &journal.History{Snapshot: []byte("last"), At: want.Fence, Fence: want.Fence})
 }
 
-// snapshotsByTwo lets owners of different times save large snapshots at once, each in the place of
-// the same one. One of them has to stay, whole, and the other one to be told.
+// snapshotsByTwo lets the owners of two different times save large snapshots at once, each replacing the same
+// snapshot. Exactly one must succeed, whole, and the other must return ErrOvertaken.
 func snapshotsByTwo(t *testing.T, l place) {
 	fence := l.commit(t, 0, []byte("first"))
 	for round := range 3 {
@@ -89,8 +89,8 @@ func snapshotsByTwo(t *testing.T, l place) {
 	}
 }
 
-// halfWritten ends the context of large snapshots at all sorts of moments. What is
-// restored is the old one or the new one.
+// halfWritten cancels the context of large snapshots at many different moments. Restore must return the old snapshot
+// or the new one.
 func halfWritten(t *testing.T, l place) {
 	fence := l.commit(t, 0, []byte("first"))
 	last := noise(7<<20, 1000)
@@ -160,8 +160,7 @@ func purgeKeepsFence(t *testing.T, l place) {
 	}
 }
 
-// purgeAndReaders wants a reader that has not seen what is purged to say so, and never
-// to skip it.
+// purgeAndReaders checks that a reader that has not seen a purged message returns an error and never skips it.
 func purgeAndReaders(t *testing.T, l place) {
 	var positions []uint64
 	for i := range 6 {
@@ -184,8 +183,8 @@ func purgeAndReaders(t *testing.T, l place) {
 	last := l.append(t, "6")
 	l.collect(t, ahead, 1)
 
-	// The reader rest has not taken 6 when everything is purged, so it may have it or say
-	// that it is gone, but must not go on with 7.
+	// The reader rest has not returned 6 when everything is purged. It may return 6 or report that it was purged, but
+	// must not continue with 7.
 	if err := l.Purge(l.ctx, l.p, last, 0); err != nil {
 		t.Fatal(err)
 	}
@@ -212,7 +211,7 @@ func purgeWithoutSnapshot(t *testing.T, l place) {
 	if err := l.Purge(l.ctx, l.p, 0, second); err != nil {
 		t.Fatal(err)
 	}
-	// A replica may not have heard of the purge, and then the whole history is there for a while, which is no mistake.
+	// A replica may not have received the purge yet. Then the whole history is visible for a while, which is correct.
 	for begun := time.Now(); ; {
 		h, err := l.Restore(l.ctx, l.p)
 		if errors.Is(err, journal.ErrPurged) {
@@ -239,7 +238,7 @@ func usage(t *testing.T, l place) {
 	}
 }
 
-// restoreEquality compares what is restored with a model, after a long random life.
+// restoreEquality compares what Restore returns with a model, after many random operations.
 func restoreEquality(t *testing.T, l place) {
 	const seed = 7
 	rng := rand.New(rand.NewPCG(seed, 0))

@@ -7,15 +7,17 @@ import (
 	"github.com/millrace/millrace/dataflow/durable/journal"
 )
 
-// Records that a reader reads ahead are written and shown to it without a sync, and the sync
-// waits for the step that takes them. So both become durable by one sync, the step behind the
-// records in the same log.
+// Records for a reader that reads ahead are written and shown to it without a sync. The sync waits
+// for the step that takes them. So one sync makes both durable, with the step after the records in
+// the same log.
 
-// stepWithin is how long a sync waits for a step. If none comes in that time, records are synced
-// at once until one does: who makes the steps of the partition takes long for each.
+// stepWithin is how long a sync waits for a step. If none comes in that time, records are synced at
+// once until one does, because the process that commits the steps of the partition then takes long
+// for each.
 const stepWithin = 10 * time.Millisecond
 
-// ReadAhead is Read, for the one who makes the steps of the partition.
+// ReadAhead is like Read, for the process that commits the steps of the partition. See
+// [journal.Ahead].
 func (l *Log) ReadAhead(ctx context.Context, partition int, after uint64) (journal.Reader, error) {
 	r, err := l.Read(ctx, partition, after)
 	if err != nil {
@@ -27,7 +29,7 @@ func (l *Log) ReadAhead(ctx context.Context, partition int, after uint64) (journ
 	return r, nil
 }
 
-// expects reports whether a step is expected of what the group has.
+// expects reports whether a step is expected for the records of the group.
 func (g *group) expects() bool {
 	for _, p := range g.touched {
 		if p.awaited && !g.late {
@@ -37,7 +39,7 @@ func (g *group) expects() bool {
 	return false
 }
 
-// show shows what is written to those who read ahead.
+// show makes what is written visible to readers that read ahead.
 func (g *group) show() {
 	for _, p := range g.touched {
 		p.mu.Lock()
@@ -46,8 +48,8 @@ func (g *group) show() {
 	}
 }
 
-// await adds what comes next to the group. If nothing comes in time, the group gets a last batch
-// without anything, and waits for no step.
+// await adds the next operations to the group. If none arrives in time, the group gets a last,
+// empty batch and no longer waits for a step.
 func (g *group) await() {
 	if g.timer == nil {
 		g.timer = time.NewTimer(stepWithin)

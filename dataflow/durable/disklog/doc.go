@@ -31,6 +31,7 @@
 // process that commits the steps of a partition reads its records ahead ([Log.ReadAhead]), and they
 // share a sync with the step that takes them. The log waits 10 ms for that step, and then syncs
 // without it.
+//
 // # Guarantees
 //
 // Acknowledged data is on the disk. It survives when the process is killed or the machine loses

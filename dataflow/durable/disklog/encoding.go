@@ -11,13 +11,13 @@ import (
 //
 //	kind (1 byte) | partition (4) | number (8) | index (4)
 //
-// All numbers are big-endian, so keys of a partition sort by number. A value that is larger
+// All numbers are big-endian, so the keys of a partition sort by number. A value that is larger
 // than partSize has further parts under its key with the index 1, 2, and so on. A part is
 //
 //	checksum of key and value (4) | how many parts follow (varint, not in further parts) | bytes
 //
-// Parts are small because pebble, when the checksum of a block is wrong, tries each bit of
-// its first 40 KiB with a checksum of the whole block: it takes less than a second for a
+// Parts are small because of what pebble does when the checksum of a block is wrong: it tries each
+// bit of the first 40 KiB with a checksum of the whole block. That takes less than a second for a
 // block of this size, and minutes for one of some mebibytes.
 type kind byte
 
@@ -64,8 +64,8 @@ func pieceIndexOf(key []byte) int { return int(binary.BigEndian.Uint32(key[keySi
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// seal fills in the checksum that a value begins with. It covers the key as well, so a value
-// under another key is noticed.
+// seal fills in the checksum at the start of a value. It covers the key too, so a value under
+// another key is noticed.
 func seal(key, value []byte) {
 	sum := crc32.Update(crc32.Checksum(key, castagnoli), castagnoli, value[sumSize:])
 	binary.BigEndian.PutUint32(value, sum)
@@ -76,7 +76,7 @@ var (
 	errShort = errors.New("it is cut short")
 )
 
-// open returns what a value has after its checksum.
+// open checks the checksum of a value and returns the rest of it.
 func open(key, value []byte) ([]byte, error) {
 	if len(value) < sumSize {
 		return nil, errShort
@@ -88,12 +88,12 @@ func open(key, value []byte) ([]byte, error) {
 	return value[sumSize:], nil
 }
 
-// A tally is what a message or a step says about those before it in its partition. The sums
-// tell how much is kept between two of them without reading what lies between.
+// A tally is the part of a message or a step that describes the previous ones of its partition. The
+// difference between two tallies says how much is kept between them, without reading it.
 type tally struct {
-	before uint64 // the position or fence of the one before, zero if there was none
-	count  uint64 // how many there were with this one
-	bytes  uint64 // that they had, with this one
+	before uint64 // the position or fence of the previous one, zero if there was none
+	count  uint64 // how many there were, including this one
+	bytes  uint64 // how many bytes they had, including this one
 }
 
 func (t tally) append(b []byte) []byte {
@@ -106,7 +106,7 @@ func (t tally) size() int { return varintSize(t.before) + varintSize(t.count) + 
 
 func varintSize(n uint64) int { return (max(bits.Len64(n), 1) + 6) / 7 }
 
-// A decoder takes numbers from the front of a value.
+// A decoder reads numbers from the front of a value.
 type decoder struct {
 	rest []byte
 	err  error
@@ -124,7 +124,8 @@ func (d *decoder) number() uint64 {
 
 func (d *decoder) tally() tally { return tally{d.number(), d.number(), d.number()} }
 
-// sizeOfRecords returns how many bytes records have, and how many they take in a message.
+// sizeOfRecords returns how many bytes records have, and how many they take when packed in a
+// message.
 func sizeOfRecords(records [][]byte) (size, packed int) {
 	for _, r := range records {
 		size += len(r)
@@ -133,7 +134,7 @@ func sizeOfRecords(records [][]byte) (size, packed int) {
 	return size, packed
 }
 
-// unpack returns the records of a message, as parts of it.
+// unpack returns the records of a message, as slices of it.
 func unpack(message []byte) ([][]byte, error) {
 	n := 0
 	for b := message; len(b) > 0; n++ {
@@ -153,12 +154,12 @@ func unpack(message []byte) ([][]byte, error) {
 	return records, nil
 }
 
-// A parcel is a step or a snapshot as it is kept: its bytes, or where their pieces are.
+// A parcel is the stored form of a step or a snapshot: its bytes, or where its pieces are.
 type parcel struct {
-	data  []byte // if id is zero
-	id    uint64 // of the pieces
-	size  uint64 // of all of it
-	piece uint64 // bytes of each piece but the last
+	data  []byte // set if id is zero
+	id    uint64 // the number of the pieces
+	size  uint64 // total size
+	piece uint64 // size of each piece except the last
 }
 
 func (p parcel) append(b []byte) []byte {

@@ -15,14 +15,14 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// Files are the files of pebble, which does not go on after a failed write: it panics, calls
-// Fatalf, or tries again in a tight loop. So it never sees one.
+// files is the file system of pebble. After a failed write pebble panics, calls Fatalf, or retries
+// in a tight loop. So files hides every failure from it:
 //
 //   - A write for which there is no room waits until there is.
-//   - Any other failure ends the log. From then on writes are thrown away and succeed, so that
-//     pebble can be closed; nothing is acknowledged any longer, and what was is on the disk.
+//   - Any other failure ends the log. From then on writes are discarded and succeed, so that pebble can be
+//     closed. Nothing more is acknowledged, and everything acknowledged is on the disk.
 //
-// Files also keep the mark: see there.
+// It also maintains the [mark].
 type files struct {
 	vfs.FS
 	dir  string // the folder of pebble
@@ -36,8 +36,8 @@ type files struct {
 	synced []synced
 }
 
-// do makes a change on the disk, to the file at path or besides. It returns false if there is
-// none, since the log has failed.
+// do makes a change to the disk, to the file at path or another one. It returns false if it did
+// not, because the log has failed.
 func (fs *files) do(what, path string, change func() error) bool {
 	by := forLog
 	if isTable(path) {
@@ -69,14 +69,14 @@ func (fs *files) do(what, path string, change func() error) bool {
 	}
 }
 
-// stop ends the log. What is written from now on is thrown away.
+// stop ends the log. All later writes are discarded.
 func (fs *files) stop(err error) {
 	if fs.failed.CompareAndSwap(false, true) {
 		fs.fail(err)
 	}
 }
 
-// update writes the mark after change has changed what it says.
+// update calls change, which changes the content of the mark, and writes the mark.
 func (fs *files) update(change func()) {
 	fs.mu.Lock()
 	defer fs.mu.Unlock()
@@ -84,7 +84,7 @@ func (fs *files) update(change func()) {
 	fs.do("write", "the mark", func() error { return fs.mark.write(fs.synced) })
 }
 
-// forget takes a file that is about to go out of the mark.
+// forget removes a file that is about to be removed or reused from the mark.
 func (fs *files) forget(path string) {
 	kind, number, ok := fileKind(fs.PathBase(path))
 	if !ok || fs.PathDir(path) != fs.dir {
@@ -99,7 +99,7 @@ func (fs *files) forget(path string) {
 	}
 }
 
-// wrap returns a file whose writes are waited for.
+// wrap returns a file whose writes wait for room.
 func (fs *files) wrap(path string, f vfs.File) vfs.File {
 	w := &file{File: f, fs: fs, path: path}
 	if kind, number, ok := fileKind(fs.PathBase(path)); ok && fs.PathDir(path) == fs.dir {
@@ -168,20 +168,20 @@ func (fs *files) RemoveAll(name string) error {
 	return fs.FS.RemoveAll(name)
 }
 
-// Lock does nothing: the folder has a lock already.
+// Lock does nothing, because the folder is locked already.
 func (fs *files) Lock(string) (io.Closer, error) { return io.NopCloser(nil), nil }
 
 func (fs *files) Unwrap() vfs.FS { return fs.FS }
 
-// A file is one that pebble writes. Its writes and syncs are sequential.
+// A file is a file that pebble writes. Its writes and syncs are sequential.
 type file struct {
 	vfs.File
 	fs   *files
 	path string
-	now  synced // what was written, if the file is in the mark
+	now  synced // what was written, if the mark records the file
 }
 
-// Write writes all of p, in several parts if there is not room for all at once.
+// Write writes all of p, in several parts if there is no room for all of it at once.
 func (f *file) Write(p []byte) (int, error) {
 	if f.now.kind != 0 {
 		f.now.sum = crc32.Update(f.now.sum, castagnoli, p)
@@ -224,7 +224,8 @@ func (f *file) SyncTo(length int64) (full bool, err error) {
 	return full, nil
 }
 
-// sync is not repeated: the system has forgotten what it could not write.
+// sync is never repeated after a failure, because the operating system has discarded what it could
+// not write.
 func (f *file) sync(sync func() error) {
 	if f.fs.failed.Load() {
 		return
@@ -246,7 +247,7 @@ func (f *file) sync(sync func() error) {
 	})
 }
 
-// Close closes the file. A failure has nothing to do with what was synced.
+// Close closes the file. A failure does not affect what was synced.
 func (f *file) Close() error {
 	if err := f.File.Close(); err != nil && !errors.Is(err, os.ErrNotExist) {
 		f.fs.stop(fmt.Errorf("close %s: %w", f.path, err))
@@ -254,7 +255,7 @@ func (f *file) Close() error {
 	return nil
 }
 
-// Discarded is a file of a log that has failed.
+// discarded is a file of a log that has failed.
 type discarded struct{}
 
 func (discarded) Close() error                           { return nil }

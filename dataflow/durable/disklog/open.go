@@ -16,7 +16,7 @@ import (
 	"github.com/millrace/millrace/dataflow/durable/journal"
 )
 
-// Names in the folder of a log.
+// Names of the files in the folder of a log.
 const (
 	lockName       = "lock"
 	identityName   = "identity"
@@ -61,7 +61,7 @@ func openLog(ctx context.Context, s settings) (*Log, error) {
 
 func (l *Log) path(name string) string { return l.opts.fs.PathJoin(l.opts.dir, name) }
 
-// takeFolder makes the folder, unless it has to be there, and takes it for this log.
+// takeFolder creates the folder, unless it must exist, and locks it for this log.
 func (l *Log) takeFolder(ctx context.Context) error {
 	dir := l.opts.dir
 	info, err := os.Stat(dir)
@@ -79,7 +79,7 @@ func (l *Log) takeFolder(ctx context.Context) error {
 	case !info.IsDir():
 		return fmt.Errorf("disklog: %s is not a folder", dir)
 	}
-	if l.opts.Existing { // and leave no lock where nothing is
+	if l.opts.Existing { // leave no lock file where there is no log
 		entries, err := os.ReadDir(dir)
 		if err != nil {
 			return fmt.Errorf("disklog: %w", err)
@@ -115,7 +115,7 @@ func has(entries []os.DirEntry, name string) bool {
 	return false
 }
 
-// open finds out what is in the folder, and opens it or makes it.
+// open examines the folder, and opens the log or creates it.
 func (l *Log) open(ctx context.Context) error {
 	fs := l.opts.fs
 	if err := l.unfinished(); err != nil {
@@ -158,7 +158,7 @@ func (l *Log) open(ctx context.Context) error {
 	})
 }
 
-// readIdentity returns what the file says, or why it says nothing.
+// readIdentity returns the content of the identity file, or the reason why it cannot be read.
 func (l *Log) readIdentity() (identity, error) {
 	b, err := readFile(l.opts.fs, l.path(identityName))
 	if err != nil {
@@ -167,7 +167,7 @@ func (l *Log) readIdentity() (identity, error) {
 	return decodeIdentity(b)
 }
 
-// accept compares what a log is with what the options say.
+// accept compares the identity of a log with the options.
 func (l *Log) accept(i identity) error {
 	switch {
 	case i.format != format:
@@ -182,8 +182,8 @@ func (l *Log) accept(i identity) error {
 	return nil
 }
 
-// prepare opens the mark, compares the files of pebble with it, and sees whether there is
-// room on the disk. Made says that the log was made before.
+// prepare opens the mark, compares the files of pebble with it, and finds out whether the disk has
+// room. Made says that the log existed before.
 func (l *Log) prepare(made bool) error {
 	fs, dir := l.opts.fs, l.path(storageName)
 	mark, marked, known, err := openMark(fs, l.path(markName))
@@ -210,7 +210,7 @@ func (l *Log) prepare(made bool) error {
 	return nil
 }
 
-// openStorage opens pebble. There is a database if the log was made before.
+// openStorage opens pebble. With made, the database must exist.
 func (l *Log) openStorage(made bool) (err error) {
 	l.db, err = pebble.Open(l.files.dir, l.storage(l.files, made))
 	switch {
@@ -224,8 +224,8 @@ func (l *Log) openStorage(made bool) (err error) {
 	return nil
 }
 
-// verify compares the files of pebble with the mark. Two kinds are not needed and may be
-// damaged: older manifests, and the options of before, which pebble would insist on.
+// verify compares the files of pebble with the mark. Two kinds of files are not needed and may be
+// damaged: older manifests, and old options files, which pebble would otherwise insist on reading.
 func (l *Log) verify(marked []synced) error {
 	fs, dir := l.opts.fs, l.path(storageName)
 	names, err := fs.List(dir)
@@ -258,7 +258,7 @@ func (l *Log) verify(marked []synced) error {
 // fullFor is how long an Open waits for room on a full disk.
 const fullFor = time.Second
 
-// patient calls a part of an Open that may wait for room on the disk.
+// patient runs a part of Open that may wait for room on the disk, and limits that wait to fullFor.
 func (l *Log) patient(ctx context.Context, do func() error) error {
 	result := make(chan error, 1)
 	go func() {
@@ -284,7 +284,7 @@ func (l *Log) patient(ctx context.Context, do func() error) error {
 				continue
 			}
 		}
-		l.room.close() // what waits for room fails
+		l.room.close() // writes that wait for room fail
 		if err := <-result; err != nil {
 			return err
 		}
@@ -292,8 +292,8 @@ func (l *Log) patient(ctx context.Context, do func() error) error {
 	}
 }
 
-// identify compares the identity among the keys with that in the file, and writes what is
-// missing: both of a new log, or of one whose making was cut short, or the file.
+// identify compares the identity among the keys with that in the file, and writes what is missing:
+// both for a new log or one whose creation was interrupted, otherwise the file.
 func (l *Log) identify(kept identity, unread error, stored bool) error {
 	var among identity
 	found, err := l.storedIdentity(&among)
@@ -352,7 +352,7 @@ func (l *Log) storedIdentity(i *identity) (found bool, err error) {
 	return true, err
 }
 
-// empty reports whether there are no keys.
+// empty reports whether the database has no keys.
 func (l *Log) empty() (bool, error) {
 	it, err := l.db.NewIter(nil)
 	if err != nil {
@@ -362,7 +362,7 @@ func (l *Log) empty() (bool, error) {
 	return !found, errors.Join(it.Error(), it.Close())
 }
 
-// load finds out how far the counter and the partitions are.
+// load reads the state of the counter and of the partitions.
 func (l *Log) load() error {
 	var counter uint64
 	found := false

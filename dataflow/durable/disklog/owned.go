@@ -6,8 +6,8 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// owned is the file system of the machine with files that only their owner reads, as in a folder
-// that a program opens to others, or in a copy of it.
+// owned is the file system of the machine, with files that only their owner can read. This matters
+// if the folder, or a copy of it, is open to others.
 type owned struct{ vfs.FS }
 
 // Unwrap implements [vfs.FS].

@@ -12,21 +12,21 @@ import (
 	"github.com/millrace/millrace/dataflow/durable/journal"
 )
 
-// A partition is what is known of one without reading.
+// A partition is what the log knows about a partition without reading.
 //
-// Now is what is durable. Next is what will be when the group under way is; only the
-// goroutine of groups uses it. Shown is what of it is written, for readers that read ahead.
+// Now is the durable state. Next is the state after the group in progress; only the goroutine of
+// groups uses it. Shown is the part of it that is written, for readers that read ahead.
 type partition struct {
 	log    *Log
 	number int
 
-	touched bool // by the group under way
+	touched bool // by the group in progress
 	next    state
-	open    *message  // of the batch that is made, that takes more records
-	awaited bool      // the group under way has records of which a step is expected
-	fresh   []written // messages that are written and not shown
-	stepped bool      // it has a step, and its owner waits for that
-	late    bool      // a step that was expected did not come, and none since
+	open    *message  // the message of the batch being built that takes more records
+	awaited bool      // the group in progress contains records for which a step is expected
+	fresh   []written // messages that are written and not shown yet
+	stepped bool      // the group contains a step, and its owner waits for that
+	late    bool      // an expected step did not come, and none has come since
 
 	readAhead atomic.Int32 // readers that read ahead
 
@@ -34,26 +34,26 @@ type partition struct {
 	now     state
 	shown   state
 	tail    tail
-	changed chan struct{}   // closed at the next change; nil if nobody waits for it
+	changed chan struct{}   // closed at the next change; nil if nobody waits
 	writing map[uint64]bool // numbers of snapshots whose pieces are being written
 
-	pieces     []keptPiece // of the state, that are kept
-	pieceBytes int64       // of all of them, with what they take besides
+	pieces     []keptPiece // kept pieces of the state
+	pieceBytes int64       // the size of all of them, with overhead
 }
 
-// A state says how far a partition is.
+// A state is the progress of a partition.
 type state struct {
-	end      uint64 // the last message there ever was
+	end      uint64 // the last message ever
 	records  tally  // up to it
-	purged   total  // of records
+	purged   total  // records that were purged
 	fence    uint64 // the last step
 	steps    tally  // up to it
-	stepGone total  // steps that were purged; position is the first that was not
-	at       uint64 // of the snapshot
-	snapshot parcel // without its data; size is zero if there is none
+	stepGone total  // steps that were purged; position is the first step that was not
+	at       uint64 // the fence of the snapshot
+	snapshot parcel // the snapshot without its data; size is zero if there is none
 }
 
-// A total is what lies up to a position.
+// A total describes everything up to a position.
 type total struct{ position, count, bytes uint64 }
 
 func (p *partition) publish() {
@@ -64,7 +64,7 @@ func (p *partition) publish() {
 	p.show()
 }
 
-// show shows what is written to readers that read ahead. The caller holds mu.
+// show makes what is written visible to readers that read ahead. The caller holds mu.
 func (p *partition) show() {
 	p.shown = p.next
 	for _, w := range p.fresh {
@@ -85,8 +85,8 @@ func (p *partition) state() state {
 	return p.now
 }
 
-// wait returns what is durable, or also what is written, and a channel that is closed when
-// that has changed.
+// wait returns the durable state, or with ahead the written one, and a channel that is closed when
+// it changes.
 func (p *partition) wait(ahead bool) (state, <-chan struct{}) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -99,8 +99,8 @@ func (p *partition) wait(ahead bool) (state, <-chan struct{}) {
 	return p.now, p.changed
 }
 
-// between returns options of an iterator over the values of a kind with numbers from first to
-// last, and of all of their pieces.
+// between returns the options of an iterator over the values of a kind with numbers from first to
+// last, including all their parts and pieces.
 func between(k kind, partition int, first, last uint64) *pebble.IterOptions {
 	o := &pebble.IterOptions{LowerBound: key(k, partition, first)}
 	if last++; last == 0 {
@@ -111,7 +111,7 @@ func between(k kind, partition int, first, last uint64) *pebble.IterOptions {
 	return o
 }
 
-// load finds out how far a partition is when the log is opened.
+// load reads the state of a partition when the log is opened.
 func (p *partition) load() error {
 	l := p.log
 	const all = ^uint64(0)
@@ -152,7 +152,7 @@ func (p *partition) load() error {
 	return nil
 }
 
-// beforeStep returns what lies before a step, of which the tally is.
+// beforeStep returns the total before a step with the given tally.
 func beforeStep(fence uint64, t tally, p parcel) total {
 	return total{fence, t.count - 1, t.bytes - p.size}
 }
@@ -177,8 +177,8 @@ func (l *Log) outermost(o *pebble.IterOptions, go_ func(*pebble.Iterator) bool, 
 	return decodeAt(it, decode)
 }
 
-// decodeAt decodes the value an iterator is at, and leaves it at the last part of it. What
-// decode gets is valid until the iterator moves.
+// decodeAt decodes the value at the position of an iterator and leaves the iterator at its last
+// part. What decode receives is valid until the iterator moves.
 func decodeAt(it *pebble.Iterator, decode func(number uint64, d *decoder)) error {
 	number := numberOf(it.Key())
 	body, err := partAt(it)
@@ -208,7 +208,7 @@ func decodeAt(it *pebble.Iterator, decode func(number uint64, d *decoder)) error
 	return d.err
 }
 
-// maxParts is more than anything here has.
+// maxParts is more than any value of this package has.
 const maxParts = 2 * MaxAppend / partSize
 
 func partAt(it *pebble.Iterator) ([]byte, error) {
@@ -219,12 +219,12 @@ func partAt(it *pebble.Iterator) ([]byte, error) {
 	return open(it.Key(), value)
 }
 
-// one decodes the one value of a kind that a partition has, if it has one.
+// one decodes the single value of a kind in a partition, if it exists.
 func (l *Log) one(k kind, partition int, decode func(uint64, *decoder)) error {
 	return l.outermost(between(k, partition, 0, 0), (*pebble.Iterator).First, decode)
 }
 
-// tooOld is the error of a reader that is behind a purge.
+// tooOld returns the error of a reader whose next message was purged.
 func tooOld(after, purged uint64) error {
 	return fmt.Errorf("%w: up to position %d, wanted after %d", journal.ErrPurged, purged, after)
 }

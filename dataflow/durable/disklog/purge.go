@@ -9,16 +9,16 @@ import (
 	"github.com/millrace/millrace/dataflow/durable/journal"
 )
 
-// A purge says what is to be forgotten: what lies up to the last message and before the first
-// step that stays. Zeros mean nothing.
+// A purge says what to delete: records up to the last message of it, and steps before the first one
+// that stays. Zeros mean nothing.
 type purge struct {
 	records total
 	steps   total
-	pieces  uint64 // those of steps before this number
+	pieces  uint64 // pieces of steps before this number
 }
 
-// Purge forgets records up to a position and steps before a fence, but never the last step.
-// It is allowed while the disk is full.
+// Purge deletes records up to a position and steps before a fence, but never the last step. It also
+// works while the disk is full.
 func (l *Log) Purge(ctx context.Context, partition int, in, at uint64) error {
 	if err := l.ready(ctx, partition); err != nil {
 		return err
@@ -37,7 +37,7 @@ func (l *Log) Purge(ctx context.Context, partition int, in, at uint64) error {
 	return err
 }
 
-// covered finds the last message and the first step of a purge.
+// covered finds the last message to delete and the first step to keep.
 func (l *Log) covered(p *partition, in, at uint64, what *purge) error {
 	now := p.state()
 	if in > now.purged.position {
@@ -82,9 +82,9 @@ func addPurge(g *group, o *op) {
 	}
 }
 
-// Usage returns what a partition has. Its bytes are those that were given to the log and are
-// kept: on the disk they may be fewer, since tables are compressed, or more for a while after
-// a purge.
+// Usage returns the size of the history of a partition. Its bytes are those that were given to the
+// log and are kept. The files may be smaller, since tables are compressed, or larger for a while
+// after a purge.
 func (l *Log) Usage(ctx context.Context, partition int) (journal.Usage, error) {
 	if err := l.ready(ctx, partition); err != nil {
 		return journal.Usage{}, err

@@ -7,5 +7,5 @@ import (
 	"syscall"
 )
 
-// isQuota reports whether an error says that a user's share of the disk is used up.
+// isQuota reports whether an error says that a user's disk quota is used up.
 func isQuota(err error) bool { return errors.Is(err, syscall.EDQUOT) }

@@ -12,18 +12,18 @@ import (
 	"github.com/millrace/millrace/dataflow/durable/journal"
 )
 
-// isUnknown reports whether nobody knows whether something was done.
+// isUnknown reports whether it is not known if something was done.
 func isUnknown(err error) bool { return errors.Is(err, journal.ErrUnknown) }
 
-// A cursor is what both readers have: where they are and how they wait.
+// A cursor is common to both readers: it holds their position and waits for more.
 type cursor struct {
 	l       *Log
 	p       *partition
-	ahead   bool // it reads ahead
+	ahead   bool // the reader reads ahead
 	closed  chan struct{}
 	closing sync.Once
 
-	mu   sync.Mutex // held during Next, so that two callers do not get the same
+	mu   sync.Mutex // held during Next, so that two callers do not get the same messages
 	last uint64
 }
 
@@ -31,7 +31,7 @@ func newCursor(l *Log, partition int, after uint64) *cursor {
 	return &cursor{l: l, p: &l.partitions[partition], closed: make(chan struct{}), last: after}
 }
 
-// Close ends the reader; a Next that waits returns journal.ErrClosed.
+// Close closes the reader. A waiting Next returns journal.ErrClosed.
 func (c *cursor) Close() {
 	c.closing.Do(func() {
 		close(c.closed)
@@ -41,9 +41,8 @@ func (c *cursor) Close() {
 	})
 }
 
-// wait waits until there is something to read and then calls read with the state at that
-// moment. What does not fit together may be a purge that was not durable then: then read is
-// called once more.
+// wait waits until there is something to read and then calls read with the state at that moment. A
+// gap may be due to a purge that was not durable yet. Then wait calls read once more.
 func (c *cursor) wait(ctx context.Context, there func(state) (bool, error), read func(state) error) error {
 	for again := false; ; {
 		if err := c.l.ready(ctx, c.p.number); err != nil {
@@ -89,7 +88,7 @@ func (c *cursor) wait(ctx context.Context, there func(state) (bool, error), read
 	}
 }
 
-// An errGap says that something between two numbers is missing.
+// An errGap is the error of a gap between two numbers.
 type errGap struct{ last, next, to uint64 }
 
 func (e errGap) Error() string {
@@ -99,7 +98,7 @@ func (e errGap) Error() string {
 	return fmt.Sprintf("what follows %d is gone: the next is %d, and %d was before it", e.last, e.next, e.to)
 }
 
-// Read returns a reader of what came in after a position.
+// Read returns a reader of the input after a position.
 func (l *Log) Read(ctx context.Context, partition int, after uint64) (journal.Reader, error) {
 	if err := l.ready(ctx, partition); err != nil {
 		return nil, err
@@ -112,7 +111,7 @@ func (l *Log) Read(ctx context.Context, partition int, after uint64) (journal.Re
 
 type reader struct{ *cursor }
 
-// Next returns the messages after the last one, as a copy.
+// Next returns a copy of the messages after the last one that it returned.
 func (r *reader) Next(ctx context.Context, max int) (out []journal.Message, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -137,7 +136,7 @@ func (r *reader) Next(ctx context.Context, max int) (out []journal.Message, err 
 	return out, nil
 }
 
-// messages reads from the last one up to a position.
+// messages reads the messages after the last one that was returned, up to a position.
 func (r *reader) messages(to uint64, max int) (out []journal.Message, err error) {
 	it, err := r.l.db.NewIter(between(kindRecords, r.p.number, r.last+1, to))
 	if err != nil {
@@ -182,7 +181,7 @@ func (r *reader) messages(to uint64, max int) (out []journal.Message, err error)
 	return out, nil
 }
 
-// Last returns the position of the last message there is.
+// Last returns the position of the last message, or zero if there is none.
 func (r *reader) Last(ctx context.Context) (uint64, error) {
 	if err := r.l.ready(ctx, r.p.number); err != nil {
 		return 0, err
@@ -239,8 +238,8 @@ func (r *stepReader) Next(ctx context.Context) (out journal.Step, err error) {
 	return out, nil
 }
 
-// steps calls each with the steps after a fence, up to another one, and with the fence that
-// each was made with, until it returns false. The data is a copy.
+// steps calls each with a copy of each step after one fence up to another, and with the fence that
+// the step was committed with, until each returns false.
 func (l *Log) steps(from *pebble.Snapshot, partition int, after, to uint64, each func(s journal.Step, before uint64) (bool, error)) (err error) {
 	it, err := from.NewIter(between(kindStep, partition, after+1, to))
 	if err != nil {
@@ -269,7 +268,7 @@ func (l *Log) steps(from *pebble.Snapshot, partition int, after, to uint64, each
 	return it.Error()
 }
 
-// unwrap returns the bytes of a step or a snapshot, as a copy that is not nil.
+// unwrap returns a copy of the bytes of a step or a snapshot, which is never nil.
 func (l *Log) unwrap(from *pebble.Snapshot, k kind, partition int, kept parcel) (data []byte, err error) {
 	if kept.id == 0 {
 		return append([]byte{}, kept.data...), nil

@@ -13,35 +13,35 @@ import (
 	"github.com/millrace/millrace/dataflow/durable/journal"
 )
 
-// A room is what is known about the room on the disk. While the disk is full, nothing new is
-// taken. What is under way is completed with the reserve, a file whose bytes are given back
-// to the disk at that moment; if that does not suffice, it waits. The reserve is made again
-// as soon as there is room, and then the log takes everything again.
+// A room tracks the free space on the disk. While the disk is full, nothing new is accepted. Writes in
+// progress are completed with the reserve, a file that is then removed to free its bytes. If that does
+// not suffice, they wait. As soon as there is room, the reserve is created again, and then the log
+// accepts everything again.
 //
-// A table that is merged can be larger than any reserve. So a quarter of the reserve is a file
-// of its own, which is given back for the write-ahead log and other small files: while it is
-// out, no table is written.
+// A merged table can be larger than any reserve. So a quarter of the reserve is a separate file, which
+// is removed only for the write-ahead log and other small files. While it is removed, no table is
+// written.
 type room struct {
 	fs     vfs.FS
 	shared reserve
-	own    reserve // what tables do not get
+	own    reserve // the part that tables cannot use
 	logger *slog.Logger
-	told   func(error) // what waits to be written
+	told   func(error) // called when the disk becomes full, for operations that wait to be written
 
 	mu      sync.Mutex
 	full    bool
-	ownOut  bool          // the own reserve was given back
+	ownOut  bool          // the own reserve is removed
 	waiting [uses]int     // writes that wait for room
 	ended   bool          // nothing waits any longer
-	end     chan struct{} // closed then
+	end     chan struct{} // closed when ended is set
 	probes  sync.WaitGroup
 }
 
-// A use is what a write is for.
+// A use is the purpose of a write.
 type use int
 
 const (
-	forLog   use = iota // the write-ahead log, the mark and whatever else is small
+	forLog   use = iota // the write-ahead log, the mark and other small files
 	forTable            // a table, which is written in the background
 	uses
 )
@@ -52,13 +52,13 @@ type reserve struct {
 	size int64
 }
 
-// How often it is tried again to write what there was no room for, and to make the reserve.
+// How often a write for which there was no room, and the creation of the reserve, are tried again.
 const (
 	writeAgain = 20 * time.Millisecond
 	probeAgain = 100 * time.Millisecond
 )
 
-// isFull reports whether an error says that there is no room on the disk.
+// isFull reports whether an error says that the disk is full.
 func isFull(err error) bool {
 	return err != nil && (vfs.IsNoSpaceError(err) || errors.Is(err, syscall.ENOSPC) || isQuota(err))
 }
@@ -92,22 +92,22 @@ func (r *room) check() error {
 	return nil
 }
 
-// blocked reports whether something waits for room.
+// blocked reports whether a write waits for room.
 func (r *room) blocked() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.waiting != [uses]int{}
 }
 
-// held reports whether a use gets no room, even if there is some.
+// held reports whether a use gets no room even if there is some.
 func (r *room) held(by use) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return by == forTable && r.ownOut
 }
 
-// wait gives the reserve back and waits a little before a write is tried again. It returns
-// false when the log is ending.
+// wait frees the reserve and waits a little before a write is tried again. It returns false when the
+// log is ending.
 func (r *room) wait(by use, try int) bool {
 	r.mu.Lock()
 	lost := !r.full
@@ -144,7 +144,7 @@ func (r *room) waited(by use) {
 	r.waiting[by]--
 }
 
-// lost notes that the disk is full. It is called with the lock.
+// lost records that the disk is full. The caller holds mu.
 func (r *room) lost() {
 	if r.full || r.ended {
 		return
@@ -155,21 +155,21 @@ func (r *room) lost() {
 	r.probes.Go(r.probe)
 }
 
-// there reports whether a reserve is on the disk.
+// there reports whether a reserve exists.
 func (r *room) there(is reserve) bool {
 	info, err := r.fs.Stat(is.path)
 	return is.size == 0 || err == nil && info.Size() == is.size
 }
 
-// give gives a reserve back to the disk.
+// give removes a reserve to free its bytes.
 func (r *room) give(is reserve) {
 	if err := r.fs.Remove(is.path); err != nil {
 		r.logger.Debug("the reserve is not there", "file", is.path, "error", err)
 	}
 }
 
-// probe makes the reserve again as soon as it can be made and nothing waits for room, and before
-// that the part that tables wait for.
+// probe creates the reserve again as soon as that is possible and nothing waits for room. Before that
+// it creates the part that tables wait for.
 func (r *room) probe() {
 	tick := time.NewTicker(probeAgain)
 	defer tick.Stop()
@@ -201,10 +201,11 @@ func (r *room) probe() {
 	}
 }
 
-// smallest is what has to fit to say that there is room, if no reserve is wanted.
+// smallest is how many bytes must fit before the disk counts as not full, if there is no reserve.
 const smallest = 64 << 10
 
-// make makes the file of a reserve. Zeros are written, since not every file system can set bytes aside.
+// make creates the file of a reserve. It writes zeros, since not every file system can preallocate
+// bytes.
 func (r *room) make(is reserve) (err error) {
 	temporary := is.path + ".new"
 	f, err := r.fs.Create(temporary, vfs.WriteCategoryUnspecified)
@@ -233,7 +234,7 @@ func (r *room) make(is reserve) (err error) {
 	return nil
 }
 
-// close ends everything that waits for room. What waits is not written.
+// close ends the waits for room. Writes that wait are not done.
 func (r *room) close() {
 	r.mu.Lock()
 	if !r.ended {

@@ -9,8 +9,8 @@ import (
 	"github.com/millrace/millrace/dataflow/durable/journal"
 )
 
-// SavePiece writes a piece of a state without a sync: that of the snapshot that names it comes
-// later in the same log and covers it.
+// SavePiece writes a piece of a state without a sync. The sync of the snapshot that refers to it
+// comes later in the same log and covers it.
 func (l *Log) SavePiece(ctx context.Context, partition int, piece []byte) (uint64, error) {
 	if err := l.ready(ctx, partition); err != nil {
 		return 0, err
@@ -76,8 +76,7 @@ func (l *Log) Pieces(ctx context.Context, partition int, first, last uint64) (al
 	return all, nil
 }
 
-// PurgePieces forgets pieces of a state. Those that come back after a crash are forgotten by a
-// later purge.
+// PurgePieces deletes pieces of a state. A crash may bring some back; a later purge deletes them.
 func (l *Log) PurgePieces(ctx context.Context, partition int, before uint64) error {
 	if err := l.ready(ctx, partition); err != nil {
 		return err

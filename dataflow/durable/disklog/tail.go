@@ -6,15 +6,15 @@ import "github.com/millrace/millrace/dataflow/durable/journal"
 // messages of 1 MiB, and a tail holds a few of them.
 const tailBytes = 4 << 20
 
-// A tail is the last messages of a partition in memory, for the one who reads them ahead.
+// A tail holds the last messages of a partition in memory, for the reader that reads them ahead.
 type tail struct {
-	before   uint64 // position of the message before them
+	before   uint64 // position of the message before the first one
 	messages []journal.Message
 	sizes    []int
 	bytes    int // sum of sizes
 }
 
-// add adds a message that comes behind the one at before.
+// add adds the message that follows the one at before.
 func (t *tail) add(before uint64, m journal.Message) {
 	if n := len(t.messages); n == 0 || t.messages[n-1].Position != before {
 		*t = tail{before: before}
@@ -38,8 +38,8 @@ func (t *tail) drop(n int) {
 	t.messages, t.sizes = t.messages[n:], t.sizes[n:]
 }
 
-// after returns messages behind a position, with at most max bytes beyond the first, and forgets
-// them and what is before. It returns none if it does not have the first one.
+// after returns the messages after a position, with at most max bytes beyond the first one. It
+// removes them and everything before them. If it does not have the first one, it returns none.
 func (t *tail) after(position uint64, max int) (out []journal.Message) {
 	n := 0
 	for n < len(t.messages) && t.messages[n].Position <= position {
@@ -62,7 +62,7 @@ func (t *tail) after(position uint64, max int) (out []journal.Message) {
 	return out
 }
 
-// recent is [tail.after] of what is shown to readers that read ahead.
+// recent calls [tail.after] on what is shown to readers that read ahead.
 func (p *partition) recent(position uint64, max int) []journal.Message {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -9,12 +9,12 @@ import (
 	"github.com/millrace/millrace/dataflow/durable/journal"
 )
 
-// unfinishedName is a file that is there while a history is copied into the log.
+// unfinishedName is the file that exists while a history is copied into the log.
 const unfinishedName = "unfinished"
 
 var _ journal.Target = (*Log)(nil)
 
-// BeginCopy has the folder be refused until [Log.EndCopy], with journal.ErrUnfinished.
+// BeginCopy makes Open refuse the folder with journal.ErrUnfinished until [Log.EndCopy].
 func (l *Log) BeginCopy(ctx context.Context) error {
 	if l.ctx.Err() != nil {
 		return context.Cause(l.ctx)
@@ -25,7 +25,7 @@ func (l *Log) BeginCopy(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
-// EndCopy lets the folder be opened.
+// EndCopy allows the folder to be opened again.
 func (l *Log) EndCopy(ctx context.Context) error {
 	if l.ctx.Err() != nil {
 		return context.Cause(l.ctx)

@@ -9,9 +9,9 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// tornEnd reports where what can be read of a write-ahead log ends, and whether there is the
-// beginning of something behind it. A file that is used again has bytes of an older one there,
-// whose number they have.
+// tornEnd returns where the readable part of a write-ahead log ends, and whether the beginning of
+// another entry follows. A file that was reused contains bytes of an older one there, which carry
+// the number of the older file.
 func tornEnd(fs vfs.FS, path string, number uint64) (at int64, torn bool) {
 	b, err := readFile(fs, path)
 	if err != nil {
@@ -38,13 +38,12 @@ func tornEnd(fs vfs.FS, path string, number uint64) (at int64, torn bool) {
 	return at, binary.LittleEndian.Uint32(b[at+7:]) == uint32(number)
 }
 
-// numbered calls a function of pebble that takes a number of a type without a public name.
+// numbered calls a function of pebble that takes a number whose type has no public name.
 func numbered[N ~uint64](newReader func(io.Reader, N) *record.Reader, b []byte, number uint64) *record.Reader {
 	return newReader(bytes.NewReader(b), N(number))
 }
 
-// torn says what is cut from the end of the newest write-ahead log, which nobody was told is
-// there.
+// torn logs what is cut off at the end of the newest write-ahead log. It was never acknowledged.
 func (l *Log) torn(marked []synced) {
 	fs, dir := l.opts.fs, l.path(storageName)
 	names, err := fs.List(dir)

@@ -12,7 +12,7 @@ import (
 	"github.com/millrace/millrace/dataflow"
 )
 
-// An App is a flow that runs: a dataflow.App or a durable.App.
+// An App is a running flow: a dataflow.App or a durable.App.
 type App interface {
 	dataflow.Remembering
 	Done() <-chan struct{}
@@ -21,9 +21,10 @@ type App interface {
 
 // Options say how a source is read. The zero value is usable.
 type Options struct {
-	// Discover is how often the splits of the source are asked for, 30 seconds if it is zero.
+	// Discover is how often to look for splits of the source. Zero means 30 seconds.
 	Discover time.Duration
-	// Floor is how often it is made durable how far a split was read, a second if it is zero. A crash repeats what came since.
+	// Floor is how often the position of a split is made durable. Zero means a second. After a crash, what came since is
+	// repeated.
 	Floor time.Duration
 	// Version names what the source makes of a record: its key, above all. A record that gets another key may go to another
 	// partition, which does not know that the record was taken. So where the version is another one than before, a split is read on
@@ -33,16 +34,17 @@ type Options struct {
 	// none is ever idle. Only time counts in which the pump waits for the split, and nothing is known to be behind what has come;
 	// time in which the flow takes what was sent does not count. It needs a port of [SplitsInput].
 	Idle time.Duration
-	// DeadLetters takes records that could not be decoded. Without it, the first one ends its split. That of a source that is
-	// [Delivered] comes from [RepeatedDeadLetters].
+	// DeadLetters takes records that could not be decoded. Without it, the first such record ends its split. For a [Delivered]
+	// source it must come from [RepeatedDeadLetters].
 	DeadLetters *DeadLetterPort
-	// MostBad is how many records in a row may be bad, 1,000 if it is zero: more end the split, since it is not the records that
-	// are wrong then.
+	// MostBad is how many records in a row may be bad. Zero means 1,000. More end the split, because then the decoding is
+	// probably wrong and not the records.
 	MostBad int
-	// SkipGaps goes on behind records that the source no longer has, with a dead letter that says which, where a split would end
-	// with [ErrGap]. It needs DeadLetters, and a reader that can be opened at the zero position then.
+	// SkipGaps continues after records that the source no longer has, and sends a dead letter that says which. Without it, the
+	// split ends with [ErrGap]. It requires DeadLetters, and a reader that can then be opened at the zero position.
 	SkipGaps bool
-	// OnError hears of each error of a split, also of those after which it is tried again. It is called by the goroutine of the split.
+	// OnError is called with each error of a split, including those after which the split is tried again, in the goroutine of the
+	// split.
 	OnError func(s Split, err error)
 }
 
@@ -62,13 +64,13 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// ErrVersion says that [Options].Version is not that with which a split was read, and that its pump did not stop in order.
+// ErrVersion says that a split was last read with another [Options].Version, and that its pump did not stop in order.
 var ErrVersion = errors.New("connect: the split was read by another version, which did not stop in order")
 
-// ErrOrder says that a connector is wrong: its positions do not grow.
+// ErrOrder says that a connector has a bug: the positions of a split do not grow.
 var ErrOrder = errors.New("connect: positions of a split have to grow")
 
-// Pumps read the splits of a source and send their records to a port. Their methods may be called by any number of goroutines.
+// Pumps read the splits of a source and send their records to a port. Any number of goroutines may call its methods.
 type Pumps struct {
 	assumed dataflow.NonDet
 	cancel  context.CancelCauseFunc // ends reading
@@ -80,11 +82,12 @@ type Pumps struct {
 	splits map[string]*meter // by ID
 }
 
-// Attach reads a source and sends its records to a port, until ctx ends, the flow ends, or [Pumps.Stop] is called. It closes the
-// source's reader then. The error is that of the first look for splits.
+// Attach reads a source and sends its records to a port, until ctx ends, the flow ends, or [Pumps.Stop] is called. Then it closes
+// the source's reader. The error is that of the first look for splits.
 //
-// A split is read by one goroutine, in the process that owns the partition where its floor is kept, and by another process within
-// a second of a takeover. For a moment two may read it, which does no harm. Each batch is durable before the next one is sent.
+// A split is read by one goroutine, in the process that owns the partition of its floor. After a takeover another process reads
+// it within a second. For a moment two processes may read it, which does no harm. Each batch is durable before the next one is
+// sent.
 func Attach[K comparable, V any, O dataflow.Order, R dataflow.Retries](ctx context.Context, app App, src Source[K, V, O, R], port *Port[K, V, O, R], opts Options) (*Pumps, error) {
 	if src.reader == nil && src.receiver == nil {
 		panic("connect.Attach: sources come from BySplit, Whole, ByKey, Unordered and Delivered")
@@ -124,8 +127,9 @@ func Attach[K comparable, V any, O dataflow.Order, R dataflow.Retries](ctx conte
 	return p, nil
 }
 
-// Stop stops reading: what is being sent is sent, each split's floor is where it was read to, and the source is closed. So it goes
-// on there later, without repeats. The flow goes on. If ctx ends first, what is being sent is given up, and Stop returns its cause.
+// Stop stops reading. Batches in progress are sent, the floor of each split is set to where it was read to, and the source is
+// closed. So reading can continue there later without repeats. The flow continues to run. If ctx ends first, Stop gives up the
+// batches in progress and returns the cause of ctx.
 func (p *Pumps) Stop(ctx context.Context) error {
 	p.cancel(errStopped)
 	select {
@@ -139,11 +143,11 @@ func (p *Pumps) Stop(ctx context.Context) error {
 
 var errStopped = errors.New("connect: stopped")
 
-// Done is closed when reading has ended.
+// Done returns a channel that is closed when reading has ended.
 func (p *Pumps) Done() <-chan struct{} { return p.done }
 
-// Err returns why reading has ended, once [Pumps.Done] is closed, and nil if that was in order. Why a split ended, while others go
-// on, is in [Pumps.Status].
+// Err returns why reading has ended, once [Pumps.Done] is closed, or nil if it ended in order. [Pumps.Status] says why a single
+// split ended while others continue.
 func (p *Pumps) Err() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -158,7 +162,7 @@ func (p *Pumps) end(err error) {
 	close(p.done)
 }
 
-// An attached source has a pump for each split that this process reads.
+// An attached is a source with a pump for each split that this process reads.
 type attached[K comparable, V any] struct {
 	inlet[K, V]
 	pumps   *Pumps
@@ -166,18 +170,18 @@ type attached[K comparable, V any] struct {
 	reader  Reader[K, V]
 	check   func([]Split) error
 	opts    Options
-	sending context.Context // ends later than that of reading, if what is being sent is to be sent
+	sending context.Context // ends later than the context of reading, so that batches in progress can be sent
 	pumped  map[string]*pumped
-	ending  atomic.Bool // a split has ended, and another one may be there in its place
+	ending  atomic.Bool // a split has ended, and another one may have replaced it
 	group   sync.WaitGroup
 }
 
-// A pumped split is one that this process has heard of, with its pump if there is or was one.
+// A pumped is a split that this process knows, with its pump if there is or was one.
 type pumped struct {
 	split Split
-	known bool   // the flow keeps a floor of it, in this process or another one
-	asked uint64 // what this process has asked for the floor with
-	read  bool   // with asked the flow was told that this process reads the split
+	known bool   // the flow keeps a floor of it, in this or another process
+	asked uint64 // the number with which this process has asked for the floor
+	read  bool   // together with asked, the flow was told that this process reads the split
 	when  time.Time
 	stop  context.CancelCauseFunc
 	done  chan struct{}
@@ -185,13 +189,13 @@ type pumped struct {
 }
 
 const (
-	// looks is how often it is looked which splits this process reads: how long a takeover takes beside that of the partition.
+	// looks is how often to check which splits this process reads. It adds to the time of a takeover.
 	looks = 250 * time.Millisecond
-	// soon is how often while the floor of one is asked for.
+	// soon is how often to check while waiting for the floor of a split.
 	soon = 10 * time.Millisecond
 )
 
-// lookWithin bounds how long a look waits for a location in the middle of a step.
+// lookWithin bounds how long a check waits for a location in the middle of a step.
 const lookWithin = 5 * time.Second
 
 func (a *attached[K, V]) run(ctx context.Context, splits []Split) {
@@ -204,7 +208,7 @@ func (a *attached[K, V]) run(ctx context.Context, splits []Split) {
 	a.pumps.end(failed)
 }
 
-// splits returns the splits that there are now.
+// splits returns the current splits.
 func (a *attached[K, V]) splits(ctx context.Context) ([]Split, error) {
 	all, err := a.reader.Splits(ctx)
 	if err == nil && a.check != nil {
@@ -213,13 +217,13 @@ func (a *attached[K, V]) splits(ctx context.Context) ([]Split, error) {
 	return all, err
 }
 
-// watch keeps a pump running for each split that this process has to read, until ctx or the flow ends.
+// watch keeps a pump running for each split that this process must read, until ctx or the flow ends.
 func (a *attached[K, V]) watch(ctx context.Context, splits []Split) error {
 	tick := time.NewTimer(looks)
 	defer tick.Stop()
 	every, pause := a.opts.Discover, firstPause
 	if splits == nil {
-		every = firstPause // the first look was an error that passes
+		every = firstPause // the first look failed with an error that passes
 	}
 	for discovered := time.Now(); ; {
 		tick.Reset(a.placeAll(ctx, splits))
@@ -249,7 +253,7 @@ func (a *attached[K, V]) watch(ctx context.Context, splits []Split) error {
 	}
 }
 
-// placeAll places splits, and returns when to look again.
+// placeAll places splits, and returns after which time to do it again.
 func (a *attached[K, V]) placeAll(ctx context.Context, splits []Split) (next time.Duration) {
 	looking, cancel := context.WithTimeout(ctx, lookWithin)
 	defer cancel()
@@ -306,7 +310,7 @@ func (a *attached[K, V]) placeAll(ctx context.Context, splits []Split) (next tim
 	return next
 }
 
-// unplaced says of splits that it is not known who reads them.
+// unplaced reports for each split that its reader is not known.
 func (a *attached[K, V]) unplaced(ctx context.Context, all []*pumped, err error) {
 	if ctx.Err() != nil {
 		return
@@ -318,11 +322,12 @@ func (a *attached[K, V]) unplaced(ctx context.Context, all []*pumped, err error)
 	}
 }
 
-// place starts the pump of a split that this process has to read, and stops that of one that another process has. Who has the
-// partition of the floor, which is nil elsewhere, reads the split, and finds out by having it.
+// place starts the pump of a split that this process must read, and stops that of a split that another process reads. The owner
+// of the partition of the floor reads the split. f is nil in all other processes.
 //
-// What the flow remembers is as of some step, and the floor that was sent last may be behind that. So it is asked for with a record:
-// once that is taken, what was sent before is as well. Place says whether to ask, and whether an answer is waited for.
+// The state that f comes from is that of some step, and the floor that was sent last may not be in it yet. So the process sends a
+// record that asks for the floor: once that record is taken, everything sent before is taken too. place returns whether to ask,
+// and whether an answer is awaited.
 func (a *attached[K, V]) place(ctx context.Context, r *pumped, f *floor) (ask, waits bool) {
 	if f == nil {
 		r.asked = 0
@@ -332,7 +337,7 @@ func (a *attached[K, V]) place(ctx context.Context, r *pumped, f *floor) (ask, w
 		if r.known {
 			r.failed(nil)
 		}
-		return !r.known, !r.known // whoever has the partition learns of the split
+		return !r.known, !r.known // the owner of the partition learns of the split
 	}
 	if r.done != nil {
 		select {
@@ -345,7 +350,7 @@ func (a *attached[K, V]) place(ctx context.Context, r *pumped, f *floor) (ask, w
 		return r.asked == 0 || time.Since(r.when) >= looks, true
 	}
 	if a.notices != nil && !r.read {
-		return true, true // the flow has heard that there is the split, and not who reads it
+		return true, true // the flow knows that the split exists, but not who reads it
 	}
 	r.failed(nil)
 	asked := r.asked

@@ -1,34 +1,35 @@
-// Package connect brings records of other systems into a flow, and elements of a flow to other systems, exactly once where the
-// types say so.
+// Package connect copies records from other systems into a flow, and elements of a flow to other systems. The types say where
+// that happens exactly once. A [Source] is read with [Attach], and a [Sink] is written with [Drain].
 //
-// A flow in memory gives a sink at most what it gave before the process ended: nothing is repeated, and the rest is lost. What is
-// said here of crashes is said of durable flows.
+// What this package promises after crashes holds for durable flows. A flow in memory repeats nothing after the process has ended:
+// what it has not given to a sink by then is lost.
 //
 // # Sources
 //
-// A [Source] is a system that is read: a topic, a table's changes, files. It has splits, each of which is read in order, and each
-// record of a split has a [dataflow.Position] that does not change when it is read again. [Attach] reads the splits of a source
-// and sends their records to a [Port] of a flow:
+// A [Source] is a system that is read: a topic, the changes of a table, files. It consists of splits, each of which is read in
+// order. Each record of a split has a [dataflow.Position] that does not change when the record is read again. [Attach] reads the
+// splits of a source and sends their records to a [Port] of a flow:
 //
 //	in, lines := connect.Input[string, Line](server, "lines") // within the flow
 //	pumps, err := connect.Attach(ctx, app, connect.BySplit(files), in, connect.Options{})
 //
-// The history of the flow alone says where to go on. For each split it has a floor, up to where all records are durable, and for
-// each partition the position of the last record that it took. A split is read from its floor, so some records are sent again
-// after a crash, and a partition drops those that it has. What a system remembers of its readers, such as the committed offsets
-// of a topic, is told and never asked.
+// Only the history of the flow decides where reading continues. For each split it contains a floor, the position up to which all
+// records are durable, and for each partition the position of the last record that the partition took. A split is read from its
+// floor, so some records are sent again after a crash, and a partition drops those that it has. Positions that a system stores
+// for its readers, such as the committed offsets of a topic, are updated but never used.
 //
-// What the type of a stream says of order and repeats comes from the constructor: [BySplit], [Whole], [ByKey], [Unordered],
-// [Delivered]. A source does not compile with a port of another kind; [Weaken] gives up what a source promises.
+// The constructor of a source determines the order and repeats in the type of its stream: [BySplit], [Whole], [ByKey],
+// [Unordered], [Delivered]. A source does not compile with a port of another kind. [Weaken] gives up the order of a source.
 //
 // # Sinks
 //
-// A [Sink] is a system that is written. The elements that a partition gives to an output have numbers 1, 2, 3, … that no crash
-// changes: they are a [Lane]. [Drain] writes them. What happens to an element that is written twice is the sink's [Effect]. An
-// [Atomic] sink keeps the number of the last element together with the data, in one transaction, so that each element is there once.
+// A [Sink] is a system that is written. The elements that a partition gives to an output form a [Lane]. They have the numbers 1,
+// 2, 3, …, which no crash changes. [Drain] writes lanes. The sink's [Effect] says what happens to an element that is written
+// twice. An [Atomic] sink stores the number of the last element together with the data, in one transaction, so each element
+// exists once.
 //
-// # A connector of one's own
+// # Writing a connector
 //
 // A source implements [Reader] and [Cursor], or [Receiver] if the system forgets what was acknowledged. A sink implements [Sink]
-// and [Writer]. Package connecttest shows whether they are right.
+// and [Writer]. Package connecttest checks implementations.
 package connect

@@ -14,12 +14,13 @@ import (
 
 // DrainOptions say how an output is written.
 type DrainOptions struct {
-	// Flow and Output name the lanes, so they are the same for as long as the history is kept, and others in each flow and output
-	// that writes to the same system. Drain panics without them.
+	// Flow and Output name the lanes. They must stay the same for as long as the history is kept, and must differ between all
+	// flows and outputs that write to the same system. Drain panics without them.
 	Flow, Output string
-	// Most is how many elements are written at once at most, 1,000 if it is zero. What is there is written without waiting for more.
+	// Most is how many elements are written at once at most. Zero means 1,000. Available elements are written without waiting for
+	// more.
 	Most int
-	// OnError hears of each error of a lane, also of those after which it is tried again.
+	// OnError is called with each error of a lane, including those after which the lane is tried again.
 	OnError func(l Lane, err error)
 }
 
@@ -36,7 +37,7 @@ func (o DrainOptions) withDefaults() DrainOptions {
 	return o
 }
 
-// Drains write the lanes of an output to a sink. Their methods may be called by any number of goroutines.
+// Drains write the lanes of an output to a sink. Any number of goroutines may call its methods.
 type Drains struct {
 	cancel context.CancelFunc // ends reading the output
 	abort  context.CancelFunc // ends writing
@@ -47,19 +48,19 @@ type Drains struct {
 	lanes map[int]*laneMeter
 }
 
-// Drain writes what an output gives to a sink, until the flow has ended and everything is written, ctx ends, or [Drains.Stop] is
-// called. It is the only reader of the output.
+// Drain writes the elements of an output to a sink, until the flow has ended and everything is written, ctx ends, or
+// [Drains.Stop] is called. It must be the only reader of the output.
 //
-// Each partition is a lane, which is written by the process that owns it, one batch after another, and beside other lanes. An
-// element is kept by the flow until the sink has it. When a process is killed, or the partition moves, the lane is opened again:
-// an [Atomic] sink says what it has, and what the flow gives again of that is dropped.
+// Each partition is a lane. The process that owns the partition writes its batches one after another, and concurrently with other
+// lanes. The flow keeps an element until the sink has it. When a process is killed, or the partition moves, the lane is opened
+// again: an [Atomic] sink says what it has, and elements that the flow gives again are dropped.
 //
-// A lane that cannot go on ends, and with it all of Drain: with [ErrGap] if the flow has forgotten elements that the sink does not
-// have, as where the sink was restored from a backup, with [ErrAhead] if it has some that the flow never gave, and with errors of
-// the sink that [Retry] does not mark.
+// A lane that cannot continue ends, and with it all of Drain. The error is [ErrGap] if the flow has forgotten elements that the
+// sink does not have, such as after the sink was restored from a backup. It is [ErrAhead] if the sink has elements that the flow
+// never gave. Errors of the sink that are not marked with [Retry] end the lane too.
 //
-// The numbers of a flow in memory begin again whenever it starts, so [DrainOptions].Flow is another one each time, or an Atomic
-// sink says ErrAhead.
+// The numbers of a flow in memory start again whenever it starts. So [DrainOptions].Flow must then differ each time, or an Atomic
+// sink returns ErrAhead.
 func Drain[T any, E Effect](ctx context.Context, app App, out *dataflow.OutputPort[T], sink Sink[T, E], opts DrainOptions) *Drains {
 	opts = opts.withDefaults()
 	writing, abort := context.WithCancel(ctx)
@@ -70,8 +71,8 @@ func Drain[T any, E Effect](ctx context.Context, app App, out *dataflow.OutputPo
 	return d
 }
 
-// Stop stops writing: what is being written is written, and the lanes are closed. If ctx ends first, that is given up, and Stop
-// returns its cause. A durable flow keeps what was not written.
+// Stop stops writing. Batches in progress are written, and the lanes are closed. If ctx ends first, Stop gives up those batches
+// and returns the cause of ctx. A durable flow keeps what was not written.
 func (d *Drains) Stop(ctx context.Context) error {
 	d.cancel()
 	select {
@@ -83,17 +84,17 @@ func (d *Drains) Stop(ctx context.Context) error {
 	}
 }
 
-// Done is closed when writing has ended.
+// Done returns a channel that is closed when writing has ended.
 func (d *Drains) Done() <-chan struct{} { return d.done }
 
-// Err returns why writing has ended, once [Drains.Done] is closed, and nil if that was in order.
+// Err returns why writing has ended, once [Drains.Done] is closed, or nil if it ended in order.
 func (d *Drains) Err() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.err
 }
 
-// fail notes the first error, which ends everything.
+// fail records the first error, which ends everything.
 func (d *Drains) fail(err error) {
 	d.mu.Lock()
 	if d.err == nil {
@@ -109,8 +110,8 @@ type drain[T any, E Effect] struct {
 	out     *dataflow.OutputPort[T]
 	sink    Sink[T, E]
 	opts    DrainOptions
-	writing context.Context                   // ends later than that of reading, if what is being written is to be written
-	queues  map[int]*queue[dataflow.Batch[T]] // of each partition
+	writing context.Context                   // ends later than the context of reading, so that batches in progress can be written
+	queues  map[int]*queue[dataflow.Batch[T]] // by partition
 	group   sync.WaitGroup
 }
 
@@ -144,12 +145,13 @@ func (d *drain[T, E]) stopped(ctx context.Context) bool {
 	}
 }
 
-// mostWaiting is how many elements of a lane wait beside those that are being written. A lane may wait for long, such as for a
-// partition that another process has taken over, and others are to go on meanwhile. A durable flow keeps what is not acknowledged,
-// and stops a partition at dataflow.Options.Buffer of it, so that this is a bound for flows in memory, where there is one lane.
+// mostWaiting is how many elements of a lane may wait in addition to those being written. A lane may wait long, such as for a
+// partition that another process has taken over, and other lanes must continue meanwhile. A durable flow keeps what is not
+// acknowledged, and stops a partition at dataflow.Options.Buffer of that. So this bound matters for flows in memory, where there
+// is one lane.
 const mostWaiting = 1 << 16
 
-// queue returns where a partition's batches go.
+// queue returns the queue for the batches of a partition, and starts its lane if necessary.
 func (d *drain[T, E]) queue(ctx context.Context, partition int) *queue[dataflow.Batch[T]] {
 	q, ok := d.queues[partition]
 	if !ok {
@@ -171,8 +173,8 @@ type lane[T any, E Effect] struct {
 	at Lane
 	*laneMeter
 
-	w    Writer[T, E] // nil while it is not open
-	last uint64       // the sink has elements up to this one
+	w    Writer[T, E] // nil while the lane is not open
+	last uint64       // the sink contains the elements up to this one
 }
 
 func (l *lane[T, E]) run(ctx context.Context, q *queue[dataflow.Batch[T]]) (err error) {
@@ -198,21 +200,21 @@ func (l *lane[T, E]) run(ctx context.Context, q *queue[dataflow.Batch[T]]) (err 
 	return nil
 }
 
-// A gathered is a batch of those that the flow has given one after the other.
+// A gathered is a batch made of several consecutive batches of the flow.
 type gathered[T any] struct {
 	dataflow.Batch[T]
 	given []dataflow.Batch[T]
 }
 
-// Ack acknowledges all of them.
+// Ack acknowledges all of the batches.
 func (g gathered[T]) Ack() {
 	for _, b := range g.given {
 		b.Ack()
 	}
 }
 
-// gather adds to a batch what waits right behind it, as long as it can be written at once. While the sink is slow, what comes one
-// by one would otherwise be written one by one for as long as it comes.
+// gather adds the directly following batches in the queue to a batch, as long as they can be written at once. Otherwise, while
+// the sink is slow, elements that arrive one by one would be written one by one.
 func (l *lane[T, E]) gather(q *queue[dataflow.Batch[T]], b dataflow.Batch[T]) gathered[T] {
 	all := gathered[T]{b, []dataflow.Batch[T]{b}}
 	for {
@@ -231,10 +233,10 @@ func (l *lane[T, E]) gather(q *queue[dataflow.Batch[T]], b dataflow.Batch[T]) ga
 	}
 }
 
-// errLeft says that a lane was left in the middle, since the flow has ended or is about to.
+// errLeft says that a lane was left in the middle, because the flow has ended or is about to.
 var errLeft = errors.New("connect: left")
 
-// handle writes a batch and acknowledges it, and again after errors that pass.
+// handle writes a batch and acknowledges it. It tries again after errors that pass.
 func (l *lane[T, E]) handle(ctx context.Context, b gathered[T]) error {
 	for pause := firstPause; ; pause = min(2*pause, longestPause) {
 		err := l.write(b.Batch)
@@ -260,8 +262,8 @@ func (l *lane[T, E]) handle(ctx context.Context, b gathered[T]) error {
 	}
 }
 
-// owned waits until this process owns the lane's partition: who has taken the lane over is another process that does. It reports
-// false if ctx or the flow ends first.
+// owned waits until this process owns the lane's partition. Another writer can only have taken the lane over because its process
+// owns the partition. It returns false if ctx or the flow ends first.
 func (l *lane[T, E]) owned(ctx context.Context) bool {
 	for {
 		if _, owned, err := l.out.Given(ctx, l.at.Partition); owned && err == nil {
@@ -287,10 +289,10 @@ func (l *lane[T, E]) close() error {
 	return w.Close()
 }
 
-// write writes what the sink does not have of a batch, and opens the lane if it is not open.
+// write writes the elements of a batch that the sink does not have. It opens the lane if that is not open.
 func (l *lane[T, E]) write(b dataflow.Batch[T]) error {
 	if l.w != nil && b.First > l.last+1 {
-		// Another process has owned the partition meanwhile, and written what is between.
+		// Another process has owned the partition meanwhile and written the elements in between.
 		if err := l.close(); err != nil {
 			return fmt.Errorf("closing: %w", Retry(err))
 		}
@@ -317,7 +319,7 @@ func (l *lane[T, E]) write(b dataflow.Batch[T]) error {
 	return nil
 }
 
-// open opens the lane, and compares what the sink has with what the flow gives.
+// open opens the lane and compares what the sink has with what the flow gives.
 func (l *lane[T, E]) open(b dataflow.Batch[T]) error {
 	w, last, err := l.sink.Open(l.writing, l.at)
 	if err != nil {
@@ -337,8 +339,8 @@ func (l *lane[T, E]) open(b dataflow.Batch[T]) error {
 	return nil
 }
 
-// behind returns an error if the sink is ahead of the flow. If another process owns the partition, it may have written what this one
-// has not heard of; and this one may learn a moment later than others that it does not own the partition.
+// behind returns an error if the sink is ahead of the flow. If another process owns the partition, it may have written elements
+// that this process does not know of. This process may learn a moment later than others that it no longer owns the partition.
 func (l *lane[T, E]) behind(last uint64) error {
 	for looked := time.Now(); ; {
 		given, owned, err := l.out.Given(l.writing, l.at.Partition)

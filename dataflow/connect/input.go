@@ -10,40 +10,40 @@ import (
 	"github.com/millrace/millrace/keyedstream"
 )
 
-// A Port is where the records of a [Source] enter a flow. Its markers are those of the stream that it gives, so that a source of
-// other markers does not compile with it. The flow keeps the floors of splits beside it, some 150 bytes each, of those that are
-// gone as well.
+// A Port is where the records of a [Source] enter a flow. It has the markers of its stream, so a source with other markers does
+// not compile with it. The flow stores the floors of the splits in addition, about 150 bytes for each split, including those that
+// no longer exist.
 type Port[K comparable, V any, O dataflow.Order, R dataflow.Retries] struct {
 	_ [0]func(O, R)
 	inlet[K, V]
 }
 
-// An inlet is what a port is, whatever its markers are.
+// An inlet is a port without its markers.
 type inlet[K comparable, V any] struct {
 	input  string // its name
 	send   func(ctx context.Context, split string, b *Batch[K, V]) error
-	floors *dataflow.SharedKeyedInputPort[place, floor] // nil where records have no positions
+	floors *dataflow.SharedKeyedInputPort[place, floor] // nil if records have no positions
 
-	notices *dataflow.SharedKeyedInputPort[string, window.SplitNotice] // nil if nobody is told; see SplitsInput
+	notices *dataflow.SharedKeyedInputPort[string, window.SplitNotice] // nil if nobody needs notices; see SplitsInput
 }
 
 // A place names a split and the input that it is read for.
 type place struct{ Input, Split string }
 
-// A floor is what the history knows of a split: all records up to Position are durable. It is a hint for less work, and only too
-// low: a split that is read from an earlier position gives records that partitions have and drop.
+// A floor is what the history knows of a split: all records up to Position are durable. It only saves work, and may be too low
+// but never too high: reading from an earlier position repeats records that the partitions have and drop.
 type floor struct {
 	Position dataflow.Position
 	Version  string // of the source's decoding; see [Options]
-	Clean    bool   // nothing behind Position was sent
-	Asked    uint64 // number by which somebody asked for the floor last; see place in attach.go
+	Clean    bool   // nothing after Position was sent
+	Asked    uint64 // the number with which somebody last asked for the floor; see place in attach.go
 }
 
 // Input returns a port for a source in which the values of a key have an order, and the stream of its records; see [BySplit] and
 // [ByKey].
 //
-// The port is an input of the flow like any other, with the name that it is given: a flow that is simulated or tested has a
-// [Port.Send] instead of a source.
+// The port is an input of the flow with the given name, like any other. A flow that is simulated or tested uses [Port.Send]
+// instead of a source.
 func Input[K comparable, V any, L dataflow.Location](at L, name string) (
 	*Port[K, V, dataflow.TotalOrder, dataflow.ExactlyOnce], dataflow.KeyedStream[K, V, L, bounds.Unbounded, dataflow.TotalOrder, dataflow.ExactlyOnce],
 ) {
@@ -87,9 +87,9 @@ func DeliveredInput[K comparable, V any, L dataflow.Location](at L, name string)
 	}}}, records
 }
 
-// EntryPort returns a port for a source whose records have a key that says which they are, of an input of entries. So a record
-// that comes again is taken once, and each key that was taken is remembered. One that a durable flow has put into quarantine is
-// taken, too.
+// EntryPort returns a port for a source whose records have a key that identifies them, on an input of entries. A record that
+// comes again is taken once, and each key that was taken is remembered. Keys that a durable flow has put into quarantine count as
+// taken.
 func EntryPort[K comparable, V any](in *dataflow.EntryInputPort[K, V], name string) *Port[K, V, dataflow.NoOrder, dataflow.AtLeastOnce] {
 	return &Port[K, V, dataflow.NoOrder, dataflow.AtLeastOnce]{inlet: inlet[K, V]{input: name, send: func(ctx context.Context, _ string, b *Batch[K, V]) error {
 		errs, err := in.PutBatch(ctx, b.Keys, b.Values)
@@ -105,7 +105,7 @@ func EntryPort[K comparable, V any](in *dataflow.EntryInputPort[K, V], name stri
 	}}}
 }
 
-// floorsOf keeps the last floor of each split of an input.
+// floorsOf adds an input for the floors of another input, and keeps the latest floor of each split.
 func floorsOf[L dataflow.Location](at L, name string) *dataflow.SharedKeyedInputPort[place, floor] {
 	in, notes := keyedstream.SharedInput[place, floor](at, name+" floors")
 	floors := keyedstream.AssumeOrder(notes, "two processes may read a split for a moment, and any floor of either is true")
@@ -120,21 +120,21 @@ func floorsOf[L dataflow.Location](at L, name string) *dataflow.SharedKeyedInput
 	return in
 }
 
-// Send sends records to a port without a source, as from a split with that ID: for tests, and for the simulator. Records whose
-// positions are not behind those of before are dropped.
+// Send sends records to a port as if they came from a split with that ID. It is for tests and for the simulator. Records whose
+// positions are not after those of previous ones are dropped.
 func (p *Port[K, V, O, R]) Send(ctx context.Context, split string, b *Batch[K, V]) error {
 	return p.inlet.send(ctx, split, b)
 }
 
-// A DeadLetterPort is where records enter a flow that could not be decoded; see [Options].DeadLetters.
+// A DeadLetterPort is where records that could not be decoded enter a flow; see [Options].DeadLetters.
 type DeadLetterPort struct {
 	in      *dataflow.SharedKeyedInputPort[string, Poison]
-	repeats bool // the stream says that letters may come again
+	repeats bool // the type of the stream says that letters may come again
 }
 
-// DeadLetters returns a port for records that could not be decoded, and the stream of them, by the name of the port that they
-// were read for. Each is there once. One port serves any number of sources whose records have positions; [Attach] panics if it is
-// given for one that is [Delivered], since its records, and so its letters, may come again.
+// DeadLetters returns a port for records that could not be decoded, and the stream of them. Their key is the name of the port for
+// which they were read. Each comes once. One port serves any number of sources whose records have positions. [Attach] panics if
+// it is used with a [Delivered] source, because the records of such a source, and so its letters, may come again.
 func DeadLetters[L dataflow.Location](at L, name string) (
 	*DeadLetterPort, dataflow.KeyedStream[string, Poison, L, bounds.Unbounded, dataflow.NoOrder, dataflow.ExactlyOnce],
 ) {
@@ -142,7 +142,7 @@ func DeadLetters[L dataflow.Location](at L, name string) (
 	return &DeadLetterPort{in: in}, letters
 }
 
-// RepeatedDeadLetters is [DeadLetters] for any source: letters may come again.
+// RepeatedDeadLetters is like [DeadLetters], but for any source: letters may come again.
 func RepeatedDeadLetters[L dataflow.Location](at L, name string) (
 	*DeadLetterPort, dataflow.KeyedStream[string, Poison, L, bounds.Unbounded, dataflow.NoOrder, dataflow.AtLeastOnce],
 ) {
@@ -150,7 +150,7 @@ func RepeatedDeadLetters[L dataflow.Location](at L, name string) (
 	return &DeadLetterPort{in: in, repeats: true}, letters
 }
 
-// add adds letters of records without positions, which may come again.
+// add sends letters of records without positions, which may come again.
 func (p *DeadLetterPort) add(ctx context.Context, input string, bad []Poison) error {
 	inputs := make([]string, len(bad))
 	for i := range bad {
@@ -160,13 +160,13 @@ func (p *DeadLetterPort) add(ctx context.Context, input string, bad []Poison) er
 	return err
 }
 
-// send adds letters, each once.
+// send sends letters with positions, so each comes once.
 func (p *DeadLetterPort) send(ctx context.Context, input string, s Split, bad []Poison) error {
 	at, inputs := make([]dataflow.Position, len(bad)), make([]string, len(bad))
 	for i := range bad {
 		at[i], inputs[i] = bad[i].At, input
 	}
-	// One split may be read for several inputs, which have their letters each.
+	// One split may be read for several inputs, each of which has its own letters.
 	_, err := p.in.SendBatchAt(ctx, input+"/"+s.ID, at, inputs, bad)
 	return err
 }

@@ -11,12 +11,13 @@ import (
 	"github.com/millrace/millrace/dataflow/durable/journal"
 )
 
-// A pump moves one split into the flow.
+// A pump sends the records of one split to the flow.
 //
-// Two pumps of one split, in two processes, do no harm: both read the same records in the same order from some floor that is not
-// behind what is durable, and send a batch only when the one before is accepted. So in the log of each partition the first
-// occurrences are in order and without a gap, and everything else is at a position that the partition has. Sending several batches
-// at once would break that: of a batch behind one that failed, the partition would remember the position, and drop what failed.
+// Two pumps of one split, in two processes, do no harm. Both read the same records in the same order, from some floor that is not
+// after what is durable, and send a batch only when the previous one is accepted. So in the log of each partition the first
+// occurrences are in order and without a gap, and everything else is at a position that the partition has. Sending several
+// batches at once would break that: if a batch failed and a later one did not, the partition would remember the position of the
+// later one and drop the failed one when it is sent again.
 type pump[K comparable, V any] struct {
 	*attached[K, V]
 	split Split
@@ -25,10 +26,10 @@ type pump[K comparable, V any] struct {
 	silence
 
 	last dataflow.Position // everything up to it was sent
-	told time.Time         // when a floor was kept last
+	told time.Time         // when a floor was last kept
 
 	confirmed dataflow.Position
-	bad       int // in a row
+	bad       int // bad records in a row
 }
 
 const (
@@ -64,7 +65,7 @@ func (p *pump[K, V]) run(ctx context.Context) {
 	}
 }
 
-// wait waits, unless ctx ends.
+// wait waits for d. It returns false if ctx ends first.
 func wait(ctx context.Context, d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()
@@ -76,8 +77,8 @@ func wait(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// read reads the split from its floor until ctx ends, which is no error, or it cannot go on. It returns io.EOF if the split has
-// ended.
+// read reads the split from its floor until ctx ends or it cannot continue. The end of ctx is no error. It returns io.EOF if the
+// split has ended.
 func (p *pump[K, V]) read(ctx context.Context) error {
 	if p.floor.Version != p.opts.Version && !p.floor.Clean {
 		return fmt.Errorf("%w: %s: up to %v it was read by version %q, and now by %q: stop that version in order, or read into another input", ErrVersion, p.split, p.floor.Position, p.floor.Version, p.opts.Version)
@@ -98,7 +99,7 @@ func (p *pump[K, V]) open(ctx context.Context) (Cursor[K, V], error) {
 	p.last = p.floor.Position
 	c, err := p.reader.Open(ctx, p.split, p.last)
 	if errors.Is(err, ErrGap) && p.opts.SkipGaps {
-		// The letter is behind the floor and before all that follows, and the same one after a crash.
+		// The letter is after the floor and before all that follows, and it is the same one after a crash.
 		gap := Poison{Split: p.split.ID, At: dataflow.Position{Major: p.last.Major, Minor: p.last.Minor + 1}, Cause: err.Error()}
 		if err := sent(p.opts.DeadLetters.send(p.sending, p.input, p.split, []Poison{gap})); err != nil {
 			return nil, fmt.Errorf("connect: %s: the dead letter of a gap: %w", p.split, err)
@@ -112,9 +113,9 @@ func (p *pump[K, V]) open(ctx context.Context) (Cursor[K, V], error) {
 	return c, nil
 }
 
-// pump moves what a cursor has.
+// pump sends the records of a cursor.
 func (p *pump[K, V]) pump(ctx context.Context, c Cursor[K, V]) error {
-	if err := p.keep(false); err != nil { // from now on something may have been sent that is behind the floor
+	if err := p.keep(false); err != nil { // from now on something may be sent that is after the floor
 		return err
 	}
 	if err := p.awakens(); err != nil {
@@ -159,7 +160,7 @@ func (p *pump[K, V]) pump(ctx context.Context, c Cursor[K, V]) error {
 	return p.confirm(p.sending, c)
 }
 
-// next has the cursor read. If it waits for longer than to the next floor, that is kept meanwhile.
+// next lets the cursor read. If the cursor waits beyond the time of the next floor, next keeps that floor meanwhile.
 func (p *pump[K, V]) next(ctx context.Context, c Cursor[K, V], b *Batch[K, V]) (err error) {
 	begun := time.Now()
 	heard := p.listen(ctx, c)
@@ -205,7 +206,7 @@ func (p *pump[K, V]) confirm(ctx context.Context, c Cursor[K, V]) error {
 	return nil
 }
 
-// keep makes it durable how far the split was read. Clean says that nothing will be sent behind that.
+// keep makes the position of the split durable. Clean says that nothing after that was or will be sent.
 func (p *pump[K, V]) keep(clean bool) error {
 	next := floor{Position: p.last, Version: p.opts.Version, Clean: clean}
 	if next == p.floor {
@@ -246,8 +247,8 @@ func (p *pump[K, V]) take(b *Batch[K, V]) error {
 	return nil
 }
 
-// sent returns the error of a send, which passes, as when the log of the flow cannot be reached: what was sent is read and sent
-// again. It does not if it is about a key, a record is too large for the log, or the port is closed.
+// sent returns the error of a send. Most errors pass, such as a log that cannot be reached: then the records are read and sent
+// again. The error does not pass if it concerns a key, if a record is too large for the log, or if the port is closed.
 func sent(err error) error {
 	if errors.Is(err, dataflow.ErrClosed) || errors.Is(err, journal.ErrTooLarge) || errors.As(err, new(*dataflow.KeyError)) {
 		return err
@@ -255,7 +256,8 @@ func sent(err error) error {
 	return Retry(err)
 }
 
-// check checks the positions of a batch, in the order of its records and bad records, and how many of those there are in a row.
+// check checks that the positions of a batch grow, over its records and bad records, and that not too many bad records come in a
+// row.
 func (p *pump[K, V]) check(b *Batch[K, V]) error {
 	last := p.last
 	for i, j := 0, 0; i < len(b.At) || j < len(b.Bad); {

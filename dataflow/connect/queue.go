@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// A queue is what one goroutine gives and another one takes, up to a bound.
+// A queue passes elements from one goroutine to another, up to a bound.
 type queue[T any] struct {
 	most int
 	more chan struct{} // of capacity 1: there is something to take, or there never will be
@@ -26,7 +26,8 @@ func newQueue[T any](most int) *queue[T] {
 	return &queue[T]{most: most, more: make(chan struct{}, 1), room: make(chan struct{}, 1)}
 }
 
-// put adds something with a size. It waits while the queue has most or more, unless ctx ends: then it adds nothing.
+// put adds an element with a size. While the queue holds most or more, it waits. If ctx ends first, it adds
+// nothing.
 func (q *queue[T]) put(ctx context.Context, x T, size int) {
 	for {
 		q.mu.Lock()
@@ -46,7 +47,7 @@ func (q *queue[T]) put(ctx context.Context, x T, size int) {
 	}
 }
 
-// take waits for the next one. It returns false if nothing comes any longer.
+// take waits for the next element. It returns false if none will come.
 func (q *queue[T]) take() (x T, ok bool) {
 	for {
 		q.mu.Lock()
@@ -63,7 +64,7 @@ func (q *queue[T]) take() (x T, ok bool) {
 	}
 }
 
-// takeIf takes the next one if there is one that is wanted.
+// takeIf takes the next element if there is one and it is wanted.
 func (q *queue[T]) takeIf(wanted func(T) bool) (x T, ok bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -73,7 +74,7 @@ func (q *queue[T]) takeIf(wanted func(T) bool) (x T, ok bool) {
 	return q.first(), true
 }
 
-// first takes the next one. q.mu is held.
+// first takes the next element. The caller holds q.mu.
 func (q *queue[T]) first() T {
 	first := q.all[0]
 	q.all[0] = queued[T]{}
@@ -83,7 +84,7 @@ func (q *queue[T]) first() T {
 	return first.x
 }
 
-// close says that nothing is put from now on.
+// close says that no more elements will be put.
 func (q *queue[T]) close() {
 	q.mu.Lock()
 	q.closed = true

@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// A receiving pump sends what a [Receiver] gives, and acknowledges it when it is durable. Every process has one.
+// A receiving is a pump that sends what a [Receiver] delivers and acknowledges it when it is durable. Every
+// process has one.
 type receiving[K comparable, V any] struct {
 	inlet[K, V]
 	pumps    *Pumps

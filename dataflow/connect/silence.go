@@ -11,11 +11,11 @@ import (
 	"github.com/millrace/millrace/keyedstream"
 )
 
-// SplitsInput is [Input] for a source that is [BySplit] and whose records have event times. Besides the records it returns notices, by
-// the name of a split, which are for window.StampSplits. A pump sends one when it begins to read its split, when the split is idle
-// (see [Options].Idle), and when it has ended. All splits that were found are announced before the first record of one is sent.
+// SplitsInput is like [Input], for a [BySplit] source whose records have event times. It also returns a stream of notices for
+// window.StampSplits, whose key is the name of a split. A pump sends a notice when it starts to read its split, when the split is
+// idle (see [Options].Idle), and when it has ended. All splits that were found are announced before the first record is sent.
 //
-// Notices are records in the history like any others: a few for each split at each start, and one each time that a split falls silent.
+// Notices are records in the history: a few for each split at each start, and one each time that a split becomes idle.
 func SplitsInput[V any, L dataflow.Location](at L, name string) (
 	port *Port[string, V, dataflow.TotalOrder, dataflow.ExactlyOnce], records dataflow.KeyedStream[string, V, L, bounds.Unbounded, dataflow.TotalOrder, dataflow.ExactlyOnce],
 	notices dataflow.KeyedStream[string, window.SplitNotice, L, bounds.Unbounded, dataflow.NoOrder, dataflow.ExactlyOnce],
@@ -25,9 +25,9 @@ func SplitsInput[V any, L dataflow.Location](at L, name string) (
 	return port, records, notices
 }
 
-// Notify sends a notice about the split with a name, as its pump does. It is for tests, for the simulator, and for a split that went
-// away while no pump was there to see its end. It returns when the notice is in the history of a durable flow, and the errors of
-// dataflow.SharedKeyedInputPort.Send. It panics if the port is not of [SplitsInput].
+// Notify sends a notice about the split with a name, as its pump does. It is for tests, for the simulator, and for a split that
+// disappeared while no pump was there to see its end. In a durable flow it returns when the notice is in the history. Its errors
+// are those of dataflow.SharedKeyedInputPort.Send. It panics if the port is not of [SplitsInput].
 func (p *Port[K, V, O, R]) Notify(ctx context.Context, split string, n window.SplitNotice) error {
 	if p.notices == nil {
 		panic("connect: Port.Notify: the port is not of connect.SplitsInput")
@@ -35,7 +35,7 @@ func (p *Port[K, V, O, R]) Notify(ctx context.Context, split string, n window.Sp
 	return p.notices.Send(ctx, split, n)
 }
 
-// announce tells of splits before their floors are asked for, and so before the first of them is read.
+// announce sends notices of splits before their floors are asked for, and so before the first of them is read.
 func (a *attached[K, V]) announce(ctx context.Context, splits []*pumped) error {
 	if a.notices == nil {
 		return nil
@@ -51,16 +51,16 @@ func (a *attached[K, V]) announce(ctx context.Context, splits []*pumped) error {
 	return err
 }
 
-// A silence is for how long nothing has come of a split. Time counts in which the cursor waits, and not that of sending: a flow that
-// is slow makes no split silent.
+// A silence measures for how long a split has sent nothing. It counts the time in which the cursor waits, not that of sending: a
+// slow flow makes no split silent.
 type silence struct {
 	as     uint64        // the number under which the flow knows this pump
-	lasted time.Duration // without the call of Next under way
-	behind int64         // what the cursor said last of what waits; -1 if that is not known
-	idle   bool          // the flow was told so
+	lasted time.Duration // without the call of Next in progress
+	behind int64         // the cursor's last number of waiting records; -1 if not known
+	idle   bool          // the flow was told that the split is idle
 }
 
-// tellSplit sends a notice, behind all records that were sent.
+// tellSplit sends a notice, after all records that were sent.
 func (p *pump[K, V]) tellSplit(is window.SplitState) error {
 	n := window.SplitNotice{Is: is, Reader: p.as, ID: p.split.ID}
 	if err := sent(p.notices.Send(p.sending, p.split.String(), n)); err != nil {
@@ -69,7 +69,7 @@ func (p *pump[K, V]) tellSplit(is window.SplitState) error {
 	return nil
 }
 
-// awakens has the flow wait for a split again that was idle when it could not be read on.
+// awakens makes the flow wait again for a split that was idle before it failed.
 func (p *pump[K, V]) awakens() error {
 	p.lasted, p.behind = 0, -1
 	if !p.idle {
@@ -79,7 +79,7 @@ func (p *pump[K, V]) awakens() error {
 	return p.tellSplit(window.SplitRead)
 }
 
-// ends tells the flow that the split has ended.
+// ends sends the notice that the split has ended.
 func (p *pump[K, V]) ends() error {
 	if p.notices == nil {
 		return nil
@@ -87,7 +87,8 @@ func (p *pump[K, V]) ends() error {
 	return p.tellSplit(window.SplitEnded)
 }
 
-// listen begins to listen for the silence of a split, while the cursor waits. What it returns is called when that has returned b.
+// listen starts to watch the silence of a split while its cursor waits. The caller must call heard when the cursor has returned
+// b.
 func (p *pump[K, V]) listen(ctx context.Context, c Cursor[K, V]) (heard func(b *Batch[K, V], waited time.Duration) error) {
 	if p.opts.Idle <= 0 || p.notices == nil {
 		return func(*Batch[K, V], time.Duration) error { return nil }
@@ -111,13 +112,13 @@ func (p *pump[K, V]) listen(ctx context.Context, c Cursor[K, V]) (heard func(b *
 		}
 		p.idle = p.idle && len(b.At) == 0
 		if p.behind = b.Behind; p.lasted >= p.opts.Idle {
-			p.lasted = 0 // something was behind, or could not be found out
+			p.lasted = 0 // records were waiting, or that could not be found out
 		}
 		return err
 	}
 }
 
-// rest tells the flow that the split is idle, as soon as nothing is behind what has come. It gives up when ctx ends.
+// rest sends the notice that the split is idle as soon as no records are waiting. It gives up when ctx ends.
 func (p *pump[K, V]) rest(ctx context.Context, c Cursor[K, V]) error {
 	for {
 		if p.silent(ctx, c) && ctx.Err() == nil {
@@ -137,7 +138,7 @@ func (p *pump[K, V]) rest(ctx context.Context, c Cursor[K, V]) error {
 	}
 }
 
-// silent reports whether nothing is behind what the cursor has returned.
+// silent reports whether no records wait after those that the cursor has returned.
 func (p *pump[K, V]) silent(ctx context.Context, c Cursor[K, V]) bool {
 	asked, ok := c.(SilentCursor)
 	if !ok {

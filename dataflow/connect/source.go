@@ -8,56 +8,57 @@ import (
 	"github.com/millrace/millrace/dataflow"
 )
 
-// A Source is a system that is read, with what can be believed of it: O is the order within a key, and R whether a record comes
-// more than once. Who implements a [Reader] or [Receiver] does not choose them; the constructors do.
+// A Source is a system that is read, with its guarantees as types: O is the order within a key, and R says whether a record may
+// come more than once. The implementation of a [Reader] or [Receiver] does not choose them; the constructors do.
 type Source[K comparable, V any, O dataflow.Order, R dataflow.Retries] struct {
 	_        [0]func(K, V, O, R)
 	reader   Reader[K, V]
 	receiver Receiver[K, V]
-	check    func([]Split) error // whether the splits are such as the markers need; nil if any are
+	check    func([]Split) error // checks that the splits are as the markers require; nil if any are
 	bySplit  bool                // keys are the names of splits
 	why      dataflow.NonDet
 }
 
-// BySplit is a source of which each record has its split's name as its key, whatever key the reader gives it. So what is said of
-// the order within a key holds for any reader. Two splits with one name are an error. One that was made again, and has the name
-// of the one before, is read beside what is left of that.
+// BySplit returns a source in which the key of each record is the name of its split, whatever key the reader gives it. So the
+// order within a key holds for any reader. Two splits with one name are an error. If a split is deleted and created again under
+// the same name, the new one is read while the rest of the old one still is.
 //
-// Splits are read at different speeds, most of all behind a restart. Where event times matter, the port is one of [SplitsInput] and
-// window.StampSplits has a mark for each split: window.StampKeyed has one mark for all keys, and takes what a slower split has for
-// late. If it is known how many splits there are, each can be stamped by itself, with keyedstream.Get and window.Stamp, and no reason.
+// Splits are read at different speeds, especially after a restart. If event times matter, use a port of [SplitsInput] and
+// window.StampSplits, which has one mark for each split. window.StampKeyed has one mark for all keys and treats the records of a
+// slower split as late. If the number of splits is known, each can be stamped separately, with keyedstream.Get and window.Stamp,
+// which needs no reason.
 func BySplit[K comparable, V any](r Reader[K, V]) Source[string, V, dataflow.TotalOrder, dataflow.ExactlyOnce] {
 	return Source[string, V, dataflow.TotalOrder, dataflow.ExactlyOnce]{reader: bySplit[K, V]{r}, check: oneOfEachName, bySplit: true}
 }
 
-// Whole is a source with one split: a file, a slot of a database, a stream. Its elements are in one order. Two splits are an
-// error. One that comes in place of another is read beside what is left of that.
+// Whole returns a source with one split: a file, a slot of a database, a stream. Its elements have one order. Two splits are an
+// error. If another split replaces the first, it is read while the rest of the first still is.
 func Whole[V any](r Reader[struct{}, V]) Source[struct{}, V, dataflow.TotalOrder, dataflow.ExactlyOnce] {
 	return Source[struct{}, V, dataflow.TotalOrder, dataflow.ExactlyOnce]{reader: r, check: oneAtMost}
 }
 
-// ByKey is a source of which all records of a key are in one split. Nothing checks that: the reason says why it holds, such as
-// who divides the keys of a topic between its partitions, and that their number stays as it is.
+// ByKey returns a source in which all records of a key are in one split. Nothing checks that: the reason says why it holds, such
+// as who divides the keys of a topic among its partitions, and why the number of partitions does not change.
 func ByKey[K comparable, V any](r Reader[K, V], why dataflow.NonDet) Source[K, V, dataflow.TotalOrder, dataflow.ExactlyOnce] {
 	return Source[K, V, dataflow.TotalOrder, dataflow.ExactlyOnce]{reader: r, why: why}
 }
 
-// Unordered is a source of which nothing is said but that each record comes once.
+// Unordered returns a source whose records come once each, in no order.
 func Unordered[K comparable, V any](r Reader[K, V]) Source[K, V, dataflow.NoOrder, dataflow.ExactlyOnce] {
 	return Source[K, V, dataflow.NoOrder, dataflow.ExactlyOnce]{reader: r}
 }
 
-// Delivered is a source whose records may come again.
+// Delivered returns a source whose records may come again, in no order.
 func Delivered[K comparable, V any](r Receiver[K, V]) Source[K, V, dataflow.NoOrder, dataflow.AtLeastOnce] {
 	return Source[K, V, dataflow.NoOrder, dataflow.AtLeastOnce]{receiver: r}
 }
 
-// Weaken forgets that a source is ordered.
+// Weaken returns the same source without its order.
 func Weaken[K comparable, V any, R dataflow.Retries](s Source[K, V, dataflow.TotalOrder, R]) Source[K, V, dataflow.NoOrder, R] {
 	return Source[K, V, dataflow.NoOrder, R]{reader: s.reader, receiver: s.receiver, check: s.check, bySplit: s.bySplit, why: s.why}
 }
 
-// ErrSplits says that a source has splits that its constructor does not allow: see [Whole] and [BySplit].
+// ErrSplits says that the splits of a source violate the rules of its constructor: see [Whole] and [BySplit].
 var ErrSplits = errors.New("connect: the source has splits that it should not have")
 
 func oneAtMost(splits []Split) error {
@@ -78,7 +79,7 @@ func oneOfEachName(splits []Split) error {
 	return nil
 }
 
-// A bySplit is a reader whose keys are the names of splits.
+// A bySplit is a reader that replaces keys with the names of splits.
 type bySplit[K comparable, V any] struct{ Reader[K, V] }
 
 func (r bySplit[K, V]) Open(ctx context.Context, s Split, after dataflow.Position) (Cursor[string, V], error) {
@@ -102,7 +103,7 @@ type namedCursor[K comparable, V any] struct {
 	read Batch[K, V]
 }
 
-// Next gives the columns of the reader's batch to b, and takes those of b for the next one.
+// Next swaps columns between the reader's batch and b, so that their memory is reused.
 func (c *namedCursor[K, V]) Next(ctx context.Context, b *Batch[string, V]) error {
 	c.read.Reset()
 	err := c.Cursor.Next(ctx, &c.read)

@@ -12,27 +12,27 @@ import (
 	"github.com/millrace/millrace/dataflow"
 )
 
-// A SplitStatus is how far a split was read. Counts are those of this process.
+// A SplitStatus says how far a split was read. Counts are those of this process.
 type SplitStatus struct {
 	Split   Split
-	Assumed dataflow.NonDet // why all records of a key are in one split, as [ByKey] was told
+	Assumed dataflow.NonDet // why all records of a key are in one split, as given to [ByKey]
 
 	Reading bool  // by this process, now
 	Ended   bool  // to its end, or with Err
-	Err     error // why it ended, or why it is tried again; nil if it goes well
+	Err     error // why it ended, or why it is tried again; nil if all is well
 
-	Position dataflow.Position // up to where it was read and sent
-	Floor    dataflow.Position // up to where that is durable, and known to be
+	Position dataflow.Position // everything up to it was read and sent
+	Floor    dataflow.Position // everything up to it is known to be durable
 	Written  time.Time         // when the record at Position was written, if the source says so
-	Behind   int64             // records that wait behind Position; -1 if that is not known
+	Behind   int64             // records that wait after Position; -1 if not known
 
-	Records uint64        // sent, those that the flow had and dropped among them
+	Records uint64        // sent, including those that the flow had and dropped
 	Bad     uint64        // dead letters
-	Blocked time.Duration // in sending: the flow is slow
-	Waited  time.Duration // for the source: nothing came
+	Blocked time.Duration // time spent sending: the flow is slow
+	Waited  time.Duration // time spent waiting for the source
 }
 
-// Status returns how far each split was read, by name.
+// Status returns how far each split was read, ordered by name.
 func (p *Pumps) Status() []SplitStatus {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -57,7 +57,7 @@ type meter struct {
 	status SplitStatus
 }
 
-// meter returns that of a split.
+// meter returns the meter of a split.
 func (p *Pumps) meter(s Split) *meter {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -103,19 +103,20 @@ func (m *meter) over(err error, ended bool) {
 	m.change(func(s *SplitStatus) { s.Reading, s.Ended, s.Err = false, ended, err })
 }
 
-// A LaneStatus is how far a lane was written by this process.
+// A LaneStatus says how far a lane was written by this process.
 type LaneStatus struct {
 	Partition int
-	Number    uint64        // the sink has elements up to this one
+	Number    uint64        // the sink contains the elements up to this one
 	Elements  uint64        // written
 	Writes    uint64        // batches written
-	Writing   time.Duration // in all of them
+	Writing   time.Duration // total time of the writes
 	Opened    uint64        // how often
 	Fenced    uint64        // how often another writer had taken over
-	Err       error         // why it is tried again; nil if it goes well
+	Err       error         // why it is tried again; nil if all is well
 }
 
-// Status returns how far each lane was written, by partition. It has lanes of partitions that this process owned at some time.
+// Status returns how far each lane was written, ordered by partition. It includes the partitions that this process owned at
+// some time.
 func (d *Drains) Status() []LaneStatus {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -14,26 +14,25 @@ import (
 	"github.com/millrace/millrace/dataflow/durable/journal"
 )
 
-// gathered is how large a message of several callers becomes. More would not be faster:
-// a disk that syncs a mebibyte is busy with writing, not with syncing.
+// gathered is the largest message of several callers. Larger ones would not be faster: a disk that
+// syncs a mebibyte is busy with writing, not with syncing.
 const gathered = 1 << 20
 
-// repeated is how long a message is repeated whose answers were lost. It ends before the
-// servers forget the id, so that the last attempt is recognized as well.
+// repeated is how long a message whose answer was lost is sent again. It is shorter than the time
+// for which servers remember the id, so that they recognize the last attempt too.
 const repeated = remembered - 20*time.Second
 
-// An appender gathers the records that come in for one partition while the message
-// before them is under way.
+// An appender gathers the records for one partition while the previous message is in progress.
 //
-// Under its lock, flying means that a goroutine sends messages; next is the message that
-// is gathered, nil if nothing is; spare is a buffer that no message uses.
+// Under its lock, flying means that a goroutine sends messages, next is the message being gathered,
+// or nil, and spare is a buffer that no message uses.
 //
-// The goroutine that sends knows the position of the message before, after, if it is sure,
-// and the greatest one that was acknowledged to it.
+// The sending goroutine keeps the position of the previous message, after, which is valid if sure
+// is set, and acked, the greatest position that was acknowledged to it.
 type appender struct {
 	log       *Log
 	partition int
-	fence     atomic.Uint64 // of the last step that is known to be kept
+	fence     atomic.Uint64 // the last step that is known to be kept
 	after     uint64
 	sure      bool
 	acked     uint64
@@ -44,15 +43,15 @@ type appender struct {
 	spare  []byte
 }
 
-// A gathering is a message that waits until it can be sent, and then until it is answered.
+// A gathering is a message that is waiting to be sent, or sent and waiting for its answer.
 type gathering struct {
 	message []byte
 	records int
-	ctx     context.Context // ends when nobody waits for it any more
+	ctx     context.Context // ends when nobody waits for the message any longer
 	leave   context.CancelFunc
-	callers int           // who wait for it
-	taken   chan struct{} // closed when it takes no more records
-	done    chan struct{} // closed when it is known what became of it:
+	callers int           // number of callers that wait for it
+	taken   chan struct{} // closed when the message accepts no more records
+	done    chan struct{} // closed when the outcome is known:
 	answer  ack
 	err     error
 }
@@ -86,7 +85,7 @@ func (l *Log) Append(ctx context.Context, partition int, records ...[]byte) (uin
 	}
 }
 
-// join adds records to the message that is gathered, as soon as there is room.
+// join adds records to the message being gathered, as soon as it has room.
 func (a *appender) join(ctx context.Context, records [][]byte, size int) (*gathering, error) {
 	for {
 		a.mu.Lock()
@@ -118,8 +117,8 @@ func (a *appender) join(ctx context.Context, records [][]byte, size int) (*gathe
 	}
 }
 
-// leave is what a caller does who does not want to wait any longer. While a message is
-// gathered others may still join it.
+// leave is called when a caller stops waiting. Others can still join the message while it is being
+// gathered.
 func (a *appender) leave(g *gathering) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -128,8 +127,8 @@ func (a *appender) leave(g *gathering) {
 	}
 }
 
-// fly sends one message after the other until nothing is gathered any more. One at a
-// time keeps the order also when one has to be repeated.
+// fly sends one message after the other until there is none. Sending one at a time keeps the order
+// even if one must be repeated.
 func (a *appender) fly() {
 	for {
 		a.mu.Lock()

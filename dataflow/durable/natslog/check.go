@@ -12,12 +12,12 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// Servers before this sync each message of a replicated stream for itself: they take
-// 1,800 messages a second where later ones take 58,000.
+// Older servers sync each message of a replicated stream separately: they take 1,800 messages a
+// second where later ones take 58,000.
 const oldestMajor, oldestMinor = 2, 15
 
-// checkServers refuses servers that are too old, and those that do not sync always or do
-// not say so.
+// checkServers refuses servers that are too old, that do not sync always, or that do not say
+// whether they do.
 func (l *Log) checkServers(ctx context.Context) error {
 	if err := recent(l.nc.ConnectedServerName(), l.nc.ConnectedServerVersion()); err != nil {
 		return err
@@ -57,10 +57,10 @@ func (l *Log) checkServers(ctx context.Context) error {
 	return nil
 }
 
-// patience is how long further servers may take after one has answered.
+// patience is how long to wait for the answer of another server.
 const patience = 300 * time.Millisecond
 
-// eachServer judges all servers that answer and returns how many that were.
+// eachServer checks all servers that answer and returns their number.
 func (l *Log) eachServer(ctx context.Context, nc *nats.Conn) (n int, err error) {
 	sub, err := nc.SubscribeSync(nc.NewRespInbox())
 	if err != nil {
@@ -75,7 +75,7 @@ func (l *Log) eachServer(ctx context.Context, nc *nats.Conn) (n int, err error) 
 		m, err := sub.NextMsgWithContext(wait)
 		cancel()
 		if err != nil {
-			return n, context.Cause(ctx) // nobody answers any more, or nobody ever did
+			return n, context.Cause(ctx) // no more answers, or none at all
 		}
 		var said struct {
 			Data struct {
@@ -89,7 +89,7 @@ func (l *Log) eachServer(ctx context.Context, nc *nats.Conn) (n int, err error) 
 			} `json:"data"`
 		}
 		if m.Header.Get("Status") != "" || json.Unmarshal(m.Data, &said) != nil || said.Data.JetStream.Config == nil {
-			continue // a server that keeps nothing
+			continue // a server without JetStream
 		}
 		n++
 		if err := recent(said.Data.Name, said.Data.Version); err != nil {

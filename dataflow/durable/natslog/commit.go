@@ -12,8 +12,8 @@ import (
 	"github.com/millrace/millrace/dataflow/durable/journal"
 )
 
-// Commit makes a step durable. What does not fit into one message goes ahead in pieces,
-// which count for nothing until the message that lists them is there.
+// Commit makes a step durable. It writes the pieces of a step that does not fit into one message
+// first. They do not count until the message that lists them is kept.
 func (l *Log) Commit(ctx context.Context, partition int, fence uint64, step []byte) (uint64, error) {
 	if err := l.ready(ctx, partition); err != nil {
 		return 0, err
@@ -38,10 +38,10 @@ func (l *Log) Commit(ctx context.Context, partition int, fence uint64, step []by
 	return next, err
 }
 
-// onlyIf keeps a message if the last one of its subject has the sequence last, and
-// returns the sequence of the new one. It goes on as long as it is certain that the
-// message was not kept, and never sends it again when that is not certain, for the second
-// attempt would be refused because of the first.
+// onlyIf adds a message if the last one of its subject has the sequence last, and returns the new
+// sequence. It retries as long as it is certain that the message was not kept. When that is not
+// certain it never sends the message again, because the second attempt would be refused because of
+// the first.
 func (l *Log) onlyIf(ctx context.Context, subject string, last uint64, data []byte, header nats.Header) (uint64, error) {
 	if header == nil {
 		header = nats.Header{}

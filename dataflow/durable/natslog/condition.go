@@ -13,9 +13,10 @@ var (
 	_ journal.Conditioned = (*sharedLog)(nil)
 )
 
-// Condition returns an error while there is no connection to a server, or when the embedded
-// server has no room, when MaxBytes was reached as far as is known, and why the log was ended. Else
-// it returns nil. That the servers have no leader is not known without asking them.
+// Condition returns an error while no server is connected, while the embedded server has no room,
+// or while MaxBytes is reached as far as is known. After the log has ended, it returns the reason.
+// Otherwise it returns nil. It does not notice that the servers have no leader, because it does not
+// ask them.
 func (l *Log) Condition() error {
 	switch {
 	case l.ctx.Err() != nil:

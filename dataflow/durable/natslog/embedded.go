@@ -24,15 +24,15 @@ type embedded struct {
 	said   *serverLog
 }
 
-// full reports whether the server has given up writing. It answers nothing then, until
-// it is started again, and only says why in its log.
+// full reports whether the server has given up writing because its disk is full. Then it answers
+// nothing until it is started again, and only its log says why.
 func (e *embedded) full() bool { return e.said.full.Load() || !e.server.JetStreamEnabled() }
 
-// maxPayload of the embedded server: what 16 KiB costs, 1 KiB costs too, and a step
-// should rarely need pieces.
+// maxPayload is the largest message of the embedded server. It is large so that a step rarely needs
+// pieces: a message of 1 KiB costs as much as one of 16 KiB.
 const maxPayload = 8 << 20
 
-// startEmbedded starts a server on a directory and takes the directory for this process.
+// startEmbedded starts a server on a directory and locks the directory for this process.
 func startEmbedded(ctx context.Context, opts settings, logger *slog.Logger) (*embedded, error) {
 	if opts.Existing {
 		if err := existing(opts.Dir); err != nil {
@@ -71,7 +71,7 @@ func startEmbedded(ctx context.Context, opts settings, logger *slog.Logger) (*em
 	return e, nil
 }
 
-// existing returns an error if no server ever kept anything in a directory.
+// existing returns an error if no server has ever stored anything in a directory.
 func existing(dir string) error {
 	switch info, err := os.Stat(dir); {
 	case errors.Is(err, os.ErrNotExist):
@@ -90,18 +90,18 @@ func existing(dir string) error {
 	return nil
 }
 
-// stop ends the server and lets go of the directory.
+// stop ends the server and releases the directory.
 func (e *embedded) stop() error {
 	e.server.Shutdown()
 	e.server.WaitForShutdown()
 	return e.lock.Close()
 }
 
-// A serverLog hands what the server says to a slog.Logger. Its notices are debugging to
-// whoever only asked for a durable flow.
+// A serverLog passes the log of the server to a slog.Logger. It logs the server's notices at the
+// debug level, because a user of a durable flow does not need them.
 type serverLog struct {
 	logger *slog.Logger
-	full   atomic.Bool // it has said that there is no room on the disk
+	full   atomic.Bool // the server has logged that its disk is full
 }
 
 func (s *serverLog) Noticef(format string, v ...any) { s.logger.Debug(said(format, v)) }

@@ -11,8 +11,8 @@ import (
 	"github.com/millrace/millrace/dataflow/durable/journal"
 )
 
-// A follower gets the messages of a subject in order, without a gap, and goes on after
-// lost servers, lost connections and consumers that servers have forgotten.
+// A follower receives the messages of a subject in order and without a gap. It continues after
+// servers, connections or consumers are lost.
 //
 // Between two calls of its goroutine:
 //
@@ -21,21 +21,21 @@ import (
 type follower struct {
 	l               *Log
 	stream, subject string
-	expect          uint64          // the last message there was at the beginning
+	expect          uint64          // the last message at the start
 	ctx             context.Context // ends when the follower is closed
 	cancel          context.CancelCauseFunc
 
 	mu     sync.Mutex
 	queue  []stored
 	size   int
-	change chan struct{} // closed when something was put or taken
+	change chan struct{} // closed when a message was added or removed
 }
 
-// errGone says that the leader does not have what was there at the beginning.
+// errGone says that the leader does not have a message that existed at the start.
 var errGone = errors.New("a message is gone")
 
-// stalled is how long a consumer may be silent that has something to deliver before the
-// leader is asked for it. A server delivers nothing after a message that it cannot read.
+// stalled is how long a consumer that has something to deliver may be silent before the leader is
+// asked for it. A server delivers nothing after a message that it cannot read.
 const stalled = time.Second
 
 // ahead is how many bytes are fetched before somebody takes them.
@@ -54,8 +54,8 @@ func (l *Log) follow(ctx context.Context, stream, subject string, after uint64) 
 
 func (f *follower) close() { f.cancel(journal.ErrClosed) }
 
-// fetch puts messages into the queue until the follower is closed. Whatever goes wrong,
-// it begins again after the last message it has put.
+// fetch adds messages to the queue until the follower is closed. After any failure it starts again
+// after the last message that it added.
 func (f *follower) fetch(last uint64) {
 	for try := 0; f.ctx.Err() == nil; try++ {
 		before := last
@@ -74,7 +74,7 @@ func (f *follower) fetch(last uint64) {
 	}
 }
 
-// consume reads with one consumer until something goes wrong.
+// consume reads with one consumer until something fails.
 func (f *follower) consume(last *uint64) error {
 	ctx, cancel := context.WithTimeout(f.ctx, answerWithin)
 	defer cancel()
@@ -86,7 +86,7 @@ func (f *follower) consume(last *uint64) error {
 		return err
 	}
 	defer f.forget(c.CachedInfo().Name)
-	// With the defaults a first pull that gets lost hangs for more than 5 seconds.
+	// With the defaults, a first pull that is lost hangs for more than 5 seconds.
 	it, err := c.Messages(jetstream.PullExpiry(time.Second), jetstream.PullHeartbeat(500*time.Millisecond),
 		jetstream.PullMaxMessagesWithBytesLimit(1024, max(ahead, 2*int(f.l.nc.MaxPayload()))))
 	if err != nil {
@@ -112,7 +112,7 @@ func (f *follower) consume(last *uint64) error {
 	}
 }
 
-// forget spares the servers a consumer that nobody uses; they would find out themselves.
+// forget deletes a consumer that nobody uses, before its servers would do so themselves.
 func (f *follower) forget(consumer string) {
 	if f.l.ctx.Err() != nil {
 		return
@@ -124,7 +124,7 @@ func (f *follower) forget(consumer string) {
 	}
 }
 
-// put adds a message to the queue when there is room.
+// put adds a message to the queue when it has room.
 func (f *follower) put(m stored) error {
 	for {
 		f.mu.Lock()
@@ -150,9 +150,9 @@ func (f *follower) changed() {
 	f.change = make(chan struct{})
 }
 
-// look waits for messages after a sequence and returns the first ones, and of those after
-// the first as many as fit into max bytes together. They stay in the queue until more is
-// looked for after them. It returns errGone if there are none although there have to be.
+// look waits for messages after a sequence. It returns the first one and as many after it as
+// together fit into max bytes. They stay in the queue until a later call looks for messages after
+// them. It returns errGone if no message is left although one must be.
 func (f *follower) look(ctx context.Context, after uint64, max int) ([]stored, error) {
 	for refusals := 0; ; {
 		if f.ctx.Err() != nil {
@@ -190,7 +190,7 @@ func (f *follower) look(ctx context.Context, after uint64, max int) ([]stored, e
 	}
 }
 
-// queued returns what look does if it is there already.
+// queued returns what look does, without waiting, and a channel that is closed at the next change.
 func (f *follower) queued(after uint64, max int) ([]stored, <-chan struct{}) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -23,22 +23,23 @@ const (
 	kindPurged        = "pg"
 )
 
-// errMissing says that a message is not there, or not yet on the replica that was asked.
+// errMissing says that a message does not exist, or does not exist yet on the replica that was
+// asked.
 var errMissing = errors.New("the message is not there")
 
-// askWithin is how long a question to a leader may take, which is asked again. One that
-// was under way when the leader died is never answered.
+// askWithin is how long to wait for a leader's answer before asking again. A request that was in
+// progress when the leader died is never answered.
 const askWithin = time.Second
 
-// A stored is a message as it is kept.
+// A stored is a message in a stream.
 type stored struct {
 	sequence uint64
 	data     []byte
 	header   nats.Header
 }
 
-// last returns the last message of a subject. The leader is asked, so what was
-// acknowledged to anybody before the call is seen. It returns errMissing if there is none.
+// last returns the last message of a subject. It asks the leader, so it sees everything that was
+// acknowledged to anybody before the call. It returns errMissing if there is none.
 func (l *Log) last(ctx context.Context, stream, subject string) (m stored, err error) {
 	err = l.persist(ctx, "read from "+stream, func(ctx context.Context) error {
 		attempt, cancel := context.WithTimeout(ctx, askWithin)
@@ -52,14 +53,15 @@ func (l *Log) last(ctx context.Context, stream, subject string) (m stored, err e
 	return m, err
 }
 
-// next returns the first message of a subject after a sequence, as last does the last one.
+// next returns the first message of a subject after a sequence. Like last, it asks the leader, but
+// only once.
 func (l *Log) next(ctx context.Context, stream, subject string, after uint64) (stored, error) {
 	attempt, cancel := context.WithTimeout(ctx, askWithin)
 	defer cancel()
 	return l.ask(attempt, stream, map[string]any{"seq": after + 1, "next_by_subj": subject})
 }
 
-// ask asks the leader for a message.
+// ask requests a message from the leader.
 func (l *Log) ask(ctx context.Context, stream string, what map[string]any) (stored, error) {
 	body, err := json.Marshal(what)
 	if err != nil {
@@ -95,14 +97,14 @@ func (l *Log) ask(ctx context.Context, stream string, what map[string]any) (stor
 	return m, nil
 }
 
-// directBytes bounds what a replica sends for one request, directCount how many messages.
+// directBytes and directCount limit what a replica sends for one request, in bytes and messages.
 const (
 	directBytes = 4 << 20
 	directCount = 1024
 )
 
-// run calls each for the messages of a subject with sequences from first to last, as
-// some replica has them, which may be behind. It ends early when each returns false.
+// run calls each for the messages of a subject with sequences from first to last, as some replica
+// has them. The replica may be behind. run stops early when each returns false.
 func (l *Log) run(ctx context.Context, stream, subject string, first, last uint64, each func(stored) (bool, error)) error {
 	for first <= last {
 		inbox := l.nc.NewRespInbox()
@@ -120,7 +122,7 @@ func (l *Log) run(ctx context.Context, stream, subject string, first, last uint6
 	return nil
 }
 
-// runLeader does what run does, one message after the other, as the leader has them.
+// runLeader does the same as run, but reads from the leader, one message after the other.
 func (l *Log) runLeader(ctx context.Context, stream, subject string, first, last uint64, each func(stored) (bool, error)) error {
 	for first <= last {
 		m, err := l.next(ctx, stream, subject, first-1)
@@ -138,7 +140,7 @@ func (l *Log) runLeader(ctx context.Context, stream, subject string, first, last
 	return nil
 }
 
-// runOnce makes one request and returns where the next one begins, zero if there is none.
+// runOnce makes one request and returns where the next one starts, or zero if there is none.
 func (l *Log) runOnce(ctx context.Context, sub *nats.Subscription, stream, subject string, first, last uint64, each func(stored) (bool, error)) (uint64, error) {
 	if err := sub.SetPendingLimits(-1, -1); err != nil {
 		return 0, err

@@ -19,8 +19,8 @@ import (
 	"github.com/millrace/millrace/dataflow/durable/journal"
 )
 
-// refused returns an error for one that says that servers do not let us in, or are not those
-// that were meant: waiting does not change that.
+// refused returns an error if err says that the servers reject us, or are not the intended ones.
+// Waiting does not change that. For other errors it returns nil.
 func refused(where string, err error) error {
 	var wrong *tls.CertificateVerificationError
 	var alert tls.AlertError
@@ -37,13 +37,13 @@ func refused(where string, err error) error {
 	return nil
 }
 
-// A Log is a journal.Log on JetStream. See the package comment for what it promises.
+// A Log is a journal.Log on JetStream. The package comment describes its guarantees.
 type Log struct {
 	opts       settings
 	partitions int
 	identity   journal.Identity
-	maxMessage int // bytes that fit into one message beside its headers
-	maxInline  int // bytes of a step or snapshot that is kept in one message
+	maxMessage int // bytes that fit into one message besides its headers
+	maxInline  int // largest step or snapshot that is kept in one message, in bytes
 
 	nc       *nats.Conn
 	js       jetstream.JetStream
@@ -51,7 +51,7 @@ type Log struct {
 	logger   *slog.Logger
 	counters counters
 
-	id        string // of this handle, the beginning of each message id
+	id        string // of this handle; each message id starts with it
 	messages  atomic.Uint64
 	appenders []appender
 
@@ -69,10 +69,10 @@ type Log struct {
 
 var _ journal.Log = (*Log)(nil)
 
-// open opens the log that opts name, and creates it if it is not there. It waits for
-// servers that cannot be reached for as long as ctx lasts, and returns an error at once
-// for what waiting cannot change: a directory that another process has, a server that is
-// too old or does not sync, another number of partitions, a wrong password or certificate.
+// open opens the log that opts describe, and creates it if it does not exist. It waits for servers
+// that cannot be reached for as long as ctx lasts. It returns an error at once if waiting cannot
+// help: another process has the directory open, a server is too old or does not sync, the number of
+// partitions differs, a password or certificate is wrong.
 func open(ctx context.Context, opts settings) (*Log, error) {
 	opts, err := opts.completed()
 	if err != nil {
@@ -114,12 +114,12 @@ func (l *Log) open(ctx context.Context) (err error) {
 	return nil
 }
 
-// headerRoom is more than the headers of any message here.
+// headerRoom is more than the headers of any message of this package.
 const headerRoom = 1 << 10
 
-// connect makes the connection. It never gives up a connection that it once had, and it
-// buffers nothing while there is none: what is sent then fails at once, so that nobody
-// has to wonder whether it was sent.
+// connect makes the connection. A connection that was made once is restored forever. While it is
+// down, nothing is buffered: a send fails at once, so it is always known that the message was not
+// sent.
 func (l *Log) connect(ctx context.Context) error {
 	opts := append(slices.Clone(l.opts.NATS),
 		nats.Name("millrace "+l.opts.Name),
@@ -142,8 +142,8 @@ func (l *Log) connect(ctx context.Context) error {
 		if err := refused(l.where(), err); err != nil {
 			return final{err}
 		}
-		// A server that does not take our certificate says so after the handshake, or only closes
-		// the connection; but so does one that has just died.
+		// A server that does not accept our certificate says so after the handshake, or only closes
+		// the connection. A server that has just died does the same.
 		if errors.Is(err, nats.ErrTLS) {
 			if closed++; closed == 5 {
 				return final{fmt.Errorf("natslog: %s closes secure connections: %w; check the certificate given with nats.ClientCert", l.where(), err)}
@@ -157,8 +157,8 @@ func (l *Log) connect(ctx context.Context) error {
 	})
 }
 
-// disconnected lets everything that waits for an answer over the old connection know
-// that there will be none.
+// disconnected tells everything that waits for an answer over the old connection that none will
+// arrive.
 func (l *Log) disconnected(err error) {
 	l.mu.Lock()
 	l.lost()
@@ -169,7 +169,7 @@ func (l *Log) disconnected(err error) {
 	}
 }
 
-// connection returns a context that ends with the connection there is now.
+// connection returns a context that ends with the current connection.
 func (l *Log) connection() context.Context {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -178,14 +178,14 @@ func (l *Log) connection() context.Context {
 
 func (l *Log) where() string { return l.opts.where() }
 
-// final marks an error that persist does not try to outlast.
+// final marks an error after which persist does not retry.
 type final struct{ error }
 
-// persist calls do until it succeeds, fails for good or ctx ends. What it calls may be
-// repeated, so the first attempts are short: servers that have no leader do not answer.
+// persist calls do until it succeeds, fails for good or ctx ends. Do may be repeated, so the first
+// attempts are short: servers without a leader do not answer.
 //
-// An embedded server has nobody to wait for. When it refuses 20 times, or has not answered
-// for two minutes, which is more than a busy machine takes, its files are damaged.
+// An embedded server depends on no other server. When it refuses 20 times, or has not answered for
+// two minutes, which is longer than a busy machine takes, its files are damaged.
 func (l *Log) persist(ctx context.Context, what string, do func(context.Context) error) error {
 	begun := time.Now()
 	for try := 0; ; try++ {
@@ -215,7 +215,7 @@ func (l *Log) persist(ctx context.Context, what string, do func(context.Context)
 	}
 }
 
-// unreachable is the error of something that was tried until the context ended.
+// unreachable returns the error of an operation that was tried until the context ended.
 func unreachable(ctx context.Context, what string, last error) error {
 	if last == nil || errors.Is(last, context.Cause(ctx)) {
 		return fmt.Errorf("natslog: could not %s: %w; check that the servers run, agree on a leader and can be reached from here", what, context.Cause(ctx))
@@ -223,7 +223,7 @@ func unreachable(ctx context.Context, what string, last error) error {
 	return fmt.Errorf("natslog: could not %s: %w (%w); check that the servers run, agree on a leader and can be reached from here", what, context.Cause(ctx), last)
 }
 
-// pause waits a little longer each time, from 5 ms to 250 ms.
+// pause waits between two attempts, a little longer each time, from 5 ms to 250 ms.
 func (l *Log) pause(ctx context.Context, try int) error {
 	timer := time.NewTimer(min(5*time.Millisecond<<min(try, 6), 250*time.Millisecond))
 	defer timer.Stop()
@@ -237,14 +237,14 @@ func (l *Log) pause(ctx context.Context, try int) error {
 	}
 }
 
-// Identity returns what both streams say of the history that they are of.
+// Identity returns the identity that both streams carry.
 func (l *Log) Identity() journal.Identity { return l.identity }
 
-// Partitions returns how many there are.
+// Partitions returns the number of partitions.
 func (l *Log) Partitions() int { return l.partitions }
 
-// Close ends the log, and the embedded server after everything that it has acknowledged
-// is on disk. What waits gets journal.ErrClosed.
+// Close closes the log. It stops the embedded server after everything acknowledged is on disk.
+// Calls that wait return journal.ErrClosed.
 func (l *Log) Close() error {
 	var err error
 	l.closing.Do(func() {
@@ -268,7 +268,7 @@ func (l *Log) subject(kind string, partition int) string {
 	return fmt.Sprintf("%s.%s.%d", l.opts.Name, kind, partition)
 }
 
-// ready returns why an operation on a partition cannot even begin.
+// ready returns the reason why an operation on a partition cannot start.
 func (l *Log) ready(ctx context.Context, partition int) error {
 	if l.ctx.Err() != nil {
 		return context.Cause(l.ctx)

@@ -15,37 +15,37 @@ import (
 
 // Options say which servers keep a log, and how.
 type Options struct {
-	// URLs are addresses of a cluster, such as nats://10.0.0.1:4222; a user and a password may
-	// be part of one. Others of the cluster are found by themselves. The cluster has to be of
-	// version 2.15 or later and has to sync always.
+	// URLs are addresses of a cluster, such as nats://10.0.0.1:4222. An address may contain a user
+	// and a password. The other servers of the cluster are found automatically. The cluster must
+	// have version 2.15 or later and must sync always.
 	URLs []string
-	// NATS are further options of the connection, such as nats.UserCredentials,
-	// nats.NkeyOptionFromSeed, nats.RootCAs and nats.ClientCert. How it connects again, and
-	// what it does when it is lost, is not theirs to say.
+	// NATS are additional options of the connection, such as nats.UserCredentials,
+	// nats.NkeyOptionFromSeed, nats.RootCAs and nats.ClientCert. They cannot change how it
+	// reconnects or what it does when the connection is lost.
 	NATS []nats.Option
-	// SystemURL is the address of one of the servers for a user of its system account, with
-	// the options SystemNATS. It is asked whether its servers sync always. Empty means that
-	// only URLs are asked, and most clusters do not answer those: they are refused then.
+	// SystemURL is the address of one of the servers for a user of its system account, with the
+	// options SystemNATS. It is used to ask the servers whether they sync always. If it is empty,
+	// URLs are asked, and most clusters do not answer there: such clusters are refused.
 	SystemURL  string
 	SystemNATS []nats.Option
 
-	// Replicas is how many servers keep each record. Zero means 3. With 1, a disk that is lost
-	// takes its history with it, and while its server is down nothing works.
+	// Replicas is how many servers keep each record. Zero means 3. With 1, the loss of a disk loses
+	// its history, and nothing works while its server is down.
 	Replicas int
 
-	// AssumeDurable says that the servers keep what they acknowledge, whatever they say
-	// about themselves. Without it a server that does not sync always is refused, because
-	// a loss of power in several places at once takes whole streams with it.
+	// AssumeDurable skips the check that every server syncs each write to disk. Without it, a
+	// server that does not sync always is refused, because a loss of power in several places at
+	// once can destroy whole streams.
 	AssumeDurable bool
 
-	// MaxStepBytes is how much of [journal.OpenOptions].MaxBytes is for steps, states and
-	// snapshots; what came in has the rest. It has to leave room for two snapshots of each
-	// partition, or a full log cannot be emptied. Zero means three fifths. Without MaxBytes it
-	// bounds steps, states and snapshots alone.
+	// MaxStepBytes is the part of [journal.OpenOptions].MaxBytes for steps, states and snapshots.
+	// Records use the rest. It must leave room for two snapshots of each partition, or a full log
+	// cannot be emptied. Zero means three fifths. Without MaxBytes, it limits only steps, states
+	// and snapshots.
 	MaxStepBytes int64
 }
 
-// Servers opens a log on a cluster, which several processes may share: it is a
+// Servers returns an opener for a log on a cluster. Several processes may share the log: it is a
 // [journal.Shared].
 func Servers(o Options) journal.Opener { return servers{o} }
 
@@ -59,7 +59,7 @@ func (s servers) Open(ctx context.Context, o journal.OpenOptions) (journal.Log, 
 	return &sharedLog{l}, nil
 }
 
-// String names the servers. Addresses may have passwords in them.
+// String names the servers, without users and passwords.
 func (s servers) String() string {
 	names := make([]string, len(s.URLs))
 	for i, url := range s.URLs {
@@ -71,9 +71,9 @@ func (s servers) String() string {
 	return strings.Join(names, ", ")
 }
 
-// Embedded opens a log in a folder, which a server inside this process keeps. The server
-// has no listener, and no other process may have the folder at the same time. A folder that
-// is not there is made.
+// Embedded returns an opener for a log in a folder, kept by a server inside this process. The
+// server has no listener, and no other process may use the folder at the same time. The folder is
+// created if it does not exist.
 func Embedded(dir string) journal.Opener { return embeddedIn(dir) }
 
 type embeddedIn string
@@ -84,17 +84,17 @@ func (dir embeddedIn) Open(ctx context.Context, o journal.OpenOptions) (journal.
 	}
 	l, err := open(ctx, settings{OpenOptions: o, Dir: string(dir)})
 	if err != nil {
-		return nil, err // and not a nil *Log in an interface
+		return nil, err // not a nil *Log in an interface
 	}
 	return l, nil
 }
 
-// Folder returns the folder that the log is in.
+// Folder returns the folder of the log.
 func (dir embeddedIn) Folder() string { return string(dir) }
 
 func (dir embeddedIn) String() string { return "the embedded server in " + string(dir) }
 
-// Settings are all that is said about a log. Dir is empty for one on servers.
+// settings are all settings of a log. Dir is empty for a log on servers.
 type settings struct {
 	Options
 	journal.OpenOptions
@@ -109,10 +109,10 @@ func (s *settings) where() string {
 	return servers{s.Options}.String()
 }
 
-// wellNamed is what can be part of a stream's name and one token of a subject.
+// wellNamed matches names that can be part of a stream's name and one token of a subject.
 var wellNamed = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
 
-// completed returns the settings with defaults in place of zeros, or what is wrong.
+// completed returns the settings with defaults for zeros, or an error if they are invalid.
 func (s settings) completed() (settings, error) {
 	if s.Name == "" {
 		s.Name = "millrace"
@@ -143,5 +143,5 @@ func (s settings) completed() (settings, error) {
 	return s, nil
 }
 
-// maxPartitions keeps the subjects of one stream few.
+// maxPartitions limits the number of subjects of one stream.
 const maxPartitions = 4096

@@ -9,7 +9,7 @@ import (
 	"github.com/millrace/millrace/dataflow/durable/journal"
 )
 
-// Everything that is kept begins with the version of its format.
+// Everything that is stored starts with the version of its format.
 const version = 1
 
 func damaged(what string) error { return fmt.Errorf("%w: %s", journal.ErrDamaged, what) }
@@ -20,7 +20,7 @@ func packed(record []byte) int {
 	return n + (max(bits.Len(uint(n)), 1)+6)/7
 }
 
-// pack adds a record to a message, which it begins if it is empty.
+// pack adds a record to a message. An empty message gets the version first.
 func pack(message, record []byte) []byte {
 	if len(message) == 0 {
 		message = append(message, version)
@@ -29,7 +29,7 @@ func pack(message, record []byte) []byte {
 	return append(message, record...)
 }
 
-// unpack returns the records of a message, as parts of it.
+// unpack returns the records of a message, as slices of it.
 func unpack(message []byte) ([][]byte, error) {
 	if len(message) == 0 || message[0] != version {
 		return nil, damaged("a message of records of an unknown version")
@@ -52,7 +52,7 @@ func unpack(message []byte) ([][]byte, error) {
 	return records, nil
 }
 
-// A parcel is a step or a snapshot as it is kept: its bytes, or where their pieces are.
+// A parcel is the stored form of a step or a snapshot: its bytes, or where their pieces are.
 type parcel struct {
 	number uint64 // the fence that a step was committed with, or that a snapshot is at
 	data   []byte // if there are no pieces
@@ -124,7 +124,8 @@ func unpackParcel(b []byte) (p parcel, err error) {
 	return p, err
 }
 
-// first returns the sequence of the first piece, or otherwise that of the message itself.
+// first returns the sequence of the first piece, or that of the message itself if there are no
+// pieces.
 func (p parcel) first(message uint64) uint64 {
 	if len(p.pieces) > 0 {
 		return p.pieces[0]
@@ -132,7 +133,7 @@ func (p parcel) first(message uint64) uint64 {
 	return message
 }
 
-// packNumber and unpackNumber are for the position up to which records were purged.
+// packNumber and unpackNumber encode the position up to which records were purged.
 func packNumber(n uint64) []byte { return binary.AppendUvarint([]byte{version}, n) }
 
 func unpackNumber(b []byte) (uint64, error) {

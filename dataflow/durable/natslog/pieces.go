@@ -9,19 +9,19 @@ import (
 	"github.com/millrace/millrace/dataflow/durable/journal"
 )
 
-// pieceSize is how large pieces are, where messages may be that large: servers handle
-// many messages of a mebibyte better than few larger ones.
+// pieceSize is the size of a piece, where messages may be that large. Servers handle many messages
+// of a mebibyte better than few larger ones.
 const pieceSize = 1 << 20
 
-// maxParcel bounds steps and snapshots, so that the list of their pieces fits into the
-// smallest message that makes sense.
+// maxParcel limits steps and snapshots, so that the list of their pieces fits into the smallest
+// reasonable message.
 const maxParcel = 1 << 30
 
-// abreast is how many pieces are on their way at once.
+// abreast is how many pieces are sent or read at once.
 const abreast = 4
 
-// wrap returns what is kept of a step or a snapshot, after it has kept its pieces, if it
-// is larger than inline.
+// wrap returns the stored form of a step or a snapshot. If the data is larger than inline, wrap
+// keeps its pieces first.
 func (l *Log) wrap(ctx context.Context, kind string, partition int, number uint64, data []byte, inline int) (parcel, error) {
 	if len(data) <= inline {
 		return parcel{number: number, data: data}, nil
@@ -31,11 +31,11 @@ func (l *Log) wrap(ctx context.Context, kind string, partition int, number uint6
 	}
 	size := min(pieceSize, l.maxMessage)
 	count := (len(data) + size - 1) / size
-	// Order matters to nobody but the list, whose first piece is taken for the oldest.
+	// Only the list needs an order: its first piece is taken for the oldest.
 	p := parcel{number: number, size: uint64(len(data)), sum: crc32.Checksum(data, castagnoli), pieces: make([]uint64, count)}
 	subject := l.subject(kind, partition)
 	keep := func(ctx context.Context, i int) error {
-		// A piece that is there twice is in no list and goes with the next purge.
+		// The second copy of a piece that exists twice is in no list. The next purge deletes it.
 		a, err := l.certain(ctx, subject, data[i*size:min((i+1)*size, len(data))], nil, repeated)
 		p.pieces[i] = a.Sequence
 		return err
@@ -46,8 +46,7 @@ func (l *Log) wrap(ctx context.Context, kind string, partition int, number uint6
 	return p, inParallel(ctx, count-1, func(ctx context.Context, i int) error { return keep(ctx, i+1) })
 }
 
-// unwrap returns the bytes of a step or a snapshot. It returns errMissing if pieces
-// were purged.
+// unwrap returns the bytes of a step or a snapshot. It returns errMissing if pieces were purged.
 func (l *Log) unwrap(ctx context.Context, p parcel) ([]byte, error) {
 	if p.pieces == nil {
 		return p.data, nil

@@ -15,11 +15,11 @@ import (
 	"github.com/millrace/millrace/dataflow/durable/journal"
 )
 
-// answerWithin is how long an answer may take before it counts as lost. An election
-// takes 4 to 9 seconds, so a longer wait would not save one that a leader took with it.
+// answerWithin is how long to wait for an answer before it counts as lost. An election takes 4 to 9
+// seconds, so a longer wait would not help when the old leader has died with the answer.
 const answerWithin = 5 * time.Second
 
-// Codes of the server that matter here.
+// Error codes of the server.
 const (
 	codeResources           jetstream.ErrorCode = 10002
 	codeNoSuitablePeers     jetstream.ErrorCode = 10005
@@ -31,15 +31,15 @@ const (
 	codeWrongSequence       jetstream.ErrorCode = 10071
 	codeReplicasUnsupported jetstream.ErrorCode = 10074
 	codeStoreFailed         jetstream.ErrorCode = 10077
-	codeSameUnderWay        jetstream.ErrorCode = 10158 // the id is known, its message not yet kept
+	codeSameUnderWay        jetstream.ErrorCode = 10158 // the id is known, but its message is not kept yet
 	codeWrongSequenceToo    jetstream.ErrorCode = 10164 // under contention, without a number
 )
 
-// What became of a message that was not acknowledged.
+// Outcomes of a message that was not acknowledged.
 var (
-	// errNotSent: it is certain that the message was not kept; it may be sent again.
+	// errNotSent says that the message was certainly not kept. It may be sent again.
 	errNotSent = errors.New("not sent")
-	// errNoAnswer: it may have been kept.
+	// errNoAnswer says that the message may have been kept.
 	errNoAnswer = errors.New("no answer")
 )
 
@@ -50,8 +50,8 @@ type ack struct {
 	Error     *jetstream.APIError `json:"error"`
 }
 
-// publish sends a message once. An error is errNotSent, errNoAnswer or what the server
-// refused it for, which is one of package journal or an [jetstream.APIError].
+// publish sends a message once. The error is errNotSent, errNoAnswer or the server's reason to
+// refuse the message, which is an error of package journal or a [jetstream.APIError].
 func (l *Log) publish(ctx context.Context, subject string, data []byte, header nats.Header) (ack, error) {
 	if l.embedded != nil && l.embedded.full() && l.ctx.Err() == nil {
 		return ack{}, fmt.Errorf("%w: the embedded server has stopped writing, its log says why; make room on the disk of %s and open the log again", journal.ErrFull, l.opts.Dir)
@@ -95,7 +95,7 @@ func (l *Log) request(ctx context.Context, m *nats.Msg) (*nats.Msg, error) {
 	return nil, fmt.Errorf("%w: %w", errNoAnswer, err)
 }
 
-// refusal turns what a server refused a message for into an error.
+// refusal returns the error for a server's reason to refuse a message.
 func refusal(e *jetstream.APIError) error {
 	switch {
 	case e.ErrorCode == codeWrongSequence || e.ErrorCode == codeWrongSequenceToo:
@@ -105,7 +105,7 @@ func refusal(e *jetstream.APIError) error {
 	case full(e):
 		return fmt.Errorf("%w: %w; purge, raise the limit or make room on the servers' disks", journal.ErrFull, e)
 	case e.ErrorCode == codeStoreFailed:
-		// The server does not say whether the message got to its disk before that.
+		// The server does not say whether the message reached its disk before the failure.
 		return fmt.Errorf("%w: %w", errNoAnswer, e)
 	case e.ErrorCode == codeSameUnderWay:
 		return fmt.Errorf("%w yet: %w", errNoAnswer, e)
@@ -123,11 +123,11 @@ func full(e *jetstream.APIError) bool {
 	return slices.Contains([]jetstream.ErrorCode{codeResources, codeInsufficient, codeMemory, codeStorage}, e.ErrorCode)
 }
 
-// certain sends a message until it is known what became of it, at most until its context
-// ends. Only a message that may be there twice, or that has an id, is sent this way.
-// after is how long it goes on when the message may be there already.
+// certain sends a message until its outcome is known or ctx ends. It must only be used for a
+// message that has an id or may exist twice. after is how long it continues once the message may
+// have been kept.
 func (l *Log) certain(ctx context.Context, subject string, data []byte, header nats.Header, after time.Duration) (ack, error) {
-	var doubtful time.Time // when it was sent for the first time without an answer
+	var doubtful time.Time // when it was first sent without an answer
 	for try := 0; ; try++ {
 		sent := time.Now()
 		a, err := l.publish(ctx, subject, data, header)

@@ -12,8 +12,8 @@ import (
 	"github.com/millrace/millrace/dataflow/durable/journal"
 )
 
-// Purge forgets records and steps. It first writes down up to where records are purged,
-// which is what readers compare with, so that none skips records unknowingly.
+// Purge deletes records and steps. It first stores up to where records are purged. Readers compare
+// their position with that, so none skips records without noticing.
 func (l *Log) Purge(ctx context.Context, partition int, in, at uint64) error {
 	if err := l.ready(ctx, partition); err != nil {
 		return err
@@ -39,7 +39,7 @@ func (l *Log) purgeRecords(ctx context.Context, partition int, in uint64) error 
 			return err
 		}
 		if in <= have {
-			in = have // the purge that was begun there may not have ended
+			in = have // a purge that was started there may not have completed
 			break
 		}
 		rollup := nats.Header{jetstream.MsgRollup: []string{jetstream.MsgRollupSubject}}
@@ -51,12 +51,12 @@ func (l *Log) purgeRecords(ctx context.Context, partition int, in uint64) error 
 			return err
 		}
 	}
-	// The last message stays: it says what was there before it.
+	// The last message stays, because its headers say what existed before it.
 	return l.purge(ctx, l.in(), l.subject(kindRecords, partition), min(in+1, tail.sequence))
 }
 
-// purged returns up to where records are purged, and the sequence of the mark that says
-// so; zeros if nothing was purged ever.
+// purged returns up to where records are purged, and the sequence of the message that says so. It
+// returns zeros if nothing was ever purged.
 func (l *Log) purged(ctx context.Context, partition int) (position, sequence uint64, err error) {
 	m, err := l.last(ctx, l.st(), l.subject(kindPurged, partition))
 	if errors.Is(err, errMissing) {
@@ -69,9 +69,9 @@ func (l *Log) purged(ctx context.Context, partition int) (position, sequence uin
 	return position, m.sequence, err
 }
 
-// purgeSteps forgets steps before the fence at, but never the last, without which a
-// zombie with fence zero would be let in. Pieces below the first one of the oldest step
-// that stays belong to steps that go, or to commits that were refused or will be.
+// purgeSteps deletes steps before the fence at, but never the last step: without it, a stale owner
+// with fence zero could commit. Pieces below the first piece of the oldest remaining step belong to
+// deleted steps, or to commits that were refused or will be.
 func (l *Log) purgeSteps(ctx context.Context, partition int, at uint64) error {
 	subject := l.subject(kindStep, partition)
 	tail, err := l.last(ctx, l.st(), subject)
@@ -103,10 +103,10 @@ func (l *Log) purgeSteps(ctx context.Context, partition int, at uint64) error {
 	return l.purge(ctx, l.st(), l.subject(kindStepPiece, partition), min(p.first(oldest.sequence), at))
 }
 
-// purge forgets the messages of a subject before a sequence. It may be repeated.
+// purge deletes the messages of a subject before a sequence. It may be repeated.
 func (l *Log) purge(ctx context.Context, from, subject string, before uint64) error {
 	if before <= 1 {
-		return nil // a purge before 0 would be one of everything
+		return nil // a purge before 0 would delete everything
 	}
 	return l.persist(ctx, fmt.Sprintf("purge %s", subject), func(ctx context.Context) error {
 		s, err := l.js.Stream(ctx, from)
@@ -118,15 +118,15 @@ func (l *Log) purge(ctx context.Context, from, subject string, before uint64) er
 		}
 		for _, s := range []*stream{&l.records, &l.steps} {
 			s.mu.Lock()
-			s.looked = time.Time{} // there is more room than is known
+			s.looked = time.Time{} // more room than is known
 			s.mu.Unlock()
 		}
 		return nil
 	})
 }
 
-// Usage returns what a partition takes. The servers count bytes by stream, so its share
-// is by the number of messages.
+// Usage returns the size of the history of a partition. The servers count bytes by stream, so the
+// bytes of a partition are estimated from its number of messages.
 func (l *Log) Usage(ctx context.Context, partition int) (u journal.Usage, err error) {
 	if err := l.ready(ctx, partition); err != nil {
 		return journal.Usage{}, err

@@ -9,7 +9,7 @@ import (
 	"github.com/millrace/millrace/dataflow/durable/journal"
 )
 
-// Read returns a reader of what came in after a position.
+// Read returns a reader of the input after a position.
 func (l *Log) Read(ctx context.Context, partition int, after uint64) (journal.Reader, error) {
 	if err := l.ready(ctx, partition); err != nil {
 		return nil, err
@@ -37,7 +37,7 @@ type reader struct {
 	partition int
 	f         *follower
 
-	mu   sync.Mutex // held during Next, so that two callers do not get the same
+	mu   sync.Mutex // held during Next, so that two callers do not get the same messages
 	last uint64
 }
 
@@ -50,8 +50,8 @@ func (r *reader) Next(ctx context.Context, max int) ([]journal.Message, error) {
 		return nil, err
 	}
 	if gone || got[len(got)-1].sequence-r.last != uint64(len(got)) {
-		// Messages between these are of other partitions, or they were purged before they
-		// could be delivered, which nothing else shows.
+		// The messages in between belong to other partitions, or they were purged before they could
+		// be delivered. Only the mark of the purge tells which.
 		purged, _, err := r.l.purged(ctx, r.partition)
 		if err != nil {
 			return nil, err
@@ -91,7 +91,7 @@ func (r *reader) Last(ctx context.Context) (uint64, error) {
 	return m.sequence, err
 }
 
-// Close ends the reader; a Next that waits returns journal.ErrClosed.
+// Close closes the reader. A waiting Next returns journal.ErrClosed.
 func (r *reader) Close() { r.f.close() }
 
 // Steps returns a reader of committed steps after a fence.
@@ -137,7 +137,8 @@ func (r *stepReader) Next(ctx context.Context) (journal.Step, error) {
 	err = r.l.persist(ctx, "read a step", func(ctx context.Context) error {
 		data, err = r.l.unwrap(ctx, p)
 		if errors.Is(err, errMissing) {
-			// The leader has answered, so they are gone unless it has only just come up.
+			// The leader has answered, so the pieces were purged, unless it has only just been
+			// elected.
 			if missing++; missing > 10 {
 				return final{fmt.Errorf("%w: pieces of the step after fence %d", journal.ErrPurged, r.last)}
 			}
@@ -154,5 +155,5 @@ func (r *stepReader) Next(ctx context.Context) (journal.Step, error) {
 	return journal.Step{Fence: r.last, Data: data}, nil
 }
 
-// Close ends the reader; a Next that waits returns journal.ErrClosed.
+// Close closes the reader. A waiting Next returns journal.ErrClosed.
 func (r *stepReader) Close() { r.f.close() }

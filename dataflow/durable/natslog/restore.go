@@ -8,13 +8,12 @@ import (
 	"github.com/millrace/millrace/dataflow/durable/journal"
 )
 
-// errBehind says that what was read does not fit together: a replica is behind, or
-// somebody has saved a snapshot and purged in the meantime. Reading again helps.
+// errBehind says that a history is inconsistent: a replica is behind, or another owner has saved a
+// snapshot and purged in the meantime. Reading again helps.
 var errBehind = errors.New("steps are missing")
 
-// Restore returns the latest snapshot and the steps after it. The leader says which step
-// is the last; the steps before it come from any replica, and the fences in them say
-// whether they are all there.
+// Restore returns the latest snapshot and the steps after it. The leader says which step is the last.
+// The steps before it come from any replica, and the fences in them show whether they are complete.
 func (l *Log) Restore(ctx context.Context, partition int) (h *journal.History, err error) {
 	if err := l.ready(ctx, partition); err != nil {
 		return nil, err
@@ -24,7 +23,7 @@ func (l *Log) Restore(ctx context.Context, partition int) (h *journal.History, e
 		if err := l.checkIdentity(ctx); err != nil {
 			return err
 		}
-		// Not the short context of an attempt: a long history takes its time.
+		// Do not use the short context of an attempt: a long history takes its time.
 		h, err = l.restore(ctx, partition, misses >= maxMisses/2)
 		switch {
 		case errors.Is(err, journal.ErrDamaged), errors.Is(err, journal.ErrPurged):
@@ -44,15 +43,15 @@ func (l *Log) Restore(ctx context.Context, partition int) (h *journal.History, e
 	return h, nil
 }
 
-// maxMisses is how often steps of a cluster may be missing until they count as lost. The second half of
-// the attempts asks the leader alone, which has what was acknowledged to anybody; it may have
-// become the leader just now.
+// maxMisses is how often steps of a cluster may be missing before they count as lost. The second half
+// of the attempts asks only the leader, which has everything that was acknowledged. It retries because
+// a leader may have been elected just now.
 const maxMisses = 16
 
-// restore makes one attempt. It goes through the steps as some replica has them, or the leader.
+// restore makes one attempt. It reads the steps from some replica, or from the leader.
 func (l *Log) restore(ctx context.Context, partition int, leader bool) (*journal.History, error) {
 	h := &journal.History{}
-	_, known, err := l.lastRecords(ctx, partition) // before the steps, which go on
+	_, known, err := l.lastRecords(ctx, partition) // before reading the steps, to which more may be added
 	if err != nil {
 		return nil, err
 	}
@@ -115,12 +114,12 @@ func (l *Log) restore(ctx context.Context, partition int, leader bool) (*journal
 	if before != h.Fence {
 		return nil, fmt.Errorf("%w: after fence %d, the last one is %d", errBehind, before, h.Fence)
 	}
-	h.End, _, err = l.lastRecords(ctx, partition) // after the steps, which may have taken some that came meanwhile
+	h.End, _, err = l.lastRecords(ctx, partition) // after reading the steps, which may have taken records that came in meanwhile
 	return h, err
 }
 
-// purgedSince asks the leader whether steps after a snapshot are gone although there is
-// no later snapshot. Then reading again would not help.
+// purgedSince asks the leader whether steps after a snapshot were purged although there is no later
+// snapshot. In that case it returns journal.ErrPurged, because reading again would not help.
 func (l *Log) purgedSince(ctx context.Context, partition int, at, version uint64) error {
 	m, err := l.ask(ctx, l.st(), map[string]any{"seq": at + 1, "next_by_subj": l.subject(kindStep, partition)})
 	if err != nil {
@@ -137,8 +136,8 @@ func (l *Log) purgedSince(ctx context.Context, partition int, at, version uint64
 	return fmt.Errorf("%w: the first step kept came after fence %d, and the snapshot is at %d", journal.ErrPurged, first.number, at)
 }
 
-// snapshot returns the latest snapshot, or the list of its pieces, and the sequence of
-// the message it is in. It returns errMissing if there is none.
+// snapshot returns the latest snapshot, or the list of its pieces, and the sequence of its message. It
+// returns errMissing if there is none.
 func (l *Log) snapshot(ctx context.Context, partition int) (parcel, uint64, error) {
 	m, err := l.last(ctx, l.st(), l.subject(kindSnapshot, partition))
 	if err != nil {

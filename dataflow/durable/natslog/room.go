@@ -11,13 +11,13 @@ import (
 	"github.com/millrace/millrace/dataflow/durable/journal"
 )
 
-// MaxBytes is divided between the two streams, whose servers refuse what is beyond their parts:
-// what came in cannot take the room of steps, nor steps that of records. Within a stream the
-// servers know no purposes. There a log itself keeps to shares, by what it asks the servers now and
-// then, and counts what it has published since.
+// MaxBytes is divided between the two streams, and the servers refuse what exceeds the part of a
+// stream. So records cannot take the room of steps, nor steps that of records. The servers do not
+// know the purposes within a stream. There the log itself enforces the shares: it asks the servers
+// for the size from time to time, and counts what it has published since.
 const (
-	lookAgain = time.Second           // on a cluster, where others publish as well
-	lookApart = 10 * time.Millisecond // by callers who are refused
+	lookAgain = time.Second           // on a cluster, where others publish too
+	lookApart = 10 * time.Millisecond // for callers that are refused
 )
 
 // bounds returns the parts of the limit that the two streams have, zero for none.
@@ -32,9 +32,9 @@ func (s *settings) bounds() (in, st int64) {
 	return in, s.MaxBytes - in
 }
 
-// share returns how much of a stream's part may be kept when something was added for a purpose.
-// Snapshots, and records that are not sends, have all of it. A send needs no room among steps, but
-// what follows from it does: so there is a share of them as well.
+// share returns how much of a stream's part may be kept after an addition for a purpose. Snapshots,
+// and records that are not sends, may use all of it. A send needs no room among steps, but the
+// steps that follow from it do, so sends have a share there too.
 func share(p journal.Purpose, records bool, limit int64) int64 {
 	switch {
 	case p == journal.ToSend && records:
@@ -51,9 +51,9 @@ func share(p journal.Purpose, records bool, limit int64) int64 {
 	return limit
 }
 
-// ceiling returns the limit that a stream has at its servers, where it had another one before, or
-// none, if that is not positive. One whose part was made smaller may keep more, or what makes room
-// had none.
+// ceiling returns the limit for a stream at its servers, given the previous limit, which is not
+// positive if there was none. It returns -1 for no limit. A stream whose part was made smaller may
+// keep more than its part, because otherwise the additions that make room would have no room.
 func ceiling(part int64, kept uint64, before int64) int64 {
 	switch {
 	case part == 0:
@@ -64,20 +64,20 @@ func ceiling(part int64, kept uint64, before int64) int64 {
 	return journal.Ceiling(part, int64(kept))
 }
 
-// A stream is what a log knows of how much one of its streams keeps.
+// A stream is what a log knows about the size of one of its streams.
 type stream struct {
 	name    string
 	records bool
-	part    int64 // of MaxBytes, zero for none
+	part    int64 // of MaxBytes, zero for no limit
 
 	mu      sync.Mutex // held while servers are asked
-	kept    int64      // when they were asked
-	ceiling int64      // their limit then
-	since   int64      // published by this log since
+	kept    int64      // size when they were last asked
+	ceiling int64      // their limit at that time
+	since   int64      // bytes published by this log since
 	looked  time.Time
 }
 
-// admit counts bytes that are added to a stream, or returns why they cannot be.
+// admit counts bytes that are added to a stream, or returns an error if they cannot be.
 func (l *Log) admit(ctx context.Context, s *stream, p journal.Purpose, size int) error {
 	more := int64(size) + messageOverhead
 	if p == journal.ToSend {
@@ -91,7 +91,7 @@ func (l *Log) admit(ctx context.Context, s *stream, p journal.Purpose, size int)
 	return l.take(ctx, s, p, more)
 }
 
-// take counts bytes that a stream has then, or returns why it cannot have them.
+// take reserves bytes in a stream, or returns an error if the stream has no room for them.
 func (l *Log) take(ctx context.Context, s *stream, p journal.Purpose, more int64) error {
 	if s.part == 0 {
 		return nil
@@ -118,11 +118,11 @@ func (l *Log) take(ctx context.Context, s *stream, p journal.Purpose, more int64
 	return nil
 }
 
-// messageOverhead is about what a message takes besides its bytes: its subject, headers and what
-// the servers add.
+// messageOverhead is about how many bytes a message takes in addition to its data: its subject,
+// headers and what the servers add.
 const messageOverhead = 200
 
-// look asks the servers how much a stream keeps. It is called with the lock.
+// look asks the servers for the size of a stream. The caller holds s.mu.
 func (l *Log) look(ctx context.Context, s *stream) error {
 	return l.persist(ctx, "ask for the size of "+s.name, func(ctx context.Context) error {
 		found, err := l.js.Stream(ctx, s.name)
@@ -170,7 +170,7 @@ func (l *Log) Room(ctx context.Context) (journal.Room, error) {
 	return r, nil
 }
 
-// tight reports whether something is refused, or will be soon.
+// tight reports whether additions are refused or soon will be.
 func (s *stream) tight(kept int64) bool {
 	if s.part == 0 {
 		return false
@@ -181,7 +181,8 @@ func (s *stream) tight(kept int64) bool {
 	return kept >= s.part/3
 }
 
-// crowded returns an error if sends were refused, or would be, when the servers were asked last.
+// crowded returns an error if sends were refused, or would have been, when the servers were last
+// asked.
 func (s *stream) crowded() error {
 	if !s.mu.TryLock() {
 		return nil // they are being asked
@@ -193,7 +194,7 @@ func (s *stream) crowded() error {
 	return nil
 }
 
-// bounded returns how a stream is set up that keeps so many bytes and had a limit before.
+// bounded returns the configuration of a stream that keeps kept bytes and had the limit before.
 func bounded(cfg jetstream.StreamConfig, part int64, kept uint64, before int64) jetstream.StreamConfig {
 	cfg.MaxBytes = ceiling(part, kept, before)
 	return cfg

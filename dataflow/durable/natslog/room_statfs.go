@@ -4,8 +4,8 @@ package natslog
 
 import "syscall"
 
-// room returns how many bytes may be written to the file system of a folder, and how large that is;
-// zeros if it does not say.
+// room returns the free and the total bytes of the file system of a folder, or zeros if they are
+// not known.
 func room(dir string) (free, size uint64) {
 	var s syscall.Statfs_t
 	if syscall.Statfs(dir, &s) != nil {

@@ -13,23 +13,23 @@ import (
 	"github.com/millrace/millrace/dataflow/durable/journal"
 )
 
-// A sharedLog is a log on servers: several processes have it open, and divide its
-// partitions. Questions among them go through the servers and are not kept.
+// A sharedLog is a log on servers that several processes have open. They divide its partitions
+// among them. Questions between them go through the servers and are not stored.
 type sharedLog struct{ *Log }
 
 var _ journal.Surveyed = (*sharedLog)(nil)
 
-// joinWithin is how long the first attempt to join may take: servers that have no leader,
-// or make the same stream for several processes, leave requests without an answer.
-// joinAgain is how long to wait after one that failed.
+// joinWithin is the timeout of the first attempt to join. It is short because servers that have no
+// leader, or that create the same stream for several processes, do not answer requests. The timeout
+// doubles up to joinWithinMost. joinAgain is the pause after a failed attempt.
 const (
 	joinWithin     = 1500 * time.Millisecond
 	joinWithinMost = 12 * time.Second
 	joinAgain      = 100 * time.Millisecond
 )
 
-// Join waits for servers that elect a leader, for as long as ctx lasts, but not for what
-// waiting cannot change.
+// Join makes this process a member. It waits for servers that elect a leader for as long as ctx
+// lasts. It returns an error at once if waiting cannot help.
 func (l *sharedLog) Join(ctx context.Context, o journal.MemberOptions) (journal.Member, error) {
 	for within := joinWithin; ; within = min(2*within, joinWithinMost) {
 		attempt, cancel := context.WithTimeout(ctx, within)
@@ -54,7 +54,7 @@ func (l *sharedLog) Join(ctx context.Context, o journal.MemberOptions) (journal.
 	}
 }
 
-// A member is one that says partitions only.
+// A member adapts a [membership.Member] to [journal.Member].
 type member struct{ *membership.Member }
 
 func (m member) Next(ctx context.Context) ([]int, error) {
@@ -67,7 +67,7 @@ var (
 	_ journal.Refuser = member{}
 )
 
-// Members returns the IDs of those that count.
+// Members returns the IDs of the live members.
 func (m member) Members() []string {
 	peers := m.Member.Members()
 	ids := make([]string, len(peers))
@@ -77,7 +77,7 @@ func (m member) Members() []string {
 	return ids
 }
 
-// Survey returns what the leases of the members say.
+// Survey returns the members according to their leases.
 func (l *sharedLog) Survey(ctx context.Context) ([]journal.MemberInfo, error) {
 	seen, err := membership.Look(ctx, l.nc, l.opts.Name)
 	if err != nil {
@@ -113,11 +113,11 @@ func (l *sharedLog) Ask(ctx context.Context, partition int, question []byte) ([]
 	return m.Data, nil
 }
 
-// Answer answers what other processes ask the owner of a partition.
+// Answer answers the questions to the owner of a partition.
 func (l *sharedLog) Answer(partition int, answer func([]byte) []byte) (stop func(), err error) {
 	sub, err := l.nc.Subscribe(l.owner(partition), func(m *nats.Msg) {
 		go func() {
-			_ = m.Respond(answer(m.Data)) // who gets no answer asks again
+			_ = m.Respond(answer(m.Data)) // without an answer, the other process asks again
 		}()
 	})
 	if err != nil {
@@ -126,12 +126,12 @@ func (l *sharedLog) Answer(partition int, answer func([]byte) []byte) (stop func
 	return func() { _ = sub.Unsubscribe() }, nil // fails only if the connection is closed
 }
 
-// Announce says something of a partition to all processes.
+// Announce sends a message about a partition to all processes.
 func (l *sharedLog) Announce(partition int, said []byte) error {
 	return l.nc.Publish(l.said(), append(binary.AppendUvarint(nil, uint64(partition)), said...))
 }
 
-// Announced hears what is said of partitions.
+// Announced registers a function for the announcements.
 func (l *sharedLog) Announced(heard func(partition int, said []byte)) error {
 	_, err := l.nc.Subscribe(l.said(), func(m *nats.Msg) {
 		if p, n := binary.Uvarint(m.Data); n > 0 && p < uint64(l.partitions) {

@@ -12,8 +12,8 @@ var (
 	_ journal.Sized = (*sharedLog)(nil)
 )
 
-// Size returns what the servers say of the two streams, and what the file system has room for if the
-// server is in this process.
+// Size returns the size of the two streams as the servers report it. If the server is in this
+// process, it also returns the free space of the file system.
 func (l *Log) Size(ctx context.Context) (s journal.Size, err error) {
 	s.MaxBytes = uint64(max(l.opts.MaxBytes, 0))
 	if l.ctx.Err() != nil {
@@ -24,7 +24,7 @@ func (l *Log) Size(ctx context.Context) (s journal.Size, err error) {
 		if err != nil {
 			return journal.Size{}, fmt.Errorf("natslog: the size of the stream %s: %w", name, err)
 		}
-		info := stream.CachedInfo() // which was asked for just now
+		info := stream.CachedInfo() // current, since Stream has just asked for it
 		s.Bytes += info.State.Bytes
 		s.Kept += info.State.Bytes
 	}

@@ -12,13 +12,13 @@ import (
 	"github.com/millrace/millrace/dataflow/durable/journal"
 )
 
-// smallSnapshot is what is kept without pieces. It is little, because whoever wants to
-// know which snapshot is the latest reads that message.
+// smallSnapshot is the largest snapshot that is kept without pieces. It is small because everybody
+// who wants to know which snapshot is the latest reads that message.
 const smallSnapshot = 64 << 10
 
-// SaveSnapshot keeps a snapshot in place of the one before. Its pieces come first, then
-// the message that lists them, which is kept only if nobody has saved another snapshot
-// since the pieces were begun: so a list never names pieces that somebody has purged.
+// SaveSnapshot replaces the latest snapshot. It writes the pieces first, then the message that
+// lists them. That message is kept only if nobody has saved another snapshot since the pieces were
+// started, so a list never refers to pieces that another owner has purged.
 func (l *Log) SaveSnapshot(ctx context.Context, partition int, after, at uint64, state []byte) error {
 	if err := l.ready(ctx, partition); err != nil {
 		return err
@@ -30,7 +30,7 @@ func (l *Log) SaveSnapshot(ctx context.Context, partition int, after, at uint64,
 	if at > tail.sequence {
 		return fmt.Errorf("natslog: a snapshot at fence %d, the last step made %d", at, tail.sequence)
 	}
-	var sent []byte // of which nobody knows whether it was saved
+	var sent []byte // it is not known whether this was saved
 	for {
 		have, err := l.last(ctx, l.st(), l.subject(kindSnapshot, partition))
 		if err != nil && !errors.Is(err, errMissing) {
@@ -67,7 +67,7 @@ func (l *Log) SaveSnapshot(ctx context.Context, partition int, after, at uint64,
 	}
 }
 
-// saved forgets the pieces of the snapshot before.
+// saved deletes the pieces of the replaced snapshot.
 func (l *Log) saved(ctx context.Context, partition int, p parcel, sequence uint64) error {
 	l.counters.snapshots.Add(1)
 	return l.purge(ctx, l.st(), l.subject(kindSnapshotPiece, partition), p.first(sequence))

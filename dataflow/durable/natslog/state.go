@@ -7,8 +7,8 @@ import (
 	"github.com/millrace/millrace/dataflow/durable/journal"
 )
 
-// SavePiece keeps a piece of a state. One whose answer was lost is sent again, and may be there
-// twice.
+// SavePiece saves a piece of a state. If the answer is lost, it sends the piece again, so the piece
+// may exist twice.
 func (l *Log) SavePiece(ctx context.Context, partition int, piece []byte) (uint64, error) {
 	if err := l.ready(ctx, partition); err != nil {
 		return 0, err
@@ -23,8 +23,8 @@ func (l *Log) SavePiece(ctx context.Context, partition int, piece []byte) (uint6
 	return a.Sequence, err
 }
 
-// Pieces returns pieces of a state by number. Those that some replica does not have yet are
-// asked of the leader.
+// Pieces returns pieces of a state by number. On a cluster it asks the leader, because a replica
+// may not have all of them yet.
 func (l *Log) Pieces(ctx context.Context, partition int, first, last uint64) (all []journal.Piece, err error) {
 	if err := l.ready(ctx, partition); err != nil {
 		return nil, err
@@ -53,7 +53,7 @@ func (l *Log) Pieces(ctx context.Context, partition int, first, last uint64) (al
 	return all, err
 }
 
-// PurgePieces forgets pieces of a state.
+// PurgePieces deletes pieces of a state.
 func (l *Log) PurgePieces(ctx context.Context, partition int, before uint64) error {
 	if err := l.ready(ctx, partition); err != nil {
 		return err

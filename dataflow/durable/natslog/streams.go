@@ -22,13 +22,12 @@ const (
 	identityKey   = "millrace.history"
 	format        = "2" // of subjects and messages
 
-	// remembered is how long servers remember the id of a message. Each id costs them
-	// about 143 bytes for that long.
+	// remembered is how long servers remember the id of a message. Each id costs them about 143
+	// bytes for that time.
 	remembered = 2 * time.Minute
 )
 
-// ensureStreams finds the two streams, or creates them, and sees that they are as the
-// options say.
+// ensureStreams finds the two streams, or creates them, and checks that they match the options.
 func (l *Log) ensureStreams(ctx context.Context) error {
 	if err := l.persist(ctx, "look for its streams", l.both); err != nil {
 		return err
@@ -49,10 +48,10 @@ func (l *Log) ensureStreams(ctx context.Context) error {
 		part := []int64{l.records.part, l.steps.part}[i]
 		cfg.Storage = jetstream.FileStorage
 		cfg.Replicas = l.opts.Replicas
-		cfg.Discard = jetstream.DiscardNew // nothing that was acknowledged makes room
+		cfg.Discard = jetstream.DiscardNew // refuse new messages instead of deleting acknowledged ones
 		cfg.AllowDirect = true
-		// Servers that make the same stream for somebody else may leave this request without
-		// an answer, so the first attempts are short.
+		// Servers that are creating the same stream for another process may not answer this
+		// request, so the first attempts are short.
 		within := time.Second
 		if err := l.persist(ctx, "set up the stream "+cfg.Name, func(ctx context.Context) error {
 			attempt, cancel := context.WithTimeout(ctx, within)
@@ -66,8 +65,8 @@ func (l *Log) ensureStreams(ctx context.Context) error {
 	return nil
 }
 
-// both returns an error if one of the streams is gone, or if neither is there and one has to
-// be. The stream of records is made first, so without the other one it has nothing in it.
+// both returns an error if only one of the streams exists, or if neither does and the log must
+// exist. The stream of records is created first, so without the other one it must be empty.
 func (l *Log) both(ctx context.Context) error {
 	steps, err := l.has(ctx, l.st())
 	if err != nil {
@@ -78,7 +77,7 @@ func (l *Log) both(ctx context.Context) error {
 		return err
 	}
 	if steps == nil && records != nil && records.LastSeq > 0 {
-		if steps, err = l.has(ctx, l.st()); err != nil { // somebody may have made both in the meantime
+		if steps, err = l.has(ctx, l.st()); err != nil { // another process may have created both in the meantime
 			return err
 		}
 	}
@@ -93,7 +92,7 @@ func (l *Log) both(ctx context.Context) error {
 	return nil
 }
 
-// has returns the state of a stream, nil if there is no such stream.
+// has returns the state of a stream, or nil if it does not exist.
 func (l *Log) has(ctx context.Context, name string) (*jetstream.StreamState, error) {
 	s, err := l.js.Stream(ctx, name)
 	switch {
@@ -105,7 +104,7 @@ func (l *Log) has(ctx context.Context, name string) (*jetstream.StreamState, err
 	return &s.CachedInfo().State, nil
 }
 
-// others says which names there are, for those who have given another one.
+// others lists the existing names for an error message, for users who gave a wrong one.
 func (l *Log) others(ctx context.Context) string {
 	var names []string
 	for stream := range l.js.StreamNames(ctx).Name() {
@@ -120,13 +119,13 @@ func (l *Log) others(ctx context.Context) string {
 	return ": there is " + strings.Join(names, ", ")
 }
 
-// damaged is the error of a history that cannot be whole again by itself.
+// damaged returns the error of a history that must be repaired from outside.
 func (l *Log) damaged(format string, args ...any) error {
 	return fmt.Errorf("%w: %s: %s; put back what was lost, or all of the history from one backup, or begin a new one elsewhere",
 		journal.ErrDamaged, l.where(), fmt.Sprintf(format, args...))
 }
 
-// identityOf returns the identity of the history that a stream is of.
+// identityOf returns the identity of the history to which a stream belongs.
 func identityOf(cfg jetstream.StreamConfig) (id journal.Identity, err error) {
 	n, err := hex.Decode(id[:], []byte(cfg.Metadata[identityKey]))
 	if err == nil && n != len(id) {
@@ -135,7 +134,7 @@ func identityOf(cfg jetstream.StreamConfig) (id journal.Identity, err error) {
 	return id, err
 }
 
-// recognize ends the log if its streams are not those that were opened.
+// recognize ends the log if its streams are no longer those that were opened.
 func (l *Log) recognize() {
 	l.mu.Lock()
 	asking := l.recognizing
@@ -154,8 +153,8 @@ func (l *Log) recognize() {
 	}
 }
 
-// checkIdentity returns an error if the streams are not those that were opened: they were
-// removed meanwhile, and maybe made anew.
+// checkIdentity returns an error if the streams are not those that were opened, because they were
+// removed meanwhile, and perhaps created again.
 func (l *Log) checkIdentity(ctx context.Context) error {
 	for _, name := range []string{l.in(), l.st()} {
 		s, err := l.js.Stream(ctx, name)
@@ -175,8 +174,8 @@ func (l *Log) checkIdentity(ctx context.Context) error {
 func (l *Log) ensure(ctx context.Context, cfg jetstream.StreamConfig, part int64) error {
 	s, err := l.js.Stream(ctx, cfg.Name)
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
-		// The first stream has fixed the number, also if the process that made it ended
-		// before it made the second.
+		// The first stream fixes the number, even if the process that created it ended before it
+		// created the second one.
 		n := max(l.partitions, l.opts.Partitions, 1)
 		id := l.identity
 		if id == (journal.Identity{}) {
@@ -185,7 +184,7 @@ func (l *Log) ensure(ctx context.Context, cfg jetstream.StreamConfig, part int64
 		cfg.Metadata = map[string]string{partitionsKey: strconv.Itoa(n), formatKey: format, identityKey: id.String()}
 		s, err = l.js.CreateStream(ctx, bounded(cfg, part, 0, 0))
 		if errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) {
-			s, err = l.js.Stream(ctx, cfg.Name) // somebody else was faster
+			s, err = l.js.Stream(ctx, cfg.Name) // another process was faster
 		}
 	}
 	if err != nil {
@@ -195,7 +194,7 @@ func (l *Log) ensure(ctx context.Context, cfg jetstream.StreamConfig, part int64
 	return l.accept(ctx, info.Config, bounded(cfg, part, info.State.Bytes, info.Config.MaxBytes))
 }
 
-// accept compares a stream with what the options say.
+// accept compares the configuration of a stream with the options.
 func (l *Log) accept(ctx context.Context, have, want jetstream.StreamConfig) error {
 	if f := have.Metadata[formatKey]; f != format {
 		return final{fmt.Errorf("natslog: the stream %s has the format %q, this program knows %q: use another Name, or the program that made it", have.Name, f, format)}
@@ -232,7 +231,7 @@ func (l *Log) accept(ctx context.Context, have, want jetstream.StreamConfig) err
 	return nil
 }
 
-// hopeless says which errors waiting does not change.
+// hopeless marks an error as final if waiting cannot help.
 func (l *Log) hopeless(err error, cfg jetstream.StreamConfig) error {
 	var api *jetstream.APIError
 	switch {

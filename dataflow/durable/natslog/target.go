@@ -10,17 +10,18 @@ import (
 	"github.com/millrace/millrace/dataflow/durable/journal"
 )
 
-// unfinishedKey is in the metadata of the stream of steps while a history is copied here.
+// unfinishedKey is set in the metadata of the stream of steps while a history is copied into the
+// log.
 const unfinishedKey = "millrace.unfinished"
 
 var _ journal.Target = (*Log)(nil)
 
-// BeginCopy has the streams be refused until [Log.EndCopy], with journal.ErrUnfinished.
+// BeginCopy makes Open refuse the streams with journal.ErrUnfinished until [Log.EndCopy].
 func (l *Log) BeginCopy(ctx context.Context) error {
 	return l.mark(ctx, "begin a copy", func(metadata map[string]string) { metadata[unfinishedKey] = "true" })
 }
 
-// EndCopy lets the streams be opened.
+// EndCopy allows the streams to be opened again.
 func (l *Log) EndCopy(ctx context.Context) error {
 	return l.mark(ctx, "end a copy", func(metadata map[string]string) { delete(metadata, unfinishedKey) })
 }

@@ -26,13 +26,13 @@ type Options struct {
 	// Floor is how often the position of a split is made durable. Zero means a second. After a crash, what came since is
 	// repeated.
 	Floor time.Duration
-	// Version names what the source makes of a record: its key, above all. A record that gets another key may go to another
-	// partition, which does not know that the record was taken. So where the version is another one than before, a split is read on
-	// only if its pump was stopped in order before; else it ends with [ErrVersion].
+	// Version identifies how the source decodes a record, above all its key. A record that gets another key may go to another
+	// partition, which does not know that the record was taken. So if the version has changed, reading of a split continues only
+	// if its pump was stopped in order before. Otherwise the split ends with [ErrVersion].
 	Version string
-	// Idle is how long a split is silent before it counts as idle, so that window.StampSplits no longer waits for it. Zero means that
-	// none is ever idle. Only time counts in which the pump waits for the split, and nothing is known to be behind what has come;
-	// time in which the flow takes what was sent does not count. It needs a port of [SplitsInput].
+	// Idle is how long a split must be silent before it counts as idle, so that window.StampSplits no longer waits for it. Zero
+	// means that no split is ever idle. Time counts only while the pump waits for the split and no records are known to wait
+	// after those that have come. Time that the flow needs to take records does not count. Idle requires a port of [SplitsInput].
 	Idle time.Duration
 	// DeadLetters takes records that could not be decoded. Without it, the first such record ends its split. For a [Delivered]
 	// source it must come from [RepeatedDeadLetters].

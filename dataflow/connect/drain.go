@@ -226,7 +226,7 @@ func (l *lane[T, E]) gather(q *queue[dataflow.Batch[T]], b dataflow.Batch[T]) ga
 			return all
 		}
 		if len(all.given) == 1 {
-			all.Elements = slices.Clone(all.Elements) // the flow has that array
+			all.Elements = slices.Clone(all.Elements) // the flow still uses that array
 		}
 		all.Elements = append(all.Elements, next.Elements...)
 		all.given = append(all.given, next)

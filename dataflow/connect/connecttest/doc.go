@@ -1,5 +1,6 @@
-// Package connecttest shows whether a connector is right: whether a reader gives the same records at the same positions when it is
-// read again, and whether a sink has each element as often as its effect says, whatever is killed and repeated in between.
+// Package connecttest checks connectors. [Reader] checks that a reader gives the same records at the same positions when it is
+// read again. [Sink] checks that a sink contains each element as often as its effect says. Both hold whatever is killed and
+// repeated in between.
 //
 //	func TestReader(t *testing.T) {
 //		connecttest.Reader(t, func(t *testing.T) connecttest.Source[string, Mail] {
@@ -8,5 +9,5 @@
 //		})
 //	}
 //
-// The flows are real ones, on a history in memory that crashes.
+// The checks run real flows, on a history in memory that crashes.
 package connecttest

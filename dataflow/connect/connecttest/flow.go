@@ -14,7 +14,7 @@ import (
 	"github.com/millrace/millrace/keyedstream"
 )
 
-// ports are those of a flow that collects what comes.
+// ports are the ports of a flow that collects its input.
 type ports[K comparable, V any] struct {
 	in   *connect.Port[K, V, dataflow.NoOrder, dataflow.ExactlyOnce]
 	dead *connect.DeadLetterPort
@@ -34,8 +34,8 @@ func build[K comparable, V any](f *dataflow.Flow) (p ports[K, V]) {
 	return p
 }
 
-// collect reads a source into a flow whose history crashes after random actions, so many times, until all of it is there, and
-// returns what came, with the letters, in the order of the flow.
+// collect reads a source into a flow whose history crashes after random actions, crashes times, until the flow has all
+// records. It returns the records in the order of the flow, and the number of letters.
 func collect[K comparable, V any](t *testing.T, s Source[K, V], crashes, readers int) (all []V, letters int) {
 	t.Helper()
 	want := 0
@@ -44,9 +44,9 @@ func collect[K comparable, V any](t *testing.T, s Source[K, V], crashes, readers
 	}
 	bad := s.Bad * len(s.Want)
 	log := journal.NewMemory(journal.MemoryOptions{})
-	opts := durable.Options{Flow: dataflow.Options{Buffer: want + bad + 1}} // nothing is acknowledged: each start gives all again
+	opts := durable.Options{Flow: dataflow.Options{Buffer: want + bad + 1}} // nothing is acknowledged, so each start gives everything again
 	for ; ; crashes-- {
-		log.SetHook(nil) // of the handle before, which may not have crashed
+		log.SetHook(nil) // of the previous handle, which may not have crashed
 		if crashes > 0 {
 			log.SetHook(crashAfter(1 + rand.IntN(20)))
 		}
@@ -89,7 +89,7 @@ func collect[K comparable, V any](t *testing.T, s Source[K, V], crashes, readers
 						t.Error(err)
 					}
 				}
-				// Whatever came twice is there by now.
+				// By now, everything that came twice has arrived.
 				if err := app.Stop(ctx); err != nil && crashes <= 0 {
 					t.Error(err)
 				}
@@ -121,14 +121,14 @@ func collect[K comparable, V any](t *testing.T, s Source[K, V], crashes, readers
 	}
 }
 
-// crashAfter has a log crash after so many actions.
+// crashAfter returns a hook that crashes a log after n actions.
 func crashAfter(n int) journal.Hook {
 	var left atomic.Int64
 	left.Store(int64(n))
 	return func(journal.Action) journal.Fault { return journal.Fault{Crash: left.Add(-1) == 0} }
 }
 
-// open is a reader that several attach, and the test closes.
+// open is a reader that is attached several times and closed by the test.
 type open[K comparable, V any] struct{ connect.Reader[K, V] }
 
 func (open[K, V]) Close() error { return nil }
@@ -143,7 +143,7 @@ func testTwo[K comparable, V any](t *testing.T, s Source[K, V]) {
 	s.check(t, all, letters)
 }
 
-// check checks that all records of each split are there once, in their order.
+// check checks that all records of each split have come once, in their order.
 func (s Source[K, V]) check(t *testing.T, all []V, letters int) {
 	t.Helper()
 	if want := s.Bad * len(s.Want); letters != want {

@@ -15,30 +15,30 @@ import (
 	"github.com/millrace/millrace/dataflow/connect"
 )
 
-// A Source is a system with known content, and knobs for what may happen to it.
+// A Source is a system with known content, and functions that make it forget or replace that content.
 type Source[K comparable, V any] struct {
 	Reader connect.Reader[K, V]
-	// Want is what is in each split, by its name, without records that cannot be decoded. There are two records at least, and no two
-	// of the source are equal.
+	// Want is the content of each split, by its name, without records that cannot be decoded. Each split has at least two
+	// records, and no two records of the source are equal.
 	Want map[string][]V
 	// Bad is how many records of each split cannot be decoded.
 	Bad int
-	// Forget has the system forget what is up to a position of a split, the first ones at least; nil if it never does.
+	// Forget makes the system forget the records of a split up to a position, at least the first ones; nil if it never forgets.
 	Forget func(split string, upTo dataflow.Position)
-	// Remake deletes all and makes it again with other content; nil if that cannot be.
+	// Remake deletes all and creates it again with other content; nil if that is impossible.
 	Remake func()
-	// Equal compares records; reflect.DeepEqual does if it is nil.
+	// Equal compares records. If it is nil, reflect.DeepEqual does.
 	Equal func(a, b V) bool
 }
 
-// patience bounds waiting for what has to come.
+// patience bounds the wait for records that must come.
 const patience = time.Minute
 
-// silence is how long nothing comes behind the last record before that is believed.
+// silence is how long no more record must come before the last one is believed to be the last.
 const silence = 100 * time.Millisecond
 
-// Reader runs the cases of a reader, each with a source of its own. Of [connect.Reader] it does not call Close, which the function
-// leaves to the test's cleanup, but through [connect.Attach].
+// Reader runs the checks of a reader, each with its own source. They call [connect.Reader].Close only through [connect.Attach];
+// otherwise the function source leaves it to the cleanup of the test.
 func Reader[K comparable, V any](t *testing.T, source func(t *testing.T) Source[K, V]) {
 	run := func(name string, f func(t *testing.T, s Source[K, V])) {
 		t.Run(name, func(t *testing.T) {
@@ -176,14 +176,14 @@ func splits[K comparable, V any](t *testing.T, s Source[K, V]) []connect.Split {
 	return all
 }
 
-// A content is what was read of a split.
+// A content is what was read from a split.
 type content[V any] struct {
 	values []V
 	at     []dataflow.Position
 	bad    int
 }
 
-// read reads so many records and bad ones behind a position, and what comes at once after them.
+// read reads n records and bad bad ones after a position, and whatever follows at once.
 func (s Source[K, V]) read(t *testing.T, split connect.Split, after dataflow.Position, n, bad int) (c content[V]) {
 	t.Helper()
 	cursor, err := s.Reader.Open(t.Context(), split, after)
@@ -192,7 +192,7 @@ func (s Source[K, V]) read(t *testing.T, split connect.Split, after dataflow.Pos
 	}
 	defer cursor.Close()
 	var b connect.Batch[K, V]
-	for last := time.Now(); ; { // a cursor may return empty batches for as long as nothing comes
+	for last := time.Now(); ; { // a cursor may return empty batches while nothing comes
 		within := patience
 		if len(c.values) >= n && c.bad >= bad {
 			within = silence

@@ -14,18 +14,19 @@ import (
 	"github.com/millrace/millrace/dataflow/durable/journal"
 )
 
-// A Target is a system that is written, and empty at first.
+// A Target is a system that is written. It is empty at first.
 type Target[T any, E connect.Effect] struct {
 	Sink connect.Sink[T, E]
 	// Element returns the element with a number, from 1 on. No two are equal.
 	Element func(number uint64) T
-	// Read returns what readers of the system see: of an Idempotent sink in any order, of others in the order of the lane.
+	// Read returns what readers of the system see: for an Idempotent sink in any order, otherwise in the order of the
+	// lane.
 	Read func(t *testing.T) []T
-	// Equal compares elements; reflect.DeepEqual does if it is nil.
+	// Equal compares elements. If it is nil, reflect.DeepEqual does.
 	Equal func(a, b T) bool
 }
 
-// Sink runs the cases of a sink, each with a target of its own.
+// Sink runs the checks of a sink, each with its own target.
 func Sink[T any, E connect.Effect](t *testing.T, target func(t *testing.T) Target[T, E]) {
 	_, atomic := any(*new(E)).(connect.Atomic)
 	run := func(name string, applies bool, f func(t *testing.T, x Target[T, E])) {
@@ -73,7 +74,7 @@ func (x Target[T, E]) write(t *testing.T, w connect.Writer[T, E], first uint64, 
 	}
 }
 
-// holds checks that the elements up to a number are there, as often as the effect says, and no others.
+// holds checks that the target contains the elements up to a number, as often as the effect says, and no others.
 func (x Target[T, E]) holds(t *testing.T, last uint64) {
 	t.Helper()
 	got := x.Read(t)
@@ -81,7 +82,7 @@ func (x Target[T, E]) holds(t *testing.T, last uint64) {
 	next := uint64(1)
 	for i, v := range got {
 		number := uint64(0)
-		for n := uint64(1); n <= last; n++ { // the next one first, which it mostly is
+		for n := uint64(1); n <= last; n++ { // the next one first, since it is the likely one
 			if m := (next+n-2)%last + 1; x.Equal(v, x.Element(m)) {
 				number = m
 				break
@@ -156,7 +157,7 @@ func testNext[T any, E connect.Effect](t *testing.T, x Target[T, E]) {
 }
 
 func testFenced[T any, E connect.Effect](t *testing.T, x Target[T, E]) {
-	for i, writes := range []int{0, 2} { // of the writer that is shut out, before
+	for i, writes := range []int{0, 2} { // writes by the first writer before it is shut out
 		first := x.open(t, uint64(5*i))
 		next := uint64(5*i) + 1
 		for range writes {
@@ -208,7 +209,7 @@ func testDrained[T any, E connect.Effect](t *testing.T, x Target[T, E]) {
 	}
 	for crashes := 15; ; crashes-- {
 		ctx, cancel := context.WithTimeout(t.Context(), patience)
-		log.SetHook(nil) // of the handle before, which may not have crashed
+		log.SetHook(nil) // of the previous handle, which may not have crashed
 		if crashes > 0 {
 			log.SetHook(crashAfter(1 + rand.IntN(25)))
 		}

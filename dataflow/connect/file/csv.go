@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// CSV reads records of CSV (RFC 4180) below a header, and calls decode with each. A record that decode returns an error for cannot
-// be decoded. Empty lines give no record.
+// CSV returns a reader of CSV (RFC 4180) with a header. It calls decode with each record. If decode returns an error, the record
+// counts as one that cannot be decoded. Empty lines are skipped.
 func CSV[V any](pattern string, decode func(Row) (V, error), opts Options) *Reader[V] {
 	return newReader(pattern, opts, form[V]{end: endOfRow, heads: 1, names: 2, decoder: func(head []byte) func([]byte) (V, bool, error) {
 		columns, bad := columnsOf(head)
@@ -39,7 +39,7 @@ type Row struct {
 	fields  []string
 }
 
-// Field returns the field in a column, by the name that it has in the header. Without such a column that is an error.
+// Field returns the field in a column, by the column's name in the header. If there is no such column, it returns an error.
 func (r Row) Field(column string) (string, error) {
 	i, ok := r.columns[column]
 	if !ok {
@@ -64,14 +64,15 @@ func columnsOf(head []byte) (map[string]int, error) {
 	return columns, nil
 }
 
-// fieldsOf returns the fields of a record without its end. It gives encoding/csv one, which takes a last \r for a part of it otherwise.
+// fieldsOf returns the fields of a record given without its line end. It adds a line end, because without one encoding/csv takes
+// a last \r as part of the record.
 func fieldsOf(record []byte) ([]string, error) {
 	r := csv.NewReader(io.MultiReader(bytes.NewReader(record), strings.NewReader("\r\n")))
 	r.FieldsPerRecord = -1
 	return r.Read()
 }
 
-// endOfRow returns where the first row of data ends: at the end of a line that is in no quotes.
+// endOfRow returns where the first row of data ends: at the first end of a line outside quotes. It returns 0 if there is none.
 func endOfRow(data []byte) int {
 	quoted := false
 	for i, b := range data {

@@ -22,11 +22,11 @@ type cursor[V any] struct {
 	data  io.Reader
 
 	decode func(record []byte) (v V, ok bool, err error)
-	head   []byte // records that the file begins with and that are none
-	unread []byte // what was read of the file, and is in no batch
-	at     uint64 // where unread begins
-	long   []byte // the beginning of a record that is too long, of which the rest is skipped; nil else
-	quiet  int    // how often the file was looked at and had nothing, since it has lost its name
+	head   []byte // the file's first records, which are not data
+	unread []byte // read from the file, but not in a batch yet
+	at     uint64 // position where unread starts
+	long   []byte // the beginning of a record that is too long and whose rest is skipped; otherwise nil
+	quiet  int    // how often the file was looked at without new data since it lost its name
 }
 
 const (
@@ -34,7 +34,7 @@ const (
 	mostAtOnce = 1000
 )
 
-// begin goes to a position.
+// begin moves to a position.
 func (c *cursor[V]) begin(after uint64) (err error) {
 	if c.data, err = uncompressed(c.file, c.path); err != nil {
 		return err
@@ -160,7 +160,7 @@ func (c *cursor[V]) add(b *connect.Batch[struct{}, V], record []byte) {
 	}
 }
 
-// last adds what the file ends with, of which the end of the line is missing.
+// last adds the end of the file, if it has no line end.
 func (c *cursor[V]) last(b *connect.Batch[struct{}, V]) {
 	if c.long != nil {
 		b.AddBad(c.split, c.position(), c.long, fmt.Errorf("a record has more than %d bytes", c.opts.MaxRecord))
@@ -171,7 +171,8 @@ func (c *cursor[V]) last(b *connect.Batch[struct{}, V]) {
 	}
 }
 
-// wait waits until the file may have more. It returns io.EOF if the file has no name now, and an error if it has become shorter.
+// wait waits until the file may have more data. It returns io.EOF if the file has had no name for long, and an error if it has
+// become shorter.
 func (c *cursor[V]) wait(ctx context.Context) error {
 	t := time.NewTimer(c.opts.Poll)
 	defer t.Stop()
@@ -196,7 +197,7 @@ func (c *cursor[V]) wait(ctx context.Context) error {
 	}
 	found, err := c.find()
 	if err != nil {
-		return nil // which is looked at again
+		return nil // looked at again later
 	}
 	if path, ok := found[c.split.ID]; ok {
 		if now, err := os.Stat(path); err == nil && os.SameFile(now, info) {
@@ -204,17 +205,17 @@ func (c *cursor[V]) wait(ctx context.Context) error {
 			return nil
 		}
 	}
-	// Who has it open may still write to it.
+	// A process that has the file open may still write to it.
 	if c.quiet++; c.quiet > quietPolls {
 		return io.EOF
 	}
 	return nil
 }
 
-// quietPolls is how often a file is looked at that has no name.
+// quietPolls is how often a file without a name is looked at before it counts as ended.
 const quietPolls = 25
 
-// Confirm does nothing: files forget nothing.
+// Confirm does nothing, because files do not forget.
 func (c *cursor[V]) Confirm(context.Context, dataflow.Position) error { return nil }
 
 // Close closes the file.

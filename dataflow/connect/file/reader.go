@@ -21,48 +21,49 @@ import (
 	"github.com/millrace/millrace/dataflow/connect"
 )
 
-// Options say how files are read. The zero value reads files that are complete, once.
+// Options say how files are read. With the zero value, files are complete and are read once.
 type Options struct {
-	// Follow says that files grow: what is written later is waited for, and a last line without its end is no record yet. Without
-	// it a split ends where its file does. Compressed files do not grow.
+	// Follow says that files grow: the reader waits for more, and a last line without a line end is not a record yet. Without
+	// Follow, a split ends at the end of its file. Compressed files do not grow.
 	Follow bool
-	// ByName says that the name of a file says which one it is. Without it the first line does, and of CSV the header and the first
-	// record: a file that is renamed, as logs are that are rotated, stays the split that it was, and one that is made again is
-	// another one. Two files that begin in the same way are an error then, which is tried again.
+	// ByName identifies a file by its name. Otherwise a file is identified by its first line, or for CSV by the header and the
+	// first record. Then a file that is renamed, such as a rotated log, stays the same split, and a file that is created again is
+	// a new one. Two files with the same beginning are an error in that case, and the reader tries again.
 	ByName bool
-	// MaxRecord is how many bytes a record may have, 16 MiB if it is zero. A longer one cannot be decoded.
+	// MaxRecord is the maximum size of a record in bytes. Zero means 16 MiB. A longer one cannot be decoded.
 	MaxRecord int
-	// Poll is how often a file that is followed is looked at, 200 ms if it is zero.
+	// Poll is how often to look at a file that is followed. Zero means 200 ms.
 	Poll time.Duration
 }
 
-// A Reader reads the files that a pattern finds. It is a connect.Reader, whose records have no key.
+// A Reader reads the files that match a pattern. It is a connect.Reader whose records have no key.
 type Reader[V any] struct {
 	pattern string
 	opts    Options
 	form    form[V]
 }
 
-// A form is how a file is divided into records, and what a record is.
+// A form says how a file is divided into records, and how a record is decoded.
 type form[V any] struct {
-	// end returns where the first record of data ends, 0 if it goes on.
+	// end returns where the first record of data ends, or 0 if it is incomplete.
 	end func(data []byte) int
-	// heads is how many records a file begins with that are none.
+	// heads is how many records at the beginning of a file are not data.
 	heads int
-	// names is how many records say which file it is.
+	// names is how many records identify a file.
 	names int
-	// decoder returns what decodes a record, without its end, of a file with these heads. There is no record if ok is false.
+	// decoder returns a function that decodes a record, given without its line end, of a file with these heads. If ok is false,
+	// there is no record.
 	decoder func(heads []byte) func(record []byte) (v V, ok bool, err error)
 }
 
-// Lines reads lines, without their ends.
+// Lines returns a reader of lines, without their ends.
 func Lines(pattern string, opts Options) *Reader[string] {
 	return newReader(pattern, opts, form[string]{end: endOfLine, names: 1, decoder: func([]byte) func([]byte) (string, bool, error) {
 		return func(line []byte) (string, bool, error) { return string(line), true, nil }
 	}})
 }
 
-// JSON reads lines that are JSON each, as encoding/json decodes it. Lines of white space give no record.
+// JSON returns a reader of lines of JSON, which encoding/json decodes. Lines of white space are skipped.
 func JSON[V any](pattern string, opts Options) *Reader[V] {
 	return newReader(pattern, opts, form[V]{end: endOfLine, names: 1, decoder: func([]byte) func([]byte) (V, bool, error) {
 		return func(line []byte) (v V, ok bool, err error) {
@@ -85,7 +86,7 @@ func newReader[V any](pattern string, opts Options, f form[V]) *Reader[V] {
 	return &Reader[V]{pattern, opts, f}
 }
 
-// Splits returns the files that there are, but those in which there is not yet what says which file they are.
+// Splits returns the current files, except those that do not yet contain enough to identify them.
 func (r *Reader[V]) Splits(context.Context) (all []connect.Split, err error) {
 	found, err := r.find()
 	if err != nil {
@@ -94,7 +95,7 @@ func (r *Reader[V]) Splits(context.Context) (all []connect.Split, err error) {
 	for id, path := range found {
 		s := connect.Split{ID: id, Name: path}
 		if !r.opts.ByName {
-			s.Name += "#" + id[len(prefix):len(prefix)+8] // since two files may have one name, one after the other
+			s.Name += "#" + id[len(prefix):len(prefix)+8] // because one name may belong to two files, one after the other
 		}
 		all = append(all, s)
 	}
@@ -103,7 +104,7 @@ func (r *Reader[V]) Splits(context.Context) (all []connect.Split, err error) {
 
 const prefix = "file/"
 
-// find returns the paths of splits.
+// find returns the paths of the splits, by ID.
 func (r *Reader[V]) find() (map[string]string, error) {
 	paths, err := filepath.Glob(r.pattern)
 	if err != nil {
@@ -126,7 +127,7 @@ func (r *Reader[V]) find() (map[string]string, error) {
 	return found, nil
 }
 
-// identity returns the ID of the file at a path, or nothing if it has too little yet.
+// identity returns the ID of the file at a path, or "" if the file is not long enough yet.
 func (r *Reader[V]) identity(path string) (string, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -151,10 +152,11 @@ func (r *Reader[V]) identity(path string) (string, error) {
 	return prefix + hex.EncodeToString(sum[:16]), nil
 }
 
-// maxBegin bounds the part of a file that says which one it is.
+// maxBegin limits the part of a file that identifies it.
 const maxBegin = 64 << 10
 
-// records returns the first n records that data begins with, and how many there are. A beginning of maxBegin bytes counts as all.
+// records returns the first n records of data, and how many there are. If data exceeds maxBegin bytes before that, its beginning
+// counts as all of them.
 func (r *Reader[V]) records(data io.Reader, n int) ([]byte, int, error) {
 	begin, err := io.ReadAll(io.LimitReader(data, maxBegin))
 	if err != nil {
@@ -174,7 +176,7 @@ func (r *Reader[V]) records(data io.Reader, n int) ([]byte, int, error) {
 	return begin[:at], n, nil
 }
 
-// uncompressed returns what is in a file.
+// uncompressed returns a reader of the content of a file.
 func uncompressed(f *os.File, path string) (io.Reader, error) {
 	if !compressed(path) {
 		return f, nil
@@ -188,7 +190,7 @@ func uncompressed(f *os.File, path string) (io.Reader, error) {
 
 func compressed(path string) bool { return strings.HasSuffix(path, ".gz") }
 
-// Open returns a cursor over what comes after a position. It is an error that is connect.ErrGap if the file is shorter.
+// Open returns a cursor over the records after a position. If the file is shorter, the error is a connect.ErrGap.
 func (r *Reader[V]) Open(_ context.Context, s connect.Split, after dataflow.Position) (connect.Cursor[struct{}, V], error) {
 	found, err := r.find()
 	if err != nil {

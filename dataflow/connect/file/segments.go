@@ -18,18 +18,19 @@ import (
 	"github.com/millrace/millrace/dataflow/connect"
 )
 
-// Segments is a sink of lines. Each write is a file that appears whole, is on the disk when the write returns, and never changes:
+// Segments is a sink that writes lines to files. Each write creates a file that appears whole, is on the disk when the write
+// returns, and never changes:
 //
 //	DIR/FLOW/OUTPUT/PARTITION/FIRST-OPENED.jsonl
 //
-// FIRST is the number of the first element, in 20 digits, so that the files of a folder in the order of their names have the
-// elements of the lane in their order, each once. A lane that is opened leaves an empty file, by which a writer before it finds out
-// that it was shut out, and OPENED counts those at one number. They stay.
+// FIRST is the number of the first element, in 20 digits. So the files of a folder, in the order of their names, contain the
+// elements of the lane in their order, each once. Opening a lane creates an empty file, from which the previous writer learns
+// that it was shut out. OPENED counts these files at one number. They are not deleted.
 //
-// The folder is on a file system of one machine that has hard links.
+// The folder must be on a file system of one machine that supports hard links.
 type Segments[T any] struct {
 	Dir string
-	// Encode appends the line of an element, without its end. Nil is JSON, as encoding/json encodes it.
+	// Encode appends the line of an element, without its end. Nil means JSON, as encoding/json encodes it.
 	Encode func(line []byte, x T) ([]byte, error)
 }
 
@@ -38,7 +39,7 @@ const (
 	unfinished = ".unfinished"
 )
 
-// A name is that of a file of a lane.
+// A name is the name of a file of a lane.
 type name struct {
 	first  uint64
 	opened int
@@ -84,7 +85,7 @@ func (s Segments[T]) Open(_ context.Context, l connect.Lane) (connect.Writer[T, 
 		}
 		err = w.put(next, nil)
 		if errors.Is(err, connect.ErrFenced) {
-			continue // somebody wrote in between
+			continue // another writer wrote in between
 		}
 		if err != nil {
 			return nil, 0, fmt.Errorf("file: lane %s: %w", l, err)
@@ -94,7 +95,7 @@ func (s Segments[T]) Open(_ context.Context, l connect.Lane) (connect.Writer[T, 
 	}
 }
 
-// makeDir makes a folder in another one, so that it is on the disk.
+// makeDir creates a folder in another one and makes it durable.
 func makeDir(dir, in string) error {
 	err := os.Mkdir(dir, 0o777)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -125,14 +126,14 @@ type writer[T any] struct {
 	next   name
 }
 
-// newest returns the number of the last element that is there, and the name of the next file.
+// newest returns the number of the last element in the folder, and the name of the next file.
 func (w *writer[T]) newest() (last uint64, next name, err error) {
 	files, err := os.ReadDir(w.dir)
 	if err != nil {
 		return 0, next, err
 	}
 	next = name{first: 1}
-	for i := len(files) - 1; i >= 0; i-- { // in the order of their names
+	for i := len(files) - 1; i >= 0; i-- { // in reverse order of their names
 		n, ok := nameOf(files[i].Name())
 		if !ok {
 			continue
@@ -149,7 +150,7 @@ func (w *writer[T]) newest() (last uint64, next name, err error) {
 	return 0, next, nil
 }
 
-// count returns how many lines a file has.
+// count returns the number of lines in a file.
 func count(path string) (lines uint64, err error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -171,7 +172,7 @@ func count(path string) (lines uint64, err error) {
 	}
 }
 
-// put makes a file with a name, on the disk, unless there is one.
+// put creates a file durably, unless its name exists already. Then it returns connect.ErrFenced.
 func (w *writer[T]) put(n name, data []byte) (err error) {
 	f, err := os.CreateTemp(w.dir, "*"+unfinished)
 	if err != nil {

@@ -16,27 +16,27 @@ import (
 )
 
 const (
-	// What Next gives at once, and what the client asks for at once.
+	// Limits of one call of Next, and of one request of the client.
 	batchMessages = 2048
 	batchBytes    = 8 << 20
 	leastMessages = 4
-	// quiet is how long Next waits before it asks the server how far the stream is.
+	// quiet is how long Next waits for a message before it asks the server where the stream ends.
 	quiet = time.Second
-	// undelivered is how often in a row a message may be there that has not come.
+	// undelivered is how many times in a row a message may exist without being delivered.
 	undelivered = 3
-	// unused is after how long the server forgets a consumer that nobody asks for messages, as one whose process was killed.
+	// unused is after how long the server deletes a consumer that requests no messages, such as after its process was killed.
 	unused = 5 * time.Minute
-	// closeWithin bounds telling the server that a consumer is not needed.
+	// closeWithin bounds the time to delete the consumer.
 	closeWithin = 2 * time.Second
 )
 
-// settled is for how long the end of the stream has to be known before a split is believed to be read to it. By then, a leader that was
-// cut off knows that it is none, and does not say that there is no message.
+// settled is how long a stream must have ended at a sequence before a split counts as read up to it. By then, a leader that was
+// cut off knows that it is no longer the leader, and cannot wrongly answer that there is no message.
 var settled = 15 * time.Second
 
-// A cursor reads a split with a consumer of its own that acknowledges nothing. The client's ordered consumer would replace the
-// consumer by itself whenever it misses a message; here that is an error that passes, so that what is asked when a split
-// is opened is asked then as well.
+// A cursor reads a split with its own consumer, which acknowledges nothing. The client's ordered consumer would replace the
+// consumer by itself whenever it misses a message. Here that is an error that passes, so that the split is opened again with all
+// checks.
 type cursor[K comparable, V any] struct {
 	r       *reader[K, V]
 	split   connect.Split
@@ -44,15 +44,15 @@ type cursor[K comparable, V any] struct {
 
 	consumer  natsjs.Consumer
 	messages  natsjs.MessagesContext
-	connected uint64 // how often the connection was made again before
+	connected uint64 // reconnects of the connection before
 
-	delivered uint64             // messages of the consumer
+	delivered uint64             // messages delivered by the consumer
 	read      dataflow.Position  // everything up to it was read
-	end       natsjs.StreamState // the end of the stream when nothing came, and
-	since     time.Time          // when that was
-	missing   int                // how often a message was there that had not come
-	ended     bool               // the stream was made again
-	next      natsjs.Msg         // to be decoded again; nil if there is none
+	end       natsjs.StreamState // the end of the stream when nothing came,
+	since     time.Time          // and when that was
+	missing   int                // how often a message existed that had not been delivered
+	ended     bool               // the stream was created again
+	next      natsjs.Msg         // must be decoded again; nil if there is none
 }
 
 func (r *reader[K, V]) Open(ctx context.Context, s connect.Split, after dataflow.Position) (connect.Cursor[K, V], error) {
@@ -68,10 +68,11 @@ func (r *reader[K, V]) Open(ctx context.Context, s connect.Split, after dataflow
 	return c, nil
 }
 
-// open makes the consumer before it looks at the stream: if that is the split's now, it was when the consumer was made.
+// open creates the consumer before it looks at the stream. If the stream is the split's then, it was when the consumer was
+// created.
 func (c *cursor[K, V]) open(ctx context.Context, after dataflow.Position) error {
 	js, name := c.r.stream.JetStream, c.r.stream.Name
-	// A work queue would give its messages to nobody else, so this is asked before.
+	// A consumer would take messages of a work queue away from others, so check the retention first.
 	now, err := look(ctx, js, name)
 	if err != nil {
 		return err
@@ -109,8 +110,8 @@ func (c *cursor[K, V]) open(ctx context.Context, after dataflow.Position) error 
 	return err
 }
 
-// ahead is how many messages the client asks for at once, and holds if the flow is slow: about batchBytes, by how large those of the
-// stream are. The client can be told a number of bytes, but then it may drop messages that it has asked for.
+// ahead is how many messages the client requests at once, and holds if the flow is slow: about batchBytes, given the average size
+// in the stream. The client could be given a number of bytes, but then it may drop messages that it has requested.
 func ahead(s natsjs.StreamState) int {
 	if s.Msgs == 0 {
 		return batchMessages
@@ -118,7 +119,7 @@ func ahead(s natsjs.StreamState) int {
 	return int(min(batchMessages, max(leastMessages, batchBytes/(s.Bytes/s.Msgs+1))))
 }
 
-// compare finds out whether the stream has everything behind what was read, and still has what was read.
+// compare checks that the stream still has the message at the position, and has lost none after it.
 func (c *cursor[K, V]) compare(ctx context.Context, now *natsjs.StreamInfo) error {
 	if err := c.gone(now); err != nil {
 		return err
@@ -144,14 +145,14 @@ func (c *cursor[K, V]) gone(now *natsjs.StreamInfo) error {
 	return nil
 }
 
-// stamp is the Minor of a message's position.
+// stamp returns the Minor of a message's position.
 func stamp(t time.Time) uint64 { return uint64(max(0, t.UnixNano())) }
 
 func (c *cursor[K, V]) Next(ctx context.Context, b *connect.Batch[K, V]) error {
 	if c.ended {
 		return io.EOF
 	}
-	jumped := uint64(0) // what the first sequence that was passed over comes behind
+	jumped := uint64(0) // the sequence before the first one that was passed over
 	jumps := false
 	waiting, cancel := context.WithTimeout(ctx, quiet)
 	defer cancel()
@@ -171,7 +172,7 @@ func (c *cursor[K, V]) Next(ctx context.Context, b *connect.Batch[K, V]) error {
 			return c.fail(ctx, err)
 		}
 		if at.position.Major <= c.read.Major {
-			continue // it was deleted meanwhile, and the stream read behind it
+			continue // it was deleted meanwhile, and the cursor has passed it
 		}
 		if !jumps && at.position.Major > c.read.Major+1 {
 			jumps, jumped = true, c.read.Major
@@ -180,7 +181,7 @@ func (c *cursor[K, V]) Next(ctx context.Context, b *connect.Batch[K, V]) error {
 		if ok, err := c.add(b, m, at); !ok {
 			c.next = m
 			if n > 0 {
-				break // the error comes with the next call, which begins with the message
+				break // the next call starts with the message and returns the error
 			}
 			return c.fail(ctx, err)
 		}
@@ -205,7 +206,7 @@ func (c *cursor[K, V]) message(wait natsjs.NextOpt) (natsjs.Msg, error) {
 	return c.messages.Next(wait)
 }
 
-// A place is what the server says of a message beside its content.
+// A place is the server's metadata of a message.
 type place struct {
 	position dataflow.Position
 	time     time.Time
@@ -217,7 +218,7 @@ func (c *cursor[K, V]) place(m natsjs.Msg) (place, error) {
 	if err != nil {
 		return place{}, err
 	}
-	// One that is decoded again is the last that was delivered.
+	// A message that is decoded again is the one that was delivered last.
 	if n := md.Sequence.Consumer; n != c.delivered && n != c.delivered+1 {
 		return place{}, connect.Retry(fmt.Errorf("messages %d to %d of the consumer have not come", c.delivered+1, n-1))
 	}
@@ -225,7 +226,7 @@ func (c *cursor[K, V]) place(m natsjs.Msg) (place, error) {
 	return place{dataflow.Position{Major: md.Sequence.Stream, Minor: stamp(md.Timestamp)}, md.Timestamp, int64(md.NumPending)}, nil
 }
 
-// add adds what a message means to a batch. It reports false if that is not known now.
+// add decodes a message and adds it to a batch. It returns false if decoding must be tried again later.
 func (c *cursor[K, V]) add(b *connect.Batch[K, V], m natsjs.Msg, at place) (bool, error) {
 	if h := m.Headers(); h != nil && h.Get(markHeader) != "" {
 		b.End = at.position
@@ -243,24 +244,24 @@ func (c *cursor[K, V]) add(b *connect.Batch[K, V], m natsjs.Msg, at place) (bool
 	return true, nil
 }
 
-// skipped finds out whether the sequences that were passed over are of messages that the stream's limits removed before they were
-// read. Those of other subjects, and those that were deleted one by one, are passed over as well.
+// skipped checks whether the stream's limits removed messages at the passed-over sequences before they were read. Messages of
+// other subjects, and messages that were deleted individually, are passed over as well.
 func (c *cursor[K, V]) skipped(ctx context.Context, behind uint64) error {
 	now, err := look(ctx, c.r.stream.JetStream, c.r.stream.Name)
 	if err != nil {
 		return err
 	}
 	if splitID(now, c.subject) != c.split.ID {
-		return nil // and what was read of the one before is right
+		return nil // what was read from the previous stream is correct
 	}
 	if now.State.FirstSeq > behind+1 && !c.r.stream.Compacted {
-		return connect.Retry(fmt.Errorf("messages from sequence %d on were removed before they were read: %w", behind+1, connect.ErrGap)) // which Open says, from the floor on
+		return connect.Retry(fmt.Errorf("messages from sequence %d on were removed before they were read: %w", behind+1, connect.ErrGap)) // Open then returns the gap, from the floor on
 	}
 	return nil
 }
 
-// look asks how far the stream is, when nothing has come for a while. The end of the split follows it, so that the floor of a
-// quiet subject is not behind what expires.
+// look asks how far the stream is, after nothing has come for a while. It moves the end of the split there, so that the floor of
+// a quiet subject does not fall behind messages that expire.
 func (c *cursor[K, V]) look(ctx context.Context, b *connect.Batch[K, V]) error {
 	if n := c.r.stream.JetStream.Conn().Stats().Reconnects; n != c.connected {
 		return connect.Retry(errors.New("the connection was made again"))
@@ -274,7 +275,7 @@ func (c *cursor[K, V]) look(ctx context.Context, b *connect.Batch[K, V]) error {
 		return io.EOF
 	}
 	if err := c.gone(end); err != nil {
-		return connect.Retry(err) // which Open says, from the floor on
+		return connect.Retry(err) // Open then returns the gap, from the floor on
 	}
 	if end.State.LastSeq == c.read.Major {
 		b.Behind = 0
@@ -291,7 +292,7 @@ func (c *cursor[K, V]) look(ctx context.Context, b *connect.Batch[K, V]) error {
 	if err != nil {
 		return err
 	}
-	now, err := look(ctx, js, name) // behind the question: what was removed before it is gone by now
+	now, err := look(ctx, js, name) // after the request: what was removed before it is gone by now
 	if err != nil {
 		return err
 	}
@@ -309,7 +310,7 @@ func (c *cursor[K, V]) look(ctx context.Context, b *connect.Batch[K, V]) error {
 	return nil
 }
 
-// broken says what it means that the client has no next message.
+// broken interprets the error when the client has no next message.
 func (c *cursor[K, V]) broken(ctx context.Context, err error) error {
 	if errors.Is(err, natsjs.ErrConsumerDeleted) || errors.Is(err, nats.ErrConsumerDeleted) {
 		if now, err := look(ctx, c.r.stream.JetStream, c.r.stream.Name); err == nil && splitID(now, c.subject) != c.split.ID {
@@ -320,7 +321,7 @@ func (c *cursor[K, V]) broken(ctx context.Context, err error) error {
 	return err
 }
 
-// Confirm does nothing: the server remembers nothing of readers.
+// Confirm does nothing, because the server stores nothing about readers.
 func (c *cursor[K, V]) Confirm(context.Context, dataflow.Position) error { return nil }
 
 func (c *cursor[K, V]) Close() error {
@@ -332,7 +333,7 @@ func (c *cursor[K, V]) Close() error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), closeWithin)
 	defer cancel()
-	// It is forgotten by itself if this fails.
+	// If this fails, the server deletes the consumer later.
 	_ = c.r.stream.JetStream.DeleteConsumer(ctx, c.r.stream.Name, c.consumer.CachedInfo().Name)
 	return nil
 }
@@ -342,7 +343,7 @@ func (c *cursor[K, V]) fail(ctx context.Context, err error) error {
 		return err
 	}
 	of := fmt.Sprintf("jetstream: %s", c.split)
-	if errors.Is(err, connect.ErrGap) { // that of Open stays, and that of Next passes
+	if errors.Is(err, connect.ErrGap) { // one from Open ends the split, one from Next was marked as passing
 		return fmt.Errorf("%s: %w", of, err)
 	}
 	return failure(ctx, of, err)

@@ -13,21 +13,21 @@ import (
 	natsjs "github.com/nats-io/nats.go/jetstream"
 )
 
-// codeNotFound is what the server answers if there is no such message.
+// codeNotFound is the server's error if a message does not exist.
 const codeNotFound natsjs.ErrorCode = 10037
 
-// askWithin is how long an answer of a leader may take. It is for whole elections: who asks tries again later.
+// askWithin is how long to wait for the answer of a leader. It covers an election; after that the caller tries again.
 const askWithin = 5 * time.Second
 
-// A stored is a message as the leader has it.
+// A stored is a message as the leader returns it.
 type stored struct {
 	Sequence uint64    `json:"seq"`
 	Time     time.Time `json:"time"`
 	Header   []byte    `json:"hdrs"`
 }
 
-// get asks the leader of a stream for a message. The client would ask any replica where the stream allows that, which may not have the
-// last ones yet.
+// get asks the leader of a stream for a message. If the stream allows direct access, the client would ask any replica, which may
+// not have the last messages yet.
 func get(ctx context.Context, js natsjs.JetStream, stream string, what map[string]any) (m stored, ok bool, err error) {
 	body, err := json.Marshal(what)
 	if err != nil {
@@ -54,7 +54,7 @@ func get(ctx context.Context, js natsjs.JetStream, stream string, what map[strin
 	return answer.Message, true, nil
 }
 
-// header returns a header of the message, empty if it has none.
+// header returns a header of the message, or "" if the message does not have it.
 func (m stored) header(name string) (string, error) {
 	if len(m.Header) == 0 {
 		return "", nil
@@ -66,7 +66,7 @@ func (m stored) header(name string) (string, error) {
 	return textproto.MIMEHeader(all).Get(name), err
 }
 
-// prefix is what the subjects of requests to JetStream begin with.
+// prefix returns the prefix of the subjects of requests to JetStream.
 func prefix(js natsjs.JetStream) string {
 	opts := js.Options()
 	switch {

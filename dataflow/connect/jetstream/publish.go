@@ -13,7 +13,7 @@ import (
 	"github.com/millrace/millrace/dataflow/connect"
 )
 
-// Headers that the server knows. Those of batches are not among what the client can do.
+// Headers of the server. The client does not support those for batches.
 const (
 	expectHeader        = "Nats-Expected-Last-Subject-Sequence"
 	batchHeader         = "Nats-Batch-Id"
@@ -21,20 +21,22 @@ const (
 	batchCommitHeader   = "Nats-Batch-Commit"
 )
 
-// Codes of the server that matter here.
+// Error codes of the server.
 const (
 	codeWrongSequence    natsjs.ErrorCode = 10071
 	codeWrongSequenceToo natsjs.ErrorCode = 10164 // under contention, without a number
-	codeBatchIncomplete  natsjs.ErrorCode = 10176 // it took too long, or a message of it was lost
+	codeBatchIncomplete  natsjs.ErrorCode = 10176 // the batch took too long, or one of its messages was lost
 	codeBatchesTooMany   natsjs.ErrorCode = 10210
 )
 
-// expect has the server refuse a message if the last one of its subject is not that which the writer knows.
+// expect makes the server refuse a message if the last message of its subject is not the one that the writer
+// knows.
 func (w *writer[T]) expect(m *nats.Msg) {
 	m.Header[expectHeader] = []string{strconv.FormatUint(w.sequence, 10)}
 }
 
-// publish writes a message of the lane, once: one that was not answered may have been kept, and is not sent again.
+// publish writes a message of the lane once. If there is no answer, the message may have been stored, and is not
+// sent again.
 func (w *writer[T]) publish(ctx context.Context, m *nats.Msg, expect bool) error {
 	if expect {
 		w.expect(m)
@@ -53,7 +55,8 @@ func (w *writer[T]) publish(ctx context.Context, m *nats.Msg, expect bool) error
 	return nil
 }
 
-// ask sends a message and reads the answer, which is empty for those of a batch that is not committed.
+// ask sends a message and decodes the answer. The answer is empty for messages of a batch that is not committed
+// yet.
 func (w *writer[T]) ask(ctx context.Context, m *nats.Msg, answer any) error {
 	ctx, cancel := context.WithTimeout(ctx, w.s.Timeout)
 	defer cancel()
@@ -84,5 +87,5 @@ func (w *writer[T]) ask(ctx context.Context, m *nats.Msg, answer any) error {
 	return json.Unmarshal(resp.Data, answer)
 }
 
-// Close does nothing: the lane is its next writer's.
+// Close does nothing: the next writer takes the lane over.
 func (w *writer[T]) Close() error { return nil }

@@ -18,42 +18,43 @@ import (
 
 // A Sink writes lanes to a stream. It is a [connect.Sink]: the stream has each element once.
 //
-// A lane has the subject PREFIX.FLOW.OUTPUT.PARTITION, with dots, blanks and wildcards in names written as %2E and so on. Messages of
-// it with the header Millrace-Number are elements, and that is the element's number; those with the header Millrace-Mark have no
-// data, and say up to which number all are there. A [Stream] passes over these.
+// A lane has the subject PREFIX.FLOW.OUTPUT.PARTITION. Dots, blanks and wildcards in names are written as %2E and so on. Messages
+// with the header Millrace-Number are elements, and the header is the element's number. Messages with the header Millrace-Mark
+// have no data, and say up to which number all elements exist. A [Stream] passes over them.
 //
-// The last message of a lane has to stay: without it the number is lost, and the flow does not go on by itself: the error of
-// [connect.Drain] is a [connect.ErrGap]. So no limit of the stream may remove the last message of a subject that nothing is written to.
+// The last message of a lane must not be deleted. Without it the number is lost, and the flow does not continue by itself: the
+// error of [connect.Drain] is a [connect.ErrGap]. So no limit of the stream may remove the last message of a subject to which
+// nothing is written.
 type Sink[T any] struct {
 	// JetStream is the client. Closing a writer does not close its connection.
 	JetStream natsjs.JetStream
-	// Stream is the name of a stream that takes Prefix.> and whose retention is that of limits. With AllowAtomicPublish, which servers
-	// have from version 2.12 on, a write of many elements is a few atomic batches; without it, and where there are few, elements
-	// are written one after the other.
+	// Stream is the name of a stream that takes Prefix.> and has limits retention. With AllowAtomicPublish, which servers support
+	// from version 2.12 on, a write of many elements is a few atomic batches. Without it, or for few elements, they are written
+	// one after the other.
 	Stream string
-	// Prefix is what the subjects of lanes begin with.
+	// Prefix is the beginning of the subjects of lanes.
 	Prefix string
 
-	// Encode returns the message for an element and its number. If it has a subject, which has to be one of the stream and not that of
-	// a lane, the message is written there, in one batch with a mark of the lane; that needs AllowAtomicPublish. An error ends the
-	// drain, with nothing of the write done.
+	// Encode returns the message for an element and its number. If the message has a subject, it is written there, in one batch
+	// with a mark of the lane. That requires AllowAtomicPublish, and the subject must be one of the stream and not that of a
+	// lane. An error ends the drain, with nothing of the write done.
 	Encode func(number uint64, x T) (*nats.Msg, error)
 
-	// Timeout is how long an answer of the server may take. After that the lane is opened again. Zero means 10 seconds.
+	// Timeout is how long to wait for an answer of the server. After that the lane is opened again. Zero means 10 seconds.
 	Timeout time.Duration
 }
 
-// headersOfWriter is more than what the headers have that a batch needs.
+// headersOfWriter is more than the size of the headers that a batch needs.
 const headersOfWriter = 512
 
-// fewest is from how many elements on they are written together. A server makes a store of files for each batch, which took it 35 ms
-// where a message takes 0.1 ms; so it is about what is faster on a network.
+// fewest is the smallest number of elements that are written as a batch. A server creates a file store for each batch, which was
+// measured to take 35 ms, while a message takes 0.1 ms. On a network, batches are faster from about this number on.
 var fewest = 32
 
-// mostAtOnce is how many messages an atomic batch has, of which the server takes 1,000; one is left for a mark.
+// mostAtOnce is the number of messages in an atomic batch. The server allows 1,000; one is left for a mark.
 const mostAtOnce = 999
 
-// Open writes a mark, which the writer before does not know: the server refuses what it writes from then on.
+// Open writes a mark. The previous writer does not know it, so the server refuses everything that it writes from then on.
 func (s Sink[T]) Open(ctx context.Context, l connect.Lane) (connect.Writer[T, connect.Atomic], uint64, error) {
 	of := fmt.Sprintf("jetstream: opening lane %s", l)
 	if s.JetStream == nil || s.Encode == nil || s.Prefix == "" {
@@ -74,7 +75,7 @@ func (s Sink[T]) Open(ctx context.Context, l connect.Lane) (connect.Writer[T, co
 			return nil, 0, failure(ctx, of, err)
 		}
 		switch err := w.publish(ctx, w.mark(w.last), true); {
-		case errors.Is(err, connect.ErrFenced): // somebody wrote in between
+		case errors.Is(err, connect.ErrFenced): // another writer wrote in between
 		case err != nil:
 			return nil, 0, failure(ctx, of, err)
 		default:
@@ -83,7 +84,7 @@ func (s Sink[T]) Open(ctx context.Context, l connect.Lane) (connect.Writer[T, co
 	}
 }
 
-// subjectOfLane returns the subject of a lane. No two lanes have one subject.
+// subjectOfLane returns the subject of a lane. It is different for every lane.
 func subjectOfLane(prefix string, l connect.Lane) string {
 	return fmt.Sprintf("%s.%s.%s.%d", prefix, token(l.Flow), token(l.Output), l.Partition)
 }
@@ -108,7 +109,7 @@ type writer[T any] struct {
 	subject string
 	atomic  bool
 
-	sequence uint64 // of the last message of the subject
+	sequence uint64 // sequence of the last message of the subject
 	last     uint64 // number of the last element
 }
 
@@ -136,7 +137,7 @@ func (w *writer[T]) find(ctx context.Context) error {
 // errForeign says that somebody else writes to the subject of a lane.
 var errForeign = errors.New("the subject is not a lane's alone")
 
-// mark returns a message that says up to which number all elements are there.
+// mark returns a message that says up to which number all elements exist.
 func (w *writer[T]) mark(last uint64) *nats.Msg {
 	return &nats.Msg{Subject: w.subject, Header: nats.Header{markHeader: {strconv.FormatUint(last, 10)}}}
 }
@@ -208,7 +209,7 @@ func (w *writer[T]) encode(first uint64, xs []T) ([]*nats.Msg, error) {
 	return all, nil
 }
 
-// commit writes elements so that all are there or none. Its last message is one of the lane.
+// commit writes elements so that all exist or none. Its last message belongs to the lane.
 func (w *writer[T]) commit(ctx context.Context, messages []*nats.Msg) error {
 	if last := messages[len(messages)-1]; last.Subject != w.subject {
 		messages = append(messages[:len(messages):len(messages)], w.mark(w.last+uint64(len(messages))))
@@ -227,7 +228,7 @@ func (w *writer[T]) commit(ctx context.Context, messages []*nats.Msg) error {
 		case len(messages) - 1:
 			m.Header[batchCommitHeader] = []string{"1"}
 			return w.publish(ctx, m, false)
-		case 0: // says at once whether there can be a batch
+		case 0: // its answer says at once whether a batch is possible
 			if err := w.ask(ctx, m, new(int)); err != nil {
 				return err
 			}

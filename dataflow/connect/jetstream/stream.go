@@ -14,9 +14,9 @@ import (
 )
 
 const (
-	// numberHeader is the header with an element's number.
+	// numberHeader is the header with the number of an element.
 	numberHeader = "Millrace-Number"
-	// markHeader is the header of a message that has no element, but says up to which number all are there.
+	// markHeader is the header of a message without an element. It says up to which number all elements exist.
 	markHeader = "Millrace-Mark"
 )
 
@@ -33,29 +33,30 @@ type Message struct {
 type Stream[K comparable, V any] struct {
 	// JetStream is the client. Closing the reader does not close its connection.
 	JetStream natsjs.JetStream
-	// Name is the stream's name.
+	// Name is the name of the stream.
 	Name string
 
-	// Subjects divides the stream: each one, which may have wildcards, is a split, and messages of other subjects are not read. No
-	// message may have two of them. Without any, the stream is one split.
+	// Subjects divides the stream: each subject, which may contain wildcards, is a split, and messages of other subjects are not
+	// read. No message may match two subjects. Without Subjects, the stream is one split.
 	Subjects []string
 
-	// Decode returns what a message means. It is called by several goroutines, once or more for each message, whose parts it may keep. An
-	// error makes the message a [connect.Poison]; one of [connect.Retry] has it decoded again later.
+	// Decode decodes a message. Several goroutines call it, once or more for each message. It may retain the parts of the
+	// message. After an error the message is a [connect.Poison]. An error marked with [connect.Retry] means that it is decoded
+	// again later.
 	Decode func(Message) (K, V, error)
 
-	// From leaves out messages that were stored before it, of a split of which the flow has nothing yet. The zero time leaves out
-	// none.
+	// From skips messages that were stored before that time, for a split of which the flow has read nothing yet. The zero time
+	// skips none.
 	From time.Time
 
-	// Compacted says that a message which is gone is not missed. It is for streams in which a newer message of a subject replaces
-	// older ones, such as a bucket of keys: there, the oldest messages are gone without anything being lost. With Subjects, it is also for
-	// streams in which messages of other subjects expire while the process is down for long: whether messages that are gone had the
-	// split's subject cannot be known, and is an ErrGap without Compacted.
+	// Compacted says that missing messages are no error. It is for streams in which a newer message of a subject replaces older
+	// ones, such as a key-value bucket: there the oldest messages disappear without any loss. With Subjects, it is also for
+	// streams in which messages of other subjects expire while the process is down for long. It cannot be known whether missing
+	// messages had the split's subject, so without Compacted they are an ErrGap.
 	Compacted bool
 }
 
-// Reader returns a reader of the stream. The error is one of its options.
+// Reader returns a reader of the stream, or an error if an option is invalid.
 func (s Stream[K, V]) Reader() (connect.Reader[K, V], error) {
 	switch {
 	case s.JetStream == nil:
@@ -73,7 +74,7 @@ func (s Stream[K, V]) Reader() (connect.Reader[K, V], error) {
 	return &reader[K, V]{s}, nil
 }
 
-// overlap reports whether a subject can match both of two, which are given as tokens.
+// overlap reports whether a subject can match both of two patterns, which are given as tokens.
 func overlap(a, b []string) bool {
 	for len(a) > 0 && len(b) > 0 {
 		switch {
@@ -107,12 +108,12 @@ func (r *reader[K, V]) Splits(ctx context.Context) ([]connect.Split, error) {
 // Close does nothing.
 func (r *reader[K, V]) Close() error { return nil }
 
-// splitID returns the id of a split: the stream, when it was made, and the subject, if not all of it is read.
+// splitID returns the ID of a split: the stream, its creation time, and the subject, if not all of the stream is read.
 func splitID(of *natsjs.StreamInfo, subject string) string {
 	return fmt.Sprintf("jetstream/%s/%d/%s", of.Config.Name, of.Created.UnixNano(), subject)
 }
 
-// subjectOf returns the subject of a split's id, empty for all of the stream.
+// subjectOf returns the subject in a split's ID, which is empty for all of the stream.
 func subjectOf(id string) (string, error) {
 	parts := strings.SplitN(id, "/", 4)
 	if len(parts) != 4 || parts[0] != "jetstream" {
@@ -121,10 +122,10 @@ func subjectOf(id string) (string, error) {
 	return parts[3], nil
 }
 
-// errForgets says that a stream has a retention of another kind than that of limits.
+// errForgets says that the retention of a stream is not limits retention.
 var errForgets = errors.New("the stream forgets what is acknowledged, so that it cannot be read again")
 
-// look asks the leader of a stream what there is.
+// look asks the leader of a stream for its current state.
 func look(ctx context.Context, js natsjs.JetStream, name string) (*natsjs.StreamInfo, error) {
 	s, err := js.Stream(ctx, name)
 	if err != nil {
@@ -133,9 +134,9 @@ func look(ctx context.Context, js natsjs.JetStream, name string) (*natsjs.Stream
 	return s.CachedInfo(), nil
 }
 
-// failure says what an error of the client is of, and whether it passes. Most do: connections break, streams get other leaders, and
-// a stream that is not there may be about to be made again. What the server refuses does not, and a connection that the program has
-// closed.
+// failure adds a prefix to an error of the client, and marks it if it passes. Most errors pass: connections break, streams get
+// other leaders, and a missing stream may be about to be created again. A refusal by the server does not pass, nor does a
+// connection that the program has closed.
 func failure(ctx context.Context, of string, err error) error {
 	refused, isRefused := errors.AsType[*natsjs.APIError](err)
 	switch {

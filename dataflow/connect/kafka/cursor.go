@@ -16,14 +16,15 @@ import (
 	"github.com/millrace/millrace/dataflow/connect"
 )
 
-// What Next gives at once. A client fetches the next records meanwhile, since what it has fetched is taken from it together.
+// Limits of one call of Next. Because a fetch is taken from the client as a whole, the client fetches the next records
+// meanwhile.
 const (
 	batchRecords = 4096
 	batchBytes   = 1 << 20
 )
 
-// A cursor reads one partition through a client of its own, which fetches when its last fetch was taken, so the cursor holds at
-// most two of them: that is what limits memory when the flow is slow, and a slow split does not hold up others.
+// A cursor reads one partition through its own client. The client starts a fetch when the previous one was taken, so the cursor
+// holds at most two fetches. That limits memory when the flow is slow, and a slow split does not delay others.
 type cursor[K comparable, V any] struct {
 	r         *reader[K, V]
 	split     connect.Split
@@ -31,15 +32,15 @@ type cursor[K comparable, V any] struct {
 	partition int32
 
 	client  *kgo.Client
-	fetched []*kgo.Record // what was fetched and not given yet
-	next    int64         // offset of what is fetched next
-	given   atomic.Int64  // what next was when Next began to wait
-	end     int64         // offset behind the last record of the partition
-	failed  error         // what the fetch ended with, to be returned behind the records
-	hint    *hint         // nil if nobody is told
+	fetched []*kgo.Record // fetched, but not returned yet
+	next    int64         // offset of the next fetch
+	given   atomic.Int64  // value of next when Next started to wait
+	end     int64         // offset after the last record of the partition
+	failed  error         // the error of the fetch, to be returned after the records
+	hint    *hint         // nil if there is no group
 }
 
-// Position returns where a record of a partition is.
+// position returns the position of a record.
 func position(r *kgo.Record) dataflow.Position {
 	return dataflow.Position{Major: uint64(r.Offset) + 1, Minor: uint64(r.LeaderEpoch + 1)}
 }
@@ -61,7 +62,7 @@ func (r *reader[K, V]) Open(ctx context.Context, s connect.Split, after dataflow
 		kgo.FetchIsolationLevel(kgo.ReadCommitted()),
 		kgo.FetchMaxPartitionBytes(batchBytes),
 	}, r.topic.Client...)),
-		// Control records are not given, but they move the end of what was read.
+		// Control records are not returned, but they move the end of what was read.
 		kgo.KeepControlRecords(),
 		kgo.ConsumeResetOffset(kgo.NoResetOffset()),
 		kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{r.topic.Name: {c.partition: from}}),
@@ -75,7 +76,7 @@ func (r *reader[K, V]) Open(ctx context.Context, s connect.Split, after dataflow
 	return c, nil
 }
 
-// begin returns where to read from. The split has ended if another topic has the name.
+// begin returns where to start reading. If another topic has the name now, the split has ended.
 func (c *cursor[K, V]) begin(ctx context.Context, after dataflow.Position) (from kgo.Offset, err error) {
 	topic := &c.r.topic
 	d, err := c.r.look(ctx)
@@ -108,8 +109,8 @@ func (c *cursor[K, V]) begin(ctx context.Context, after dataflow.Position) (from
 	return kgo.NewOffset().At(c.next), nil
 }
 
-// compare finds out whether the partition has the records before what is next that it had when the leader of an epoch wrote the
-// last of them. From then on the client does the same whenever the leader changes.
+// compare checks that the partition still has the records before next that it had when the leader of that epoch wrote the last
+// of them. From then on the client does the same whenever the leader changes.
 func (c *cursor[K, V]) compare(ctx context.Context, epoch int32) error {
 	if epoch < 0 {
 		return nil
@@ -130,12 +131,12 @@ func (c *cursor[K, V]) compare(ctx context.Context, epoch int32) error {
 	return end.Err
 }
 
-// other is the error for records that are not those that were read.
+// other returns the error for records that are not those that were read.
 func other(from, to int64, epoch int32) error {
 	return fmt.Errorf("the records with offsets %d to %d, of epoch %d, are gone, and others may be in their place: %w", from, to-1, epoch, connect.ErrGap)
 }
 
-// lookup returns the offset of the partition among those of a topic.
+// lookup returns the offset of the partition from those of a topic.
 func (c *cursor[K, V]) lookup(listed kadm.ListedOffsets, err error) (int64, error) {
 	if err != nil {
 		return 0, err
@@ -147,7 +148,7 @@ func (c *cursor[K, V]) lookup(listed kadm.ListedOffsets, err error) (int64, erro
 	return o.Offset, o.Err
 }
 
-// gone is the error for records from one offset to before another.
+// gone returns the error for missing records from one offset to before another.
 func gone(from, to int64) error {
 	return fmt.Errorf("the records with offsets %d to %d are gone: %w", from, to-1, connect.ErrGap)
 }
@@ -180,7 +181,7 @@ func (c *cursor[K, V]) Next(ctx context.Context, b *connect.Batch[K, V]) error {
 		case connect.Passes(err):
 			c.fetched = c.fetched[i:]
 			if i > 0 {
-				return nil // the error comes with the next call, which begins with the record
+				return nil // the next call starts with the record and returns the error
 			}
 			return c.fail(err)
 		default:
@@ -195,7 +196,7 @@ func (c *cursor[K, V]) Next(ctx context.Context, b *connect.Batch[K, V]) error {
 
 func (c *cursor[K, V]) behind(b *connect.Batch[K, V]) int64 { return max(0, c.end-int64(b.End.Major)) }
 
-// fetch waits for records. An error that came with some is kept for when they have been given.
+// fetch waits for records. If an error came with records, it is returned after them.
 func (c *cursor[K, V]) fetch(ctx context.Context) error {
 	c.given.Store(c.next)
 	polled := c.client.PollFetches(ctx)
@@ -217,7 +218,7 @@ func (c *cursor[K, V]) fetch(ctx context.Context) error {
 	return nil
 }
 
-// take keeps the records of a fetch and returns what its error means.
+// take stores the records of a fetch and interprets its error.
 func (c *cursor[K, V]) take(ctx context.Context, topic [16]byte, p kgo.FetchPartition) error {
 	if n := len(p.Records); n > 0 {
 		switch topic {
@@ -225,7 +226,7 @@ func (c *cursor[K, V]) take(ctx context.Context, topic [16]byte, p kgo.FetchPart
 		case [16]byte{}:
 			return fmt.Errorf("kafka: %s: fetches do not name topics by an id: Kafka 3.1 or later is needed", c.split)
 		default:
-			return io.EOF // the topic was made again before the client had seen the one of the split
+			return io.EOF // the topic was created again before the client had seen the topic of the split
 		}
 		if c.fetched == nil {
 			c.fetched = p.Records
@@ -241,7 +242,7 @@ func (c *cursor[K, V]) take(ctx context.Context, topic [16]byte, p kgo.FetchPart
 	return nil
 }
 
-// refused returns what an error of the partition means for the split.
+// refused interprets an error of the partition.
 func (c *cursor[K, V]) refused(ctx context.Context, err error) error {
 	var lost *kgo.ErrDataLoss
 	switch {
@@ -257,20 +258,20 @@ func (c *cursor[K, V]) refused(ctx context.Context, err error) error {
 	return c.fail(err)
 }
 
-// outOfRange says which records are missing.
+// outOfRange returns an error that says which records are missing.
 func (c *cursor[K, V]) outOfRange(ctx context.Context) error {
 	first, err := c.lookup(c.r.admin.ListStartOffsets(ctx, c.r.topic.Name))
 	if err != nil {
 		return err
 	}
 	if first > c.next {
-		return connect.Retry(gone(c.next, first)) // and Open will say so, from the floor on
+		return connect.Retry(gone(c.next, first)) // Open then returns the gap, from the floor on
 	}
 	return fmt.Errorf("the partition ends before offset %d, to which it was read, so it has lost records: %w", c.next, connect.ErrGap)
 }
 
-// Silent asks the leader of the partition where that ends: of one that does not answer it is not known. What a transaction has
-// written that is open counts, since it may be committed.
+// Silent asks the leader of the partition where it ends. If the leader does not answer, it returns an error. Records of an open
+// transaction count, since the transaction may be committed.
 func (c *cursor[K, V]) Silent(ctx context.Context) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, silentLimit)
 	defer cancel()
@@ -278,10 +279,10 @@ func (c *cursor[K, V]) Silent(ctx context.Context) (bool, error) {
 	return err == nil && end <= c.given.Load(), err
 }
 
-// silentLimit is how long a leader has to answer.
+// silentLimit is how long to wait for the leader's answer.
 const silentLimit = 5 * time.Second
 
-// Confirm tells the group.
+// Confirm writes the position to the group.
 func (c *cursor[K, V]) Confirm(_ context.Context, p dataflow.Position) error {
 	if c.hint != nil {
 		c.hint.tell(int64(p.Major))

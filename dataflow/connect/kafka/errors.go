@@ -13,8 +13,8 @@ import (
 	"github.com/millrace/millrace/dataflow/connect"
 )
 
-// failure says what an error of the client is of, and whether it passes. A connection that ends is an io.EOF to the client, which
-// is not to be taken for the end of a split.
+// failure adds a prefix to an error of the client, and marks it if it passes. The client returns an io.EOF when a connection
+// ends. It must not be mistaken for the end of a split.
 func failure(of string, err error) error {
 	switch {
 	case err == nil:
@@ -29,15 +29,16 @@ func failure(of string, err error) error {
 	return fmt.Errorf("%s: %w", of, err)
 }
 
-// healed are errors of brokers that a producer with a new epoch does not have. The client does not call them retriable, since it
+// healed are broker errors that a producer with a new epoch does not have. The client does not call them retriable, since it
 // cannot know what was written.
 var healed = []error{
 	kerr.InvalidProducerIDMapping, kerr.UnknownProducerID, kerr.InvalidTxnState, kerr.TransactionAbortable, kerr.OutOfOrderSequenceNumber,
 	kerr.OperationNotAttempted, kerr.RequestTimedOut, kerr.UnknownServerError,
 }
 
-// heals says of an error in writing whether another writer is the reason, and whether it passes when the lane is opened again. Of
-// the errors of brokers, such as that a record is too large, most stay. Those of the client are of connections and of time.
+// heals interprets an error of a write: it returns ErrFenced if another writer is the reason, and marks the error if it passes
+// when the lane is opened again. Most broker errors do not pass, such as a record that is too large. Errors of the client itself
+// concern connections and timeouts, and pass.
 func heals(err error) error {
 	_, isKafka := errors.AsType[*kerr.Error](err)
 	switch {

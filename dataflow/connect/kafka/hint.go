@@ -7,11 +7,11 @@ import (
 	"github.com/twmb/franz-go/pkg/kadm"
 )
 
-// hintLimit is how long the end of a cursor waits for its last offset to be written.
+// hintLimit is how long Close of a cursor waits for its last offset to be written.
 const hintLimit = 2 * time.Second
 
-// A hint writes the offsets of a partition to a group, one after the other, and leaves out those that are overtaken meanwhile. A
-// reader does not wait for it.
+// A hint writes the offsets of a partition to a group, one after the other. It skips an offset if a newer one arrives meanwhile.
+// A reader does not wait for it.
 type hint struct {
 	latest chan int64 // at most one
 	ended  chan struct{}
@@ -26,13 +26,13 @@ func startHint(admin *kadm.Client, group, topic string, partition int32) *hint {
 		for next := range h.latest {
 			var at kadm.Offsets
 			at.Add(kadm.Offset{Topic: topic, Partition: partition, At: next, LeaderEpoch: -1})
-			admin.CommitOffsets(ctx, group, at) // its error changes nothing
+			admin.CommitOffsets(ctx, group, at) // an error has no consequences
 		}
 	}()
 	return h
 }
 
-// tell is called by one goroutine.
+// tell must be called by only one goroutine.
 func (h *hint) tell(next int64) {
 	select {
 	case <-h.latest:
@@ -41,7 +41,7 @@ func (h *hint) tell(next int64) {
 	h.latest <- next
 }
 
-// close waits for the last offset, but not for long.
+// close waits for the last offset, for at most hintLimit.
 func (h *hint) close() {
 	close(h.latest)
 	late := time.AfterFunc(hintLimit, h.cancel)

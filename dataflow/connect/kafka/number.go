@@ -11,11 +11,11 @@ import (
 	"github.com/twmb/franz-go/pkg/kversion"
 )
 
-// A number is what is kept of a lane: the number of the last element, as the offset of a group that has no members. It is written
-// in the lane's transactions.
+// A number stores the number of a lane's last element, as the offset of a group that has no members. It is written in the
+// transactions of the lane.
 //
-// The client has no call for that, since it is made for groups that consume. So the requests are made here, in versions that name
-// topics by their names and leave the epoch of the producer to the client.
+// The client has no call for that, because it is made for groups that consume. So the requests are made here, in versions that
+// identify topics by their names and leave the epoch of the producer to the client.
 type number struct {
 	client *kgo.Client
 	topic  string
@@ -25,7 +25,7 @@ type number struct {
 	epoch    int16
 }
 
-// unstable is how long read waits between two attempts while the offset is part of a transaction that is being ended.
+// unstable is the pause between two attempts while the offset is part of a transaction that is being ended.
 const unstable = 5 * time.Millisecond
 
 func openNumber(seeds []string, others []kgo.Opt, topic, id string) (*number, error) {
@@ -35,7 +35,7 @@ func openNumber(seeds []string, others []kgo.Opt, topic, id string) (*number, er
 
 func (n *number) close() { n.client.Close() }
 
-// take shuts out the producer before, by a new epoch, and returns the number.
+// take shuts out the previous producer with a new epoch, and returns the number.
 func (n *number) take(ctx context.Context, cl *kgo.Client) (last uint64, err error) {
 	if n.producer, n.epoch, err = cl.ProducerID(ctx); err != nil {
 		return 0, err
@@ -46,7 +46,7 @@ func (n *number) take(ctx context.Context, cl *kgo.Client) (last uint64, err err
 	return last, n.touch(ctx, last)
 }
 
-// read returns the number, zero if there is none, when no transaction with another one is open.
+// read returns the number, or zero if there is none. It waits while a transaction with another number is open.
 func (n *number) read(ctx context.Context) (uint64, error) {
 	for {
 		offset, err := n.fetch(ctx)
@@ -76,7 +76,7 @@ func pause(ctx context.Context, d time.Duration) error {
 }
 
 func (n *number) fetch(ctx context.Context) (int64, error) {
-	// One form of the request is of versions up to 7, and the other one of those since.
+	// Versions up to 7 use the first form of the request, later ones the second.
 	req := kmsg.NewPtrOffsetFetchRequest()
 	req.Group, req.RequireStable = n.id, true
 	req.Topics = []kmsg.OffsetFetchRequestTopic{{Topic: n.topic, Partitions: []int32{0}}}
@@ -142,10 +142,11 @@ func (n *number) write(ctx context.Context, last uint64) error {
 	})
 }
 
-// touch writes the number in a transaction of its own, so that it is not forgotten. Only the last writer of the lane can.
+// touch writes the number in its own transaction, so that the brokers do not forget it. Only the last writer of the lane can do
+// so.
 func (n *number) touch(ctx context.Context, last uint64) error {
 	if last == 0 {
-		return nil // there is nothing to keep
+		return nil // nothing to keep
 	}
 	if err := n.write(ctx, last); err != nil {
 		return err
@@ -161,7 +162,7 @@ func (n *number) touch(ctx context.Context, last uint64) error {
 	})
 }
 
-// patient makes a request again while the brokers are still ending the transaction before.
+// patient repeats a request while the brokers are still ending the previous transaction.
 func patient(ctx context.Context, request func() error) error {
 	for {
 		err := request()

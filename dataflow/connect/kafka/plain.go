@@ -13,17 +13,17 @@ import (
 )
 
 // Headers of a record that a [PlainSink] writes: the lane of its element and its number there, in decimal digits. A reader that
-// keeps the greatest number of each lane can leave out repeats.
+// remembers the greatest number of each lane can skip repeats.
 const (
 	HeaderLane   = "millrace-lane"
 	HeaderNumber = "millrace-number"
 )
 
-// A PlainSink writes a topic without transactions. It is a [connect.Sink] that repeats: after a crash, elements that the history
-// does not know to be written are there twice. Its fields are those of [Sink]; Refresh does nothing.
+// A PlainSink writes a topic without transactions. It is a [connect.Sink] that repeats: after a crash, the topic contains twice
+// the elements that the history does not know to be written. Its fields are those of [Sink]; Refresh has no effect.
 type PlainSink[T any] Sink[T]
 
-// Open shuts nobody out, and returns zero.
+// Open shuts out no other writer, and returns zero.
 func (s PlainSink[T]) Open(_ context.Context, l connect.Lane) (connect.Writer[T, connect.Repeats], uint64, error) {
 	of := fmt.Sprintf("kafka: opening lane %s", l)
 	if s.Encode == nil {

@@ -12,35 +12,37 @@ import (
 	"github.com/millrace/millrace/dataflow/connect"
 )
 
-// A Sink writes a topic in transactions. It is a [connect.Sink]: what is read of committed transactions has each element once.
+// A Sink writes a topic in transactions. It is a [connect.Sink]: readers of committed transactions see each element once.
 //
-// The number of a lane is the offset of partition 0 of the topic in the group millrace.<flow>.<output>.<partition>. Deleting the group, or
-// another topic of that name, loses it, and then the flow does not go on by itself: the error of [connect.Drain] is a
-// [connect.ErrGap].
+// The number of a lane is the offset of partition 0 of the topic in the group millrace.<flow>.<output>.<partition>. If the group
+// is deleted, or another topic gets that name, the number is lost. Then the flow does not continue by itself: the error of
+// [connect.Drain] is a [connect.ErrGap].
 type Sink[T any] struct {
-	// Seeds are addresses of brokers. Others are found through them.
+	// Seeds are addresses of brokers, through which the others are found.
 	Seeds []string
-	// Topic is where records are written that do not say it themselves. It has to be there.
+	// Topic is the topic for records that do not name one. It must exist.
 	Topic string
 
-	// Encode returns the record for an element and its number. Its partition is that of its key; a record without a key is in one
-	// of the lane, so that lanes keep their order. An error ends the drain, with nothing of the batch written.
+	// Encode returns the record for an element and its number. The key of the record determines its partition. Records without a
+	// key go to one partition for the lane, so that lanes keep their order. An error ends the drain, with nothing of the batch
+	// written.
 	Encode func(number uint64, x T) (*kgo.Record, error)
 
-	// Timeout is how long a write may take, and opening a lane: after that the lane is opened again. The brokers abort a transaction
-	// then, so it is also how long readers may have to wait for what is behind one whose writer was killed, and does not come back.
-	// Zero means a minute.
+	// Timeout is how long a write, or opening a lane, may take. After that the lane is opened again. The brokers abort a
+	// transaction after that time too, so if a writer was killed and does not come back, readers may have to wait that long for
+	// records after its transaction. Zero means a minute.
 	Timeout time.Duration
 
-	// Refresh is how often the number of a lane that nothing is written to is written again, so that the brokers do not forget it.
-	// It is shorter than their offsets.retention.minutes. Zero means a day.
+	// Refresh is how often the number of an idle lane is written again, so that the brokers do not forget it. It must be shorter
+	// than their offsets.retention.minutes. Zero means a day.
 	Refresh time.Duration
 
-	// Client has further options of the client.
+	// Client contains additional options of the client.
 	Client []kgo.Opt
 }
 
-// Open aborts the transaction of a writer before, which can commit nothing from then on, and waits until it has ended.
+// Open aborts the open transaction of the previous writer and waits until it has ended. That writer can commit nothing any
+// longer.
 func (s Sink[T]) Open(ctx context.Context, l connect.Lane) (connect.Writer[T, connect.Atomic], uint64, error) {
 	of := fmt.Sprintf("kafka: opening lane %s", l)
 	if s.Encode == nil {
@@ -72,13 +74,15 @@ func (s Sink[T]) Open(ctx context.Context, l connect.Lane) (connect.Writer[T, co
 	return startWriter(s, l, cl, n, last), last, nil
 }
 
-// laneID returns the id of a lane's transactions and group. A dot within a name is written otherwise, so no two lanes have one id.
+// laneID returns the ID of a lane's transactions and group. It is different for every lane, because dots within names are
+// escaped.
 func laneID(l connect.Lane) string {
 	escape := strings.NewReplacer("%", "%25", ".", "%2E").Replace
 	return fmt.Sprintf("millrace.%s.%s.%d", escape(l.Flow), escape(l.Output), l.Partition)
 }
 
-// byLane returns a partitioner that divides keys as Kafka's own clients do. What has no key goes to one partition for the lane.
+// byLane returns a partitioner that assigns keys as Kafka's own clients do. Records without a key go to one partition for the
+// lane.
 func byLane(l connect.Lane) kgo.Partitioner {
 	keyed := kgo.StickyKeyPartitioner(nil)
 	return kgo.BasicConsistentPartitioner(func(topic string) func(*kgo.Record, int) int {

@@ -14,39 +14,40 @@ import (
 
 // A Topic is a topic that is read.
 type Topic[K comparable, V any] struct {
-	// Seeds are addresses of brokers. Others are found through them.
+	// Seeds are addresses of brokers, through which the others are found.
 	Seeds []string
-	// Name is the topic's name.
+	// Name is the name of the topic.
 	Name string
 
-	// Decode returns what a record means. It is called by several goroutines, once or more for each record, with a record that it
-	// may keep. The value of a tombstone is nil. An error makes the record a [connect.Poison]; one of [connect.Retry], such as that
-	// a registry of schemas does not answer, has it decoded again later.
+	// Decode decodes a record. Several goroutines call it, once or more for each record. It may retain the record. The value of a
+	// tombstone is nil. After an error the record is a [connect.Poison]. An error marked with [connect.Retry], such as that a
+	// schema registry does not answer, means that it is decoded again later.
 	Decode func(*kgo.Record) (K, V, error)
 
-	// From leaves out records that were written before it, of a split of which the flow has nothing yet. The zero time leaves out
-	// none.
+	// From skips records that were written before that time, for a split of which the flow has read nothing yet. The zero time
+	// skips none.
 	From time.Time
 
-	// Partitions is how many partitions the topic has, zero for any number. With another number nothing is read, and the error is a
-	// [connect.ErrRekeyed]: producers choose a partition by the number of partitions, so the records of a key before and after a
-	// change are in two. A source of [connect.ByKey] says it; for the others, partitions that come are read.
+	// Partitions is how many partitions the topic must have, or zero for any number. With another number nothing is read, and the
+	// error is a [connect.ErrRekeyed]: producers choose a partition by the number of partitions, so a change moves keys to other
+	// partitions. Set it for a source of [connect.ByKey]. For other sources, new partitions are read.
 	Partitions int
 
-	// Group is a consumer group whose offsets follow what is durable in the flow, for those who look at the lag of groups. They are
-	// never read, and nothing depends on them: that they could not be written is not an error. None are written if it is empty.
+	// Group is a consumer group whose offsets follow what is durable in the flow, for tools that show the lag of groups. The
+	// offsets are never read and nothing depends on them, so a failure to write them is not an error. If Group is empty, none are
+	// written.
 	Group string
 
-	// Client has further options of the client.
+	// Client contains additional options of the client.
 	Client []kgo.Opt
 }
 
-// Reader returns a reader of the topic. The error is one of its options.
+// Reader returns a reader of the topic, or an error if an option is invalid.
 func (t Topic[K, V]) Reader() (connect.Reader[K, V], error) {
 	if t.Decode == nil {
 		return nil, fmt.Errorf("kafka: topic %q: Decode is nil", t.Name)
 	}
-	// What the client knows of a topic would hide one that was made again, or has more partitions.
+	// A longer metadata cache would hide that a topic was created again, or has more partitions.
 	cl, err := kgo.NewClient(options(t.Seeds, append([]kgo.Opt{kgo.MetadataMinAge(100 * time.Millisecond)}, t.Client...))...)
 	if err != nil {
 		return nil, fmt.Errorf("kafka: topic %q: %w", t.Name, err)
@@ -54,12 +55,12 @@ func (t Topic[K, V]) Reader() (connect.Reader[K, V], error) {
 	return &reader[K, V]{topic: t, client: cl, admin: kadm.NewClient(cl)}, nil
 }
 
-// options are those of any client of this package. What is given after them counts.
+// options returns the options of every client of this package. Later options override earlier ones.
 func options(seeds []string, others []kgo.Opt) []kgo.Opt {
 	return append([]kgo.Opt{kgo.SeedBrokers(seeds...), kgo.ClientID("millrace")}, others...)
 }
 
-// A reader asks for partitions and offsets through a client of its own, and has one for each cursor.
+// A reader asks for partitions and offsets through its own client. Each cursor has another client.
 type reader[K comparable, V any] struct {
 	topic  Topic[K, V]
 	client *kgo.Client
@@ -84,7 +85,7 @@ func (r *reader[K, V]) Splits(ctx context.Context) ([]connect.Split, error) {
 	return splits, nil
 }
 
-// look returns what the brokers say of the topic now.
+// look returns what the brokers currently report for the topic.
 func (r *reader[K, V]) look(ctx context.Context) (kadm.TopicDetail, error) {
 	topics, err := r.admin.ListTopics(ctx, r.topic.Name)
 	if err != nil {
@@ -103,12 +104,12 @@ func (r *reader[K, V]) fail(err error) error {
 	return failure(fmt.Sprintf("kafka: topic %q", r.topic.Name), err)
 }
 
-// splitID returns the id of a split: that of the topic as Kafka writes it, and the partition.
+// splitID returns the ID of a split: the topic's ID as Kafka writes it, and the partition.
 func splitID(topic [16]byte, partition int32) string {
 	return fmt.Sprintf("kafka/%s/%d", base64.RawURLEncoding.EncodeToString(topic[:]), partition)
 }
 
-// parseSplit returns what splitID was given.
+// parseSplit is the inverse of splitID.
 func parseSplit(id string) (topic [16]byte, partition int32, err error) {
 	var text string
 	if _, err := fmt.Sscanf(id, "kafka/%22s/%d", &text, &partition); err != nil {

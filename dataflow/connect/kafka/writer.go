@@ -12,7 +12,7 @@ import (
 	"github.com/millrace/millrace/dataflow/connect"
 )
 
-// abortLimit is how long the end of a writer waits for an open transaction to be aborted.
+// abortLimit is how long Close of a writer waits for an open transaction to be aborted.
 const abortLimit = 5 * time.Second
 
 // A writer writes one lane in transactions.
@@ -21,10 +21,10 @@ type writer[T any] struct {
 	lane   connect.Lane
 	client *kgo.Client
 
-	mu     sync.Mutex // no two transactions at a time
+	mu     sync.Mutex // allows one transaction at a time
 	number *number
 	last   uint64
-	broken error // why it is to be opened again
+	broken error // why the lane must be opened again
 
 	idle   *time.Timer
 	cancel context.CancelFunc
@@ -112,14 +112,15 @@ func (w *writer[T]) commit(ctx context.Context, records []*kgo.Record, last uint
 	return err
 }
 
-// produce writes records and waits for all of them. The client waits for more before it sends a few, and Flush says that none come.
+// produce writes records and waits for all of them. Flush says that no more records come, so that the client does not wait for
+// more.
 func produce(ctx context.Context, cl *kgo.Client, records []*kgo.Record) error {
 	var first kgo.FirstErrPromise
 	for _, r := range records {
 		cl.Produce(ctx, r, first.Promise())
 	}
 	if err := cl.Flush(ctx); err != nil {
-		return err // and what is on its way is not waited for
+		return err // do not wait for records in flight
 	}
 	return first.Err()
 }

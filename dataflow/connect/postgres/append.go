@@ -8,10 +8,10 @@ import (
 	"github.com/millrace/millrace/dataflow/connect"
 )
 
-// Exec returns a sink that runs a function in a transaction for each batch of elements, with the number of the first. What it
-// does through the transaction happens once for each element, in the order of the lane; what it does elsewhere may be repeated.
-// The function runs again where the transaction met a deadlock or a serialization failure. It must not end the transaction, and
-// the server ends one in which no statement has come for a minute.
+// Exec returns a sink that calls run in a transaction for each batch of elements, with the number of the first element. The
+// effects of the transaction happen once for each element, in the order of the lane. Effects outside the transaction may be
+// repeated. run is called again after a deadlock or a serialization failure. It must not end the transaction. The server ends a
+// transaction in which no statement has arrived for a minute.
 func Exec[T any](db Database, run func(ctx context.Context, tx pgx.Tx, first uint64, xs []T) error) connect.Sink[T, connect.Atomic] {
 	if run == nil {
 		panic("postgres: Exec: the function is nil")
@@ -21,8 +21,8 @@ func Exec[T any](db Database, run func(ctx context.Context, tx pgx.Tx, first uin
 
 // Append returns a sink that adds a row for each element, once and in the order of its lane, by COPY. The table needs no key.
 //
-// The table may be named with its schema, "schema.table". Its columns' names are taken as they are, with their case; [Key] is
-// as good as [Column].
+// The name of the table may include its schema, "schema.table". The names of columns are used as they are, case-sensitively.
+// [Key] has the same effect as [Column].
 func Append[T any](db Database, table string, columns ...Field[T]) connect.Sink[T, connect.Atomic] {
 	t := newTable("Append", table, columns)
 	return &exec[T]{db: db, run: func(ctx context.Context, tx pgx.Tx, _ uint64, xs []T) error {
@@ -62,7 +62,7 @@ func (w *execWriter[T]) Write(ctx context.Context, first uint64, xs []T) (done c
 	}
 	return done, w.transaction(func() error {
 		return pgx.BeginFunc(ctx, w.conn, func(tx pgx.Tx) error {
-			// First the lane: its lock keeps out a writer that opens it now, until this transaction has ended.
+			// Update the lane first: its lock keeps out a writer that opens the lane now, until this transaction has ended.
 			tag, err := tx.Exec(ctx, moved, w.numbers(first, len(xs))...)
 			if err != nil {
 				return err

@@ -17,26 +17,26 @@ const (
 	Insert Op = "insert"
 	Update Op = "update"
 	Delete Op = "delete"
-	// Truncate is of all rows of a table, by a statement or because a [Snapshot] of it begins again.
+	// Truncate is the removal of all rows of a table, by a statement or because a [Snapshot] of it starts again.
 	Truncate Op = "truncate"
-	// Snapshot is of a row that was there when the slot was made. It may come again, so it is an insert or an update.
+	// Snapshot is a row that existed when the slot was created. It may come again, so treat it as an insert or an update.
 	Snapshot Op = "snapshot"
-	// Message is of no row: it is what pg_logical_emit_message(true, prefix, content) wrote in a transaction.
+	// Message concerns no row: it is what pg_logical_emit_message(true, prefix, content) wrote in a transaction.
 	Message Op = "message"
 )
 
 // A Change is what a transaction did to one row.
 //
-// An UPDATE that changes the key of a row is two changes: [Delete] of the old one and [Insert] of the new one. It is one if the
-// table's replica identity is FULL, since the server does not say then what the key is.
+// An UPDATE that changes the key of a row is two changes: [Delete] of the old row and [Insert] of the new one. If the table's
+// replica identity is FULL, it is one change, because then the server does not say what the key is.
 type Change struct {
 	Op    Op
 	Table string // "schema.table", empty for a Message
 
 	// New is the row, for Insert, Update and Snapshot.
 	New Row
-	// Old is what the server says of the row before: for a Delete the columns of the replica identity, for a Delete or Update
-	// under FULL all columns.
+	// Old is what the server reports of the row before: for a Delete the columns of the replica identity, and for a Delete or
+	// Update under FULL all columns.
 	Old Row
 
 	Prefix  string // of a Message
@@ -47,8 +47,8 @@ type Change struct {
 	Origin string    // of the transaction, if it came from another server
 }
 
-// Key returns the columns of the row's replica identity, which is the primary key unless the table says otherwise. Under FULL
-// these are all columns. It is empty for a Truncate and a Message, and for a row without an identity.
+// Key returns the columns of the row's replica identity, which is the primary key unless the table says otherwise. Under FULL it
+// is all columns. It is empty for a Truncate and a Message, and for a row without an identity.
 func (c Change) Key() Row {
 	from := c.New
 	if c.Op == Delete {
@@ -71,8 +71,8 @@ const (
 	Set State = "set"
 	// Null is the state of a column that is null.
 	Null State = "null"
-	// Unchanged is the state of a column with a long value that an UPDATE left as it is: the server does not send it again, and
-	// it is not null. Under a replica identity of FULL there are none.
+	// Unchanged is the state of a column with a long value that an UPDATE did not change. The server does not send the value
+	// again. It is not null. Under a replica identity of FULL this state does not occur.
 	Unchanged State = "unchanged"
 )
 
@@ -82,14 +82,14 @@ type Cell struct {
 	Type  uint32 // its OID
 	Key   bool   // whether it belongs to the replica identity
 	State State
-	Text  string // of the value, as the server writes it
+	Text  string // the value as text, as the server writes it
 }
 
-// types has maps from OIDs to Go types. They are not safe for concurrent use.
+// types contains maps from OIDs to Go types. A map is not safe for concurrent use.
 var types = sync.Pool{New: func() any { return pgtype.NewMap() }}
 
-// Scan decodes the value into what dst points to, as pgx does. A null needs a pointer or a type that can hold it. It is an error
-// if the column is Unchanged.
+// Scan decodes the value into the variable to which dst points, as pgx does. A null requires a pointer or a type that can
+// represent it. An Unchanged column is an error, unless dst points to a [Partial].
 func (c Cell) Scan(dst any) error {
 	m := types.Get().(*pgtype.Map)
 	defer types.Put(m)
@@ -117,7 +117,7 @@ func (c Cell) scan(m *pgtype.Map, dst any) error {
 	return nil
 }
 
-// A Row is columns in the order of their table.
+// A Row is the columns of a row, in the order of the table.
 type Row []Cell
 
 // Get returns the column with a name.
@@ -130,9 +130,9 @@ func (r Row) Get(name string) (c Cell, ok bool) {
 	return Cell{}, false
 }
 
-// Scan decodes columns into the fields of the struct that dst points to. A field has the column of its tag `db:"name"`, or of its
-// name in lower case; columns and fields without a counterpart are left out. It is an error if a column does not fit its field:
-// if it is null and the field cannot hold that, or if it is [Unchanged] and the field is no [Partial].
+// Scan decodes columns into the fields of the struct to which dst points. A field takes the column of its tag `db:"name"`, or of
+// its name in lower case. Columns and fields without a counterpart are skipped. It is an error if a column does not fit its
+// field: if it is null and the field cannot represent that, or if it is [Unchanged] and the field is not a [Partial].
 func (r Row) Scan(dst any) error {
 	v := reflect.ValueOf(dst)
 	if v.Kind() != reflect.Pointer || v.IsNil() || v.Elem().Kind() != reflect.Struct {
@@ -152,7 +152,7 @@ func (r Row) Scan(dst any) error {
 	return nil
 }
 
-// layouts are the fields of structs by column.
+// layouts caches the fields of structs by column.
 var layouts sync.Map
 
 func fieldsOf(t reflect.Type) map[string]int {
@@ -174,7 +174,7 @@ func fieldsOf(t reflect.Type) map[string]int {
 	return fields
 }
 
-// A Partial is a column of which an [Update] may not have the value.
+// A Partial is a column whose value may be missing in an [Update].
 type Partial[V any] struct {
 	State State
 	Value V // if the State is Set

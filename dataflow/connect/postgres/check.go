@@ -9,9 +9,9 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Check reports what keeps the slot from being read, or users of the database from their work once it is: the server's settings,
-// the rights of the connection's role, and tables of the publication whose rows have no identity, of which UPDATE and DELETE
-// fail. A reader checks before it makes the slot.
+// Check reports problems that prevent reading the slot, or that would disturb users of the database once it is read: the
+// server's settings, the rights of the connection's role, and published tables whose rows have no identity, for which UPDATE and
+// DELETE fail. A reader calls it before it creates the slot.
 func (s Slot) Check(ctx context.Context) error {
 	return s.session(ctx, func(c *pgx.Conn) error { return s.check(ctx, c) })
 }

@@ -20,14 +20,14 @@ import (
 	"github.com/millrace/millrace/dataflow/connect"
 )
 
-// Limits of what a call of Next reads while the server has more.
+// Limits of one call of Next while the server has more.
 const (
 	maxChanges = 4096
 	maxBytes   = 1 << 20
 )
 
-// A cursor reads a slot. A change has the position of its transaction's commit and its number in the transaction. Behind the
-// transaction the position is the transaction's end, with the number zero; the next commit may be at that place.
+// A cursor reads a slot. The position of a change is that of its transaction's commit, and its number in the transaction. After a
+// transaction, the position is the end of the transaction, with the number zero. The next commit may be at that position.
 type cursor[K comparable, V any] struct {
 	private
 	slot        Slot
@@ -36,12 +36,12 @@ type cursor[K comparable, V any] struct {
 	incarnation int64
 	timeout     time.Duration
 
-	after   dataflow.Position // what is not behind it was sent for the beginning of its transaction
+	after   dataflow.Position // changes up to it were sent only because their transaction continues after it
 	start   uint64
 	stream  *stream
 	copying *snapshot // nil once it was read
 
-	conn    net.Conn // once the server streams
+	conn    net.Conn // set when the server streams
 	in      *pgproto3.Frontend
 	decoder decoder
 	cuts    []cut // where batches ended within transactions
@@ -49,19 +49,19 @@ type cursor[K comparable, V any] struct {
 	stopped sync.WaitGroup
 	closed  bool
 
-	telling  sync.Mutex // for what is told to the server
+	telling  sync.Mutex // held for updates to the server
 	received uint64
-	flushed  uint64 // up to where the server may forget, zero for not known
-	reading  bool   // whether the table has the slot as one whose snapshot is in the flow
+	flushed  uint64 // the server may forget everything up to here; zero if not known
+	reading  bool   // whether the table says that the slot's snapshot is in the flow
 }
 
 // A cut is the end of a batch within a transaction.
 type cut struct{ commit, end uint64 }
 
-// maxCuts bounds the cuts that are remembered for positions that nobody confirms.
+// maxCuts limits the cuts that are kept for positions that are never confirmed.
 const maxCuts = 1024
 
-// hijack takes the connection, to read and write it at the same time.
+// hijack takes over the connection, to read and write it at the same time.
 func (c *cursor[K, V]) hijack() error {
 	h, err := c.stream.Hijack()
 	if err != nil {
@@ -73,7 +73,7 @@ func (c *cursor[K, V]) hijack() error {
 		every = min(every, c.timeout/4)
 	}
 	c.stopped.Go(func() {
-		// Also while nobody reads, or the server would end the connection.
+		// This also runs while nobody reads, because otherwise the server would end the connection.
 		tick := time.NewTicker(every)
 		defer tick.Stop()
 		for {
@@ -88,7 +88,7 @@ func (c *cursor[K, V]) hijack() error {
 	return nil
 }
 
-// tell says to the server what was received and what it may forget: "Standby status update" of the manual.
+// tell tells the server what was received and what it may forget. See "Standby status update" in the manual.
 func (c *cursor[K, V]) tell() error {
 	c.telling.Lock()
 	defer c.telling.Unlock()
@@ -97,11 +97,11 @@ func (c *cursor[K, V]) tell() error {
 	b = binary.BigEndian.AppendUint64(b, c.flushed)
 	b = binary.BigEndian.AppendUint64(b, c.flushed)
 	b = binary.BigEndian.AppendUint64(b, uint64(time.Since(epoch).Microseconds()))
-	_, err := c.conn.Write(append(b, 0)) // no answer is wanted
+	_, err := c.conn.Write(append(b, 0)) // do not request an answer
 	return err
 }
 
-// Next waits for changes, and returns those that are there, up to a limit.
+// Next waits for changes, and returns the available ones, up to a limit.
 func (c *cursor[K, V]) Next(ctx context.Context, b *connect.Batch[K, V]) error {
 	if c.copying != nil {
 		ended, err := c.copying.next(ctx, c.add(b, nil))
@@ -178,8 +178,8 @@ func (c *cursor[K, V]) message(data []byte, b *connect.Batch[K, V]) error {
 		if r.failed {
 			return errMalformed
 		}
-		// What the server has read of its log is sent, except for a transaction that it is sending. It says so also while nothing
-		// is for this slot, and so that is forgotten as well.
+		// The server has sent everything that it has read of its log, except for a transaction that it is sending. It reports
+		// this position even while nothing is for this slot, so that log can be forgotten too.
 		if end := (dataflow.Position{Major: at}); !c.decoder.open && at > c.decoder.end {
 			c.decoder.end, b.End = at, end
 			c.receive(at)
@@ -217,7 +217,7 @@ func (c *cursor[K, V]) add(b *connect.Batch[K, V], raw []byte) func(uint64, Chan
 	return func(index uint64, x Change) {
 		at := dataflow.Position{Major: c.decoder.commit, Minor: index}
 		if !at.After(c.after) {
-			return // of a transaction that was cut, or the same with the snapshot
+			return // of a transaction that was cut, or of the snapshot
 		}
 		k, v, err := c.decode(x)
 		switch {
@@ -232,13 +232,13 @@ func (c *cursor[K, V]) add(b *connect.Batch[K, V], raw []byte) func(uint64, Chan
 	}
 }
 
-// Confirm lets the server forget the transactions that are wholly not behind p.
+// Confirm lets the server forget the transactions that end at or before p.
 func (c *cursor[K, V]) Confirm(ctx context.Context, p dataflow.Position) error {
 	if p.Major < c.start || c.conn == nil {
 		return nil
 	}
 	if !c.reading {
-		// From now on a reader that is opened goes on where the flow is, also if it is in the first transaction.
+		// From now on, a new reader continues at the position of the flow, even within the first transaction.
 		if err := c.slot.session(ctx, func(sql *pgx.Conn) error { return c.slot.reads(ctx, sql, c.incarnation) }); err != nil {
 			return err
 		}
@@ -250,7 +250,7 @@ func (c *cursor[K, V]) Confirm(ctx context.Context, p dataflow.Position) error {
 	return c.error(c.tell())
 }
 
-// remember keeps where the transaction before ended, if a batch ended within one.
+// remember records where the previous transaction ended, if a batch ended within a transaction.
 func (c *cursor[K, V]) remember() {
 	x := cut{c.decoder.commit, c.decoder.end}
 	if !c.decoder.open || len(c.cuts) > 0 && c.cuts[len(c.cuts)-1] == x {
@@ -262,7 +262,7 @@ func (c *cursor[K, V]) remember() {
 	c.cuts = append(c.cuts, x)
 }
 
-// whole returns the end of the last transaction that is wholly not behind p, and zero if that is not known.
+// whole returns the end of the last transaction that ends at or before p, or zero if that is not known.
 func (c *cursor[K, V]) whole(p dataflow.Position) uint64 {
 	for len(c.cuts) > 0 && c.cuts[0].commit < p.Major {
 		c.cuts = c.cuts[1:]
@@ -276,7 +276,7 @@ func (c *cursor[K, V]) whole(p dataflow.Position) uint64 {
 	return 0
 }
 
-// Close ends the session. It waits until the server has left the slot, so that it can be opened again, but not for long.
+// Close ends the session. It waits, for a limited time, until the server has released the slot, so that it can be opened again.
 func (c *cursor[K, V]) Close() error {
 	if c.closed {
 		return nil
@@ -300,7 +300,7 @@ func (c *cursor[K, V]) Close() error {
 	return nil
 }
 
-// error names the slot. What ends the connection passes; what the server has removed does not come back.
+// error adds the name of the slot. Errors that end the connection pass. What the server has removed does not come back.
 func (c *cursor[K, V]) error(err error) error {
 	if err == nil || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return err

@@ -15,20 +15,21 @@ import (
 	"github.com/millrace/millrace/dataflow/connect"
 )
 
-// A Database says how a database is reached. It prints without its connection string, which may have a password; no error of
-// this package has one either.
+// A Database says how to reach a database. When printed, it does not show its connection string, which may contain a password.
+// No error of this package shows it either.
 //
-// A connection keeps state of its session, so a pooler between must keep one server connection for each of its clients. What is
-// in front of the primary must lead to the primary.
+// A connection keeps state in its session, so a pooler in between must keep one server connection for each of its clients. A
+// proxy in front of the primary must lead to the primary.
 type Database struct {
-	// DSN is a connection string of libpq: "host=… dbname=…" or "postgres://…". Parameters that are missing come from the
-	// variables PGHOST, PGUSER and so on of the environment, and from the password file.
+	// DSN is a connection string of libpq: "host=… dbname=…" or "postgres://…". Missing parameters come from the environment
+	// variables PGHOST, PGUSER and so on, and from the password file.
 	DSN string
 
-	// Configure changes what DSN says before each connection, for TLS or a password that changes. Nil changes nothing.
+	// Configure changes the configuration from DSN before each connection, for example for TLS or a password that changes. Nil
+	// changes nothing.
 	Configure func(context.Context, *pgx.ConnConfig) error
 
-	// Connected prepares each connection that a sink writes through, for instance by registering types. Nil does nothing.
+	// Connected prepares each connection of a sink, for example by registering types. Nil does nothing.
 	Connected func(context.Context, *pgx.Conn) error
 }
 
@@ -38,14 +39,14 @@ func (d Database) Format(f fmt.State, _ rune) { io.WriteString(f, "postgres.Data
 // MarshalJSON writes no part of the connection string.
 func (d Database) MarshalJSON() ([]byte, error) { return []byte("{}"), nil }
 
-// A private is part of what has a connection string or a password, and prints without it.
+// A private is embedded in types that contain a connection string or a password, and prints without it.
 type private struct{}
 
 func (private) Format(f fmt.State, _ rune) { io.WriteString(f, "postgres") }
 
 var errDSN = errors.New("postgres: the connection string cannot be parsed; it is not shown because it may have a password")
 
-// config is what the connection string says. Its passwords are secrets.
+// config parses the connection string. The passwords in it are secrets.
 func (d Database) config(ctx context.Context) (*pgx.ConnConfig, secrets, error) {
 	c, err := pgx.ParseConfig(d.DSN)
 	if err != nil {
@@ -72,7 +73,7 @@ func (d Database) connect(ctx context.Context) (*pgx.Conn, secrets, error) {
 	return c, hidden, nil
 }
 
-// secrets are texts that no error may have.
+// secrets are texts that must not appear in an error.
 type secrets []string
 
 func secretsOf(dsn string, c *pgx.ConnConfig) secrets {
@@ -91,7 +92,7 @@ func secretsOf(dsn string, c *pgx.ConnConfig) secrets {
 	return s
 }
 
-// hide returns an error whose text has no secret. It still matches what err matches.
+// hide returns an error without secrets in its text. It still matches what err matches.
 func (s secrets) hide(err error) error {
 	if err == nil {
 		return nil
@@ -108,7 +109,7 @@ func (s secrets) hide(err error) error {
 	return &hiddenError{text, err}
 }
 
-// A hiddenError is an error whose text had a secret.
+// A hiddenError replaces an error whose text contained a secret.
 type hiddenError struct {
 	text string
 	err  error
@@ -117,7 +118,7 @@ type hiddenError struct {
 func (e *hiddenError) Error() string { return e.text }
 func (e *hiddenError) Unwrap() error { return e.err }
 
-// code is the SQLSTATE of an error of the server, or empty.
+// code returns the SQLSTATE of an error of the server, or "".
 func code(err error) string {
 	if e := (*pgconn.PgError)(nil); errors.As(err, &e) {
 		return e.Code
@@ -125,8 +126,8 @@ func code(err error) string {
 	return ""
 }
 
-// passing marks an error as one that passes, if it is of a connection that was lost or not made, or the server says what may be
-// otherwise later: that it is shut down, restarted or a standby, has too little of something, or was told to give up.
+// passing marks an error that passes: a connection was lost or could not be made, or the server reports a temporary condition.
+// Such conditions are that it is shutting down, restarting or a standby, is short of a resource, or was told to cancel.
 func passing(err error, closed bool) error {
 	if err == nil {
 		return nil
@@ -138,7 +139,7 @@ func passing(err error, closed bool) error {
 	return err
 }
 
-// The SQLSTATEs that this package acts on.
+// SQLSTATEs that this package handles.
 const (
 	undefinedTable   = "42P01"
 	cardinality      = "21000"
@@ -152,5 +153,5 @@ const (
 	undefinedFile    = "58P01"
 )
 
-// again reports whether a transaction failed for what others did at the same time, and should be run again.
+// again reports whether a transaction failed because of concurrent transactions, and should be run again.
 func again(err error) bool { return code(err) == serialization || code(err) == deadlock }

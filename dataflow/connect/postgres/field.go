@@ -10,7 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// A Field says what a column of a table is for a T. [Key] and [Column] make one.
+// A Field says how a column of a table is computed from a T. [Key] and [Column] return one.
 type Field[T any] struct {
 	name string
 	key  bool
@@ -18,7 +18,8 @@ type Field[T any] struct {
 	all  func([]T) any // as a slice of the column's Go type
 }
 
-// Column fills a column. V is what pgx takes for the column's type: a pointer for one that may be null, for instance.
+// Column fills a column. V must be a type that pgx accepts for the column, for example a pointer for a column that may be
+// null.
 func Column[T, V any](name string, of func(T) V) Field[T] {
 	return Field[T]{
 		name: name,
@@ -33,21 +34,21 @@ func Column[T, V any](name string, of func(T) V) Field[T] {
 	}
 }
 
-// Key fills a column of the key that [Upsert] and [UpsertEntries] find a row by. The key's columns together need a unique
-// index, such as that of a primary key.
+// Key fills a column of the key by which [Upsert] and [UpsertEntries] find a row. The columns of the key together need a
+// unique index, such as that of a primary key.
 func Key[T, V any](name string, of func(T) V) Field[T] {
 	f := Column(name, of)
 	f.key = true
 	return f
 }
 
-// A table is where a sink writes to.
+// A table is the table to which a sink writes.
 type table[T any] struct {
 	name   pgx.Identifier
 	fields []Field[T]
 }
 
-// newTable panics if no table can be meant.
+// newTable panics if the arguments cannot describe a table.
 func newTable[T any](op, name string, fields []Field[T]) table[T] {
 	if name == "" || len(fields) == 0 {
 		panic(fmt.Sprintf("postgres: %s: table %q with %d columns", op, name, len(fields)))
@@ -62,7 +63,7 @@ func newTable[T any](op, name string, fields []Field[T]) table[T] {
 	return table[T]{name: strings.SplitN(name, ".", 2), fields: fields}
 }
 
-// newKeyed is newTable for a table whose rows have keys.
+// newKeyed is like newTable, for a table whose rows have keys.
 func newKeyed[T any](op, name string, fields []Field[T]) table[T] {
 	t := newTable(op, name, fields)
 	if !slices.ContainsFunc(fields, func(f Field[T]) bool { return f.key }) {
@@ -81,7 +82,7 @@ func (t table[T]) names() []string {
 	return names
 }
 
-// arrays are the parameters of a statement, one for each column.
+// arrays returns the parameters of a statement, one for each column.
 func (t table[T]) arrays(xs []T) []any {
 	var all []any
 	for _, f := range t.fields {
@@ -94,10 +95,10 @@ func (t table[T]) arrays(xs []T) []any {
 type kind struct {
 	name     string // as in a cast
 	wire     string // of the parameter: a type that pgx knows
-	compared bool   // by "is distinct from"
+	compared bool   // whether "is distinct from" can compare it
 }
 
-// kinds asks for the types of the columns.
+// kinds asks the server for the types of the columns.
 func (t table[T]) kinds(ctx context.Context, c *pgx.Conn) ([]kind, error) {
 	rows, err := c.Query(ctx, `select a.attname, format_type(a.atttypid, a.atttypmod), y.typcategory::text,
 			coalesce(format_type(nullif(y.typbasetype, 0), y.typtypmod), ''),
@@ -139,7 +140,7 @@ func (t table[T]) kinds(ctx context.Context, c *pgx.Conn) ([]kind, error) {
 	return kinds, nil
 }
 
-// rows is a table expression of the parameters from number first on, with the columns' names and an ordinal.
+// rows returns a table expression of the parameters from number first on, with the columns' names and an ordinal.
 func (t table[T]) rows(kinds []kind, first int) string {
 	var arrays, names []string
 	for i, f := range t.fields {
@@ -149,8 +150,8 @@ func (t table[T]) rows(kinds []kind, first int) string {
 	return fmt.Sprintf("unnest(%s) with ordinality as c(%s, millrace_ordinal)", strings.Join(arrays, ", "), strings.Join(names, ", "))
 }
 
-// insert is the statement that writes rows of c, as an upsert. Two rows of one key are an error unless it is told to take the
-// last of them.
+// insert returns the statement that writes the rows of c, as an upsert. Two rows with one key are an error, unless last says
+// to take the last of them.
 func (t table[T]) insert(kinds []kind, from string, last, compare bool) string {
 	var names, values, keys, ordered, set, old, excluded []string
 	for i, f := range t.fields {

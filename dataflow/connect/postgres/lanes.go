@@ -10,8 +10,8 @@ import (
 	"github.com/millrace/millrace/dataflow/connect"
 )
 
-// LanesTable makes the table in which sinks keep the number of the last element of each lane, in the same transactions as the
-// data. Sinks find it in the search path of their connections. [Setup] runs it; a deployment may do so instead.
+// LanesTable creates the table in which sinks keep the number of the last element of each lane, in the same transactions as
+// the data. Sinks find it in the search path of their connections. [Setup] runs it; a deployment may do so instead.
 const LanesTable = `create table if not exists millrace_lanes (
 	flow text not null,
 	output text not null,
@@ -23,14 +23,14 @@ const LanesTable = `create table if not exists millrace_lanes (
 	primary key (flow, output, partition)
 )`
 
-// Setup makes the tables of sinks and slots where they are missing. Several programs may call it at once.
+// Setup creates the missing tables of sinks and slots. Several programs may call it at once.
 func Setup(ctx context.Context, db Database) error {
 	c, hidden, err := db.connect(ctx)
 	if err != nil {
 		return err
 	}
 	defer c.Close(context.WithoutCancel(ctx))
-	// Two statements that make one table at once may both find none, and one of them fails. The lock ends with the session.
+	// If two statements create one table at once, both may find none, and one fails. The lock ends with the session.
 	for _, sql := range []string{"select pg_advisory_lock(hashtext('millrace'))", LanesTable, SlotsTable} {
 		if _, err := c.Exec(ctx, sql); err != nil {
 			return hidden.hide(fmt.Errorf("postgres: Setup: %w", err))
@@ -39,11 +39,11 @@ func Setup(ctx context.Context, db Database) error {
 	return nil
 }
 
-// patience is how long an Open waits for a transaction of the writer before it, which ends by itself unless its program was
-// stopped in the middle of it.
+// patience is how long Open waits for a transaction of the previous writer. Such a transaction ends soon, unless its program
+// was stopped in the middle of it.
 const patience = 2 * time.Second
 
-// A lane is the connection of one writer, with the epoch that makes it the lane's only one.
+// A lane is the connection of one writer, with the epoch that makes it the only writer of the lane.
 type lane struct {
 	private
 	connect.Lane
@@ -52,7 +52,7 @@ type lane struct {
 	hidden secrets
 }
 
-// openLane shuts out the writer before, and returns the number of the last element that is there.
+// openLane shuts out the previous writer, and returns the number of the last element in the database.
 func openLane(ctx context.Context, db Database, l connect.Lane) (*lane, uint64, error) {
 	c, hidden, err := db.connect(ctx)
 	if err != nil {
@@ -71,13 +71,13 @@ func openLane(ctx context.Context, db Database, l connect.Lane) (*lane, uint64, 
 	return w, uint64(last), nil
 }
 
-// session makes the session one whose commits last, and in which an update that waited for another transaction sees what that
-// one wrote. A transaction that its program leaves open must not keep the lane's lock for ever.
+// session configures a session so that its commits are durable, and an update that waited for another transaction sees the
+// writes of that transaction. A transaction that its program leaves open must not hold the lane's lock for ever.
 const session = `select set_config('default_transaction_isolation', 'read committed', false),
 	set_config('synchronous_commit', case current_setting('synchronous_commit') when 'off' then 'on' else current_setting('synchronous_commit') end, false),
 	set_config('idle_in_transaction_session_timeout', '60s', false)`
 
-// takeOver raises the epoch of the lane. That waits for the lane's row, so for a transaction of the writer before.
+// takeOver raises the epoch of the lane. It waits for the lane's row, and so for a transaction of the previous writer.
 func (w *lane) takeOver(ctx context.Context) (last int64, err error) {
 	if _, err := w.conn.Exec(ctx, session); err != nil {
 		return 0, err
@@ -100,7 +100,7 @@ func (w *lane) takeOver(ctx context.Context) (last int64, err error) {
 		if code(err) != lockNotAvailable {
 			return 0, err
 		}
-		// The writer before is in the middle of a transaction, and may have been stopped there.
+		// The previous writer is in the middle of a transaction, and its program may have been stopped there.
 		if _, err := w.conn.Exec(ctx, `select pg_terminate_backend(a.pid, $4)
 			from millrace_lanes l join pg_stat_activity a on a.pid = l.session and a.backend_start = l.session_start
 			where l.flow = $1 and l.output = $2 and l.partition = $3`, w.Flow, w.Output, w.Partition, patience.Milliseconds()); err != nil {
@@ -111,8 +111,8 @@ func (w *lane) takeOver(ctx context.Context) (last int64, err error) {
 	return last, err
 }
 
-// moved is the update that belongs to every write: it finds no row if the lane is another writer's, or elsewhere. It has the
-// parameters $1 to $6, which are those of numbers.
+// moved is the update that belongs to every write. It finds no row if the lane belongs to another writer or is at another
+// number. Its parameters $1 to $6 are those that numbers returns.
 const moved = `update millrace_lanes set number = $6
 	where flow = $1 and output = $2 and partition = $3 and epoch = $4 and number = $5`
 
@@ -120,7 +120,7 @@ func (w *lane) numbers(first uint64, n int) []any {
 	return []any{w.Flow, w.Output, w.Partition, w.epoch, int64(first) - 1, int64(first) - 1 + int64(n)}
 }
 
-// refused says why an update found no row.
+// refused explains why an update found no row.
 func (w *lane) refused(ctx context.Context, first uint64) error {
 	var number, epoch int64
 	err := w.conn.QueryRow(ctx, `select number, epoch from millrace_lanes where flow = $1 and output = $2 and partition = $3`,
@@ -134,7 +134,7 @@ func (w *lane) refused(ctx context.Context, first uint64) error {
 	return fmt.Errorf("element %d was written after element %d", first, number)
 }
 
-// transaction runs a write until nothing that others did at the same time stops it. Such a write had no effect.
+// transaction repeats a write until it does not fail because of concurrent transactions. A failed write had no effect.
 func (w *lane) transaction(write func() error) error {
 	for {
 		err := write()

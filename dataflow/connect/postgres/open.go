@@ -17,14 +17,14 @@ import (
 	"github.com/millrace/millrace/dataflow/connect"
 )
 
-// readBuffer is how much is read from a connection at once.
+// readBuffer is how many bytes are read from a connection at once.
 const readBuffer = 256 << 10
 
-// A stream is a connection of the replication protocol.
+// A stream is a connection that uses the replication protocol.
 type stream struct {
 	private
 	*pgconn.PgConn
-	buffered func() int // bytes that can be read without waiting, beside those of the frontend
+	buffered func() int // bytes that can be read without waiting, in addition to those of the frontend
 	hidden   secrets
 }
 
@@ -47,7 +47,8 @@ func (d Database) replication(ctx context.Context) (*stream, error) {
 	return s, nil
 }
 
-// Open returns a cursor over the changes behind a position. The slot is made if there is none yet.
+// Open returns a cursor over the changes after a position. It creates the slot if there is none
+// yet.
 func (r *slotReader[K, V]) Open(ctx context.Context, s connect.Split, after dataflow.Position) (connect.Cursor[K, V], error) {
 	incarnation, err := incarnationOf(s)
 	if err != nil {
@@ -66,7 +67,7 @@ func (r *slotReader[K, V]) Open(ctx context.Context, s connect.Split, after data
 			x.state = slotReading // the snapshot is in the flow
 			return r.slot.reads(ctx, sql, incarnation)
 		}
-		if x.state == slotMade { // and it is not, nor can its rest be read
+		if x.state == slotMade { // the snapshot is not in the flow, and its rest cannot be read
 			if x.active != 0 && !r.slot.TakeOver {
 				return connect.Retry(fmt.Errorf("the slot is in use by process %d", x.active))
 			}
@@ -116,17 +117,17 @@ func (r *slotReader[K, V]) Open(ctx context.Context, s connect.Split, after data
 	return c, nil
 }
 
-// errEnded says that a split has another one in its place.
+// errEnded says that another split has replaced this one.
 var errEnded = errors.New("the slot was made again")
 
-// An ended cursor is of a split that has another one in its place.
+// An ended is the cursor of a split that another one has replaced.
 type ended[K comparable, V any] struct{}
 
 func (ended[K, V]) Next(context.Context, *connect.Batch[K, V]) error { return io.EOF }
 func (ended[K, V]) Confirm(context.Context, dataflow.Position) error { return nil }
 func (ended[K, V]) Close() error                                     { return nil }
 
-// reads says that the slot's snapshot is in the flow.
+// reads records in the table that the slot's snapshot is in the flow.
 func (s Slot) reads(ctx context.Context, c *pgx.Conn, incarnation int64) error {
 	_, err := c.Exec(ctx, "update millrace_slots set state = $3 where slot = $1 and incarnation = $2", s.Name, incarnation, slotReading)
 	return err
@@ -138,7 +139,7 @@ func (s Slot) terminate(ctx context.Context, c *pgx.Conn) error {
 	return err
 }
 
-// create makes the slot, and with it the snapshot of what was there before.
+// create creates the slot, and with it the snapshot of the earlier data.
 func (c *cursor[K, V]) create(ctx context.Context) error {
 	export := "NOEXPORT_SNAPSHOT"
 	if c.slot.Snapshot {
@@ -174,11 +175,11 @@ func (c *cursor[K, V]) create(ctx context.Context) error {
 	return c.replicate(ctx)
 }
 
-// replicate begins to read the slot.
+// replicate starts to read the slot.
 func (c *cursor[K, V]) replicate(ctx context.Context) error {
 	c.decoder.end, c.flushed = c.start, c.start
 	if c.after.Minor != 0 {
-		c.flushed = 0 // it is in the middle of a transaction, of which the server needs all
+		c.flushed = 0 // it is in the middle of a transaction, which the server must send as a whole
 	}
 	query := fmt.Sprintf("START_REPLICATION SLOT %s LOGICAL %s (proto_version '1', publication_names '%s'",
 		quoted(c.slot.Name), formatLSN(c.start), strings.ReplaceAll(quoted(c.slot.Publication), "'", "''"))

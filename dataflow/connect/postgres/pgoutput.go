@@ -8,26 +8,26 @@ import (
 	"time"
 )
 
-// A relation is what the server said of a table before the first change of it, and again after it was altered.
+// A relation is the server's description of a table, which it sends before the first change of the table and after each ALTER.
 type relation struct {
 	name    string
 	columns []Cell // without values
 	full    bool   // whether the replica identity is FULL
 }
 
-// A decoder decodes messages of the plugin pgoutput, protocol version 1: "Logical Replication Message Formats" of the manual of
-// PostgreSQL.
+// A decoder decodes messages of the plugin pgoutput, protocol version 1. See "Logical Replication Message Formats" in the
+// PostgreSQL manual.
 type decoder struct {
 	relations map[uint32]*relation
 
-	open   bool   // whether a transaction has begun
-	commit uint64 // its commit's position
+	open   bool   // whether a transaction has started
+	commit uint64 // position of its commit
 	time   time.Time
 	xid    uint32
 	origin string
 	index  uint64 // number of its changes so far
 
-	end uint64 // behind the last transaction that was read whole
+	end uint64 // after the last transaction that was read completely
 }
 
 var errMalformed = errors.New("postgres: a message of the server is malformed")
@@ -36,7 +36,7 @@ var errMalformed = errors.New("postgres: a message of the server is malformed")
 var epoch = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
 
 // decode calls emit for each change of a message, with its number within the transaction, from 1 on. The numbers depend only on
-// what the log has, so they are the same whenever it is read.
+// the log, so they are the same whenever it is read.
 func (d *decoder) decode(message []byte, emit func(index uint64, c Change)) error {
 	r := &reader{rest: message}
 	kind := r.byte()
@@ -68,7 +68,7 @@ func (d *decoder) decode(message []byte, emit func(index uint64, c Change)) erro
 		d.origin = r.string()
 	case 'R':
 		d.relation(r)
-	case 'Y': // the name of a type, which decides nothing
+	case 'Y': // the name of a type, which is not needed
 		return nil
 	case 'I':
 		t := d.table(r)
@@ -146,7 +146,7 @@ func (d *decoder) relation(r *reader) {
 	d.relations[id] = t
 }
 
-// table returns the relation that a message is about.
+// table returns the relation of a message.
 func (d *decoder) table(r *reader) *relation {
 	t := d.relations[r.uint32()]
 	if t == nil {
@@ -167,7 +167,7 @@ func (d *decoder) update(r *reader, give func(Change)) error {
 		}
 		for i := range old {
 			if kind == 'K' && !old[i].Key {
-				old[i].State = Unchanged // what is not of the key is sent as null
+				old[i].State = Unchanged // columns outside the key are sent as null
 			}
 		}
 		kind = r.byte()
@@ -198,7 +198,7 @@ func (d *decoder) update(r *reader, give func(Change)) error {
 	return nil
 }
 
-// identity leaves out columns that the server did not send, which it says are null.
+// identity removes the columns that the server did not send, which look like nulls.
 func identity(t *relation, row Row) Row {
 	if t.full {
 		return row
@@ -206,7 +206,7 @@ func identity(t *relation, row Row) Row {
 	return slices.DeleteFunc(row, func(c Cell) bool { return !c.Key })
 }
 
-// A reader reads the parts of a message. It remembers that the message was too short.
+// A reader reads the parts of a message. It remembers if the message was too short.
 type reader struct {
 	rest   []byte
 	failed bool
@@ -250,7 +250,7 @@ func (r *reader) uint64() uint64 {
 	return 0
 }
 
-// time reads microseconds.
+// time reads a time in microseconds.
 func (r *reader) time() time.Time {
 	us := int64(r.uint64())
 	return epoch.Add(time.Duration(us%1e6) * time.Microsecond).Add(time.Duration(us/1e6) * time.Second)
@@ -293,7 +293,7 @@ func (r *reader) tuple(t *relation) Row {
 				return nil
 			}
 			row[i].State, row[i].Text = Set, text[at:at+int(size)]
-		default: // no value, or a binary one, which was not asked for
+		default: // an unknown value, or a binary one, which was not requested
 			r.failed = true
 			return nil
 		}

@@ -14,29 +14,29 @@ import (
 	"github.com/millrace/millrace/dataflow/connect"
 )
 
-// A Slot is a replication slot: the server keeps for it what was committed to the tables of a publication, until a flow has it.
-// One flow reads a slot.
+// A Slot is a replication slot: the server keeps for it everything that was committed to the tables of a publication until a flow
+// has it. Only one flow reads a slot.
 type Slot struct {
 	Database Database
 
-	// Name is the name of the slot, of lower-case letters, digits and underscores. It is made when it is first read, together
-	// with a row in the table of [SlotsTable].
+	// Name is the name of the slot, of lower-case letters, digits and underscores. The slot is created when it is first read,
+	// together with a row in the table of [SlotsTable].
 	Name string
 
-	// Publication is the name of a publication, which CREATE PUBLICATION makes.
+	// Publication is the name of a publication, which CREATE PUBLICATION creates.
 	Publication string
 
-	// Snapshot gives first the rows that the tables have when the slot is made, as changes with the Op [Snapshot]. If it is
-	// interrupted, or the slot is made again by [Renew], the rows of each table are given from the beginning in another split, after
-	// a [Truncate] of the table, since rows may have been deleted in between.
+	// Snapshot first returns the rows that the tables contain when the slot is created, as changes with the Op [Snapshot]. If
+	// that is interrupted, or [Renew] creates the slot again, another split returns the rows of each table from the beginning. It
+	// starts with a [Truncate] of the table, since rows may have been deleted in between.
 	Snapshot bool
 
-	// TakeOver ends the session of whoever reads the slot when it is opened. Otherwise a reader waits until the session has
-	// ended, which the server notices after wal_sender_timeout if the other machine is gone.
+	// TakeOver ends the session of another reader when the slot is opened. Otherwise a new reader waits until that session has
+	// ended. If the other machine is gone, the server notices that after wal_sender_timeout.
 	TakeOver bool
 }
 
-// SlotsTable makes the table in which readers keep when each slot was made, in the slot's database. [Setup] runs it.
+// SlotsTable creates the table in which readers record the creation of each slot, in the slot's database. [Setup] runs it.
 const SlotsTable = `create table if not exists millrace_slots (
 	slot text primary key,
 	incarnation bigint not null,
@@ -46,12 +46,12 @@ const SlotsTable = `create table if not exists millrace_slots (
 
 // The states of a slot in its table.
 const (
-	slotNew     = "new"     // there is none
-	slotMade    = "made"    // it may be there, and its snapshot was not read to the end
-	slotReading = "reading" // it was there, and is read from start on
+	slotNew     = "new"     // there is no slot
+	slotMade    = "made"    // the slot may exist, and its snapshot was not read to the end
+	slotReading = "reading" // the slot exists, and is read from start on
 )
 
-// ErrSkip is returned by a function that decodes changes, for one that is not wanted.
+// ErrSkip is returned by a function that decodes changes, to skip a change.
 var ErrSkip = errors.New("postgres: the change is left out")
 
 // Changes returns a reader of all changes in the order of their commits, for [connect.Whole].
@@ -59,9 +59,9 @@ func Changes(s Slot) connect.Reader[struct{}, Change] {
 	return Decoded(s, func(c Change) (struct{}, Change, error) { return struct{}{}, c, nil })
 }
 
-// Decoded returns a reader of the changes that decode accepts, in the order of their commits, as what it makes of them. It is for
-// [connect.Whole], or for [connect.ByKey]: a slot is one split, so all changes of a key are in one. An error of decode other than
-// [ErrSkip] makes the change a [connect.Poison].
+// Decoded returns a reader of the decoded changes, in the order of their commits. It is for [connect.Whole] or [connect.ByKey]: a
+// slot is one split, so all changes of a key are in one split. If decode returns [ErrSkip], the change is skipped. After any
+// other error it is a [connect.Poison].
 func Decoded[K comparable, V any](s Slot, decode func(Change) (K, V, error)) connect.Reader[K, V] {
 	if s.Name == "" || s.Publication == "" || decode == nil {
 		panic(fmt.Sprintf("postgres: Decoded: slot %q, publication %q and the function are all needed", s.Name, s.Publication))
@@ -77,10 +77,10 @@ type slotReader[K comparable, V any] struct {
 
 func (r *slotReader[K, V]) Close() error { return nil }
 
-// Splits returns the one split of the slot, as it was made last.
+// Splits returns the one split of the slot, in its latest incarnation.
 func (r *slotReader[K, V]) Splits(ctx context.Context) (splits []connect.Split, err error) {
 	err = r.slot.session(ctx, func(c *pgx.Conn) error {
-		// A slot that somebody else has made is read from where it stands.
+		// A slot that somebody else has created is read from its current position.
 		if _, err := c.Exec(ctx, `insert into millrace_slots
 			select $1, 1, case when s.slot_name is null then $2 else $3 end, s.confirmed_flush_lsn
 			from (values ($1::text)) as x(name) left join pg_replication_slots s on s.slot_name = x.name
@@ -99,7 +99,7 @@ func (r *slotReader[K, V]) Splits(ctx context.Context) (splits []connect.Split, 
 	return splits, err
 }
 
-// session runs statements on a connection of its own.
+// session runs statements on a new connection.
 func (s Slot) session(ctx context.Context, run func(*pgx.Conn) error) error {
 	c, hidden, err := s.Database.connect(ctx)
 	if err != nil {
@@ -120,7 +120,7 @@ func (s Slot) error(err error, closed bool) error {
 	return passing(fmt.Errorf("postgres: slot %q: %w", s.Name, err), closed)
 }
 
-// A slotState is what the server says of a slot.
+// A slotState is the server's information about a slot.
 type slotState struct {
 	incarnation              int64
 	state                    string
@@ -157,7 +157,7 @@ func (s Slot) look(ctx context.Context, c *pgx.Conn) (x slotState, err error) {
 	return x, nil
 }
 
-// begins returns where the slot is read on after a position, or an error of [connect.ErrGap].
+// begins returns where reading continues after a position, or a [connect.ErrGap] error.
 func (x slotState) begins(after dataflow.Position) (uint64, error) {
 	switch {
 	case !x.exists:
@@ -172,7 +172,7 @@ func (x slotState) begins(after dataflow.Position) (uint64, error) {
 		from = *x.start
 	}
 	if x.confirmed != nil && *x.confirmed > from {
-		// The server would begin where it was confirmed, without a word.
+		// Without this error, the server would silently start at its confirmed position.
 		return 0, fmt.Errorf("the slot was confirmed up to %s by somebody else, and the flow has what is up to %s; Renew makes another one: %w", formatLSN(*x.confirmed), formatLSN(from), connect.ErrGap)
 	}
 	if x.behind != nil && *x.behind < from {
@@ -181,8 +181,8 @@ func (x slotState) begins(after dataflow.Position) (uint64, error) {
 	return from, nil
 }
 
-// Renew forgets a slot, which must not be in use: it is dropped, and made again when it is read next, with a snapshot if that is
-// wanted. What was committed in between is in the snapshot or is not read. It is what an operator does after a [connect.ErrGap].
+// Renew drops a slot, which must not be in use. It is created again when it is read next, with a snapshot if the slot wants one.
+// What was committed in between is in the snapshot, or is not read. An operator calls Renew after a [connect.ErrGap].
 func Renew(ctx context.Context, s Slot) error {
 	return s.session(ctx, func(c *pgx.Conn) error {
 		x, err := s.look(ctx, c)
@@ -194,7 +194,7 @@ func Renew(ctx context.Context, s Slot) error {
 }
 
 func (s Slot) renew(ctx context.Context, c *pgx.Conn, x slotState) error {
-	// First the number: what is read of the slot from now on belongs to another split.
+	// Change the incarnation first: everything read from the slot from now on belongs to another split.
 	tag, err := c.Exec(ctx, "update millrace_slots set incarnation = incarnation + 1, state = $3, start = null where slot = $1 and incarnation = $2", s.Name, x.incarnation, slotNew)
 	if err != nil || tag.RowsAffected() == 0 {
 		return err
@@ -202,19 +202,19 @@ func (s Slot) renew(ctx context.Context, c *pgx.Conn, x slotState) error {
 	return s.drop(ctx, c)
 }
 
-// drop drops the slot if there is one.
+// drop drops the slot if it exists.
 func (s Slot) drop(ctx context.Context, c *pgx.Conn) error {
 	_, err := c.Exec(ctx, "select pg_drop_replication_slot(slot_name) from pg_replication_slots where slot_name = $1", s.Name)
 	return err
 }
 
-// incarnationOf is the last part of a split's ID.
+// incarnationOf returns the last part of a split's ID.
 func incarnationOf(s connect.Split) (int64, error) {
 	i := strings.LastIndexByte(s.ID, '/')
 	return strconv.ParseInt(s.ID[i+1:], 10, 64)
 }
 
-// parseLSN reads a position of the server's log.
+// parseLSN parses a position of the server's log.
 func parseLSN(s string) (uint64, error) {
 	high, low, ok := strings.Cut(s, "/")
 	h, err1 := strconv.ParseUint(high, 16, 32)
@@ -225,5 +225,5 @@ func parseLSN(s string) (uint64, error) {
 	return h<<32 | l, nil
 }
 
-// formatLSN writes a position of the server's log as the server does.
+// formatLSN formats a position of the server's log as the server does.
 func formatLSN(p uint64) string { return fmt.Sprintf("%X/%X", p>>32, uint32(p)) }

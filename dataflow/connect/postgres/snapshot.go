@@ -8,28 +8,28 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// A snapshot reads the rows that tables had when a slot was made. Their positions are (0, 1), (0, 2), …, before every place of the
-// log.
+// A snapshot reads the rows that tables contained when a slot was created. Their positions are (0, 1), (0, 2), …, before all
+// positions of the log.
 type snapshot struct {
 	private
 	ctx    context.Context // of the queries, which last longer than a call of next
 	cancel context.CancelFunc
 	conn   *pgx.Conn
 	hidden secrets
-	again  bool // what was read of an earlier snapshot may be gone from the tables
+	again  bool // rows that an earlier snapshot returned may have been deleted
 	tables []relationQuery
 	rows   *pgconn.ResultReader // of the first of the tables, or nil
 	cells  Row
 	index  uint64
 }
 
-// A relationQuery is how a table's rows are read.
+// A relationQuery is the query for the rows of a table.
 type relationQuery struct{ name, sql string }
 
-// snapshotBatch is how many rows are one batch.
+// snapshotBatch is the number of rows in a batch.
 const snapshotBatch = 1024
 
-// openSnapshot begins a transaction that sees what the slot does not send.
+// openSnapshot starts a transaction that sees the data that the slot does not send.
 func openSnapshot(ctx context.Context, s Slot, name string, again bool) (*snapshot, error) {
 	c, hidden, err := s.Database.connect(ctx)
 	if err != nil {
@@ -52,7 +52,7 @@ func openSnapshot(ctx context.Context, s Slot, name string, again bool) (*snapsh
 	return x, nil
 }
 
-// published returns what a publication has of its tables. Columns and row filters are those of PostgreSQL 15 and later; older
+// published returns the queries for the tables of a publication. Column lists and row filters exist since PostgreSQL 15; older
 // servers have none.
 func published(ctx context.Context, c *pgx.Conn, publication string) (tables []relationQuery, err error) {
 	rows, err := c.Query(ctx, `select t.schemaname, t.tablename, coalesce(to_jsonb(t)->>'rowfilter', ''), y.relkind::text,
@@ -73,7 +73,7 @@ func published(ctx context.Context, c *pgx.Conn, publication string) (tables []r
 		}
 		sql := "select " + strings.Join(columns, ", ") + " from "
 		if kind == "r" {
-			sql += "only " // those that inherit from it are published by themselves
+			sql += "only " // tables that inherit from it are published separately
 		}
 		sql += pgx.Identifier{schema, table}.Sanitize()
 		if filter != "" {
@@ -85,7 +85,7 @@ func published(ctx context.Context, c *pgx.Conn, publication string) (tables []r
 	return tables, err
 }
 
-// next gives rows, and reports whether there are no more.
+// next returns rows, and reports whether there are no more.
 func (x *snapshot) next(ctx context.Context, emit func(uint64, Change)) (ended bool, err error) {
 	defer context.AfterFunc(ctx, x.cancel)()
 	defer func() {
@@ -143,7 +143,7 @@ func (x *snapshot) give(emit func(uint64, Change), c Change) {
 	emit(x.index, c)
 }
 
-// identityColumns returns the columns of a table's replica identity, as the server will send them with changes.
+// identityColumns returns the columns of a table's replica identity, which the server will send with changes.
 func identityColumns(ctx context.Context, c *pgx.Conn, table string) (map[string]bool, error) {
 	schema, name, _ := strings.Cut(table, ".")
 	rows, err := c.Query(ctx, `select a.attname from pg_class y join pg_attribute a on a.attrelid = y.oid
@@ -162,7 +162,7 @@ func identityColumns(ctx context.Context, c *pgx.Conn, table string) (map[string
 	return keys, err
 }
 
-// close ends the transaction, with what was not read.
+// close ends the transaction, even if rows are unread.
 func (x *snapshot) close() {
 	x.cancel()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)

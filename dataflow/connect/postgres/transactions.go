@@ -7,9 +7,10 @@ import (
 	"github.com/millrace/millrace/dataflow/connect"
 )
 
-// Transactions returns a reader that gives the changes of each transaction together, in the order of commits, for [connect.Whole]: a
-// flow sees all of a transaction or nothing. A transaction without changes of the publication is not given. One is in memory as a
-// whole, and is one record of the flow's history, which has a limit for that. Each row of a snapshot is by itself.
+// Transactions returns a reader that returns the changes of each transaction together, in the order of commits, for
+// [connect.Whole]. A flow sees all of a transaction or nothing. Transactions without changes of the publication are skipped. A
+// whole transaction is in memory at once, and is one record of the flow's history, whose size is limited. Each row of a snapshot
+// is separate.
 func Transactions(s Slot) connect.Reader[struct{}, []Change] {
 	return transactionsReader{Changes(s)}
 }
@@ -26,20 +27,21 @@ func (r transactionsReader) Open(ctx context.Context, s connect.Split, after dat
 	return &transactions{Cursor: c}, nil
 }
 
-// transactions collects changes until their transaction has ended. It has the position of the last one: whoever reads on there gets
-// the next transaction, and who reads on before gets all of it, since no batch ends within one.
+// transactions collects changes until their transaction has ended. A transaction has the position of its last change. Reading
+// after that position returns the next transaction. Reading from an earlier position returns the whole transaction, since no
+// batch ends within one.
 type transactions struct {
 	connect.Cursor[struct{}, Change]
 	read connect.Batch[struct{}, Change]
 	open []Change
-	at   dataflow.Position // of the last of them
+	at   dataflow.Position // of the last change in open
 }
 
 func (c *transactions) Next(ctx context.Context, b *connect.Batch[struct{}, []Change]) error {
 	c.read.Reset()
 	err := c.Cursor.Next(ctx, &c.read)
 	for i, x := range c.read.Values {
-		if at := c.read.At[i]; len(c.open) > 0 && (at.Major != c.at.Major || at.Major == 0) { // in a snapshot it is zero
+		if at := c.read.At[i]; len(c.open) > 0 && (at.Major != c.at.Major || at.Major == 0) { // it is zero in a snapshot
 			c.give(b)
 		}
 		c.open, c.at = append(c.open, x), c.read.At[i]

@@ -9,11 +9,11 @@ import (
 )
 
 // Upsert returns a sink that inserts a row for each element, or updates the row with the element's key. Each element has its
-// effect once, in the order of its lane: the number of the last element is in the table of [LanesTable], and one statement
-// writes both, or neither where another writer has opened the lane.
+// effect once, in the order of its lane. The number of the last element is in the table of [LanesTable]. One statement writes
+// both, or neither if another writer has opened the lane.
 //
-// The table may be named with its schema, "schema.table". Its columns' names are taken as they are, with their case. Upsert
-// panics if there is no [Key] among them.
+// The name of the table may include its schema, "schema.table". The names of columns are used as they are, case-sensitively.
+// Upsert panics if there is no [Key] among them.
 func Upsert[T any](db Database, table string, columns ...Field[T]) connect.Sink[T, connect.Atomic] {
 	return &upsert[T]{db: db, table: newKeyed("Upsert", table, columns)}
 }
@@ -47,7 +47,7 @@ func (s *upsert[T]) Open(ctx context.Context, l connect.Lane) (connect.Writer[T,
 type upserter[T any] struct {
 	*lane
 	table           table[T]
-	statement, last string // last is for batches that have a key twice
+	statement, last string // last is for batches that contain a key twice
 	repeated        bool   // there was such a batch
 }
 
@@ -78,10 +78,10 @@ func (w *upserter[T]) put(ctx context.Context, args []any) (n int, err error) {
 	return n, err
 }
 
-// UpsertEntries returns a sink for entries whose values do not change: it inserts a row for each, or updates the row of its key
-// where that differs. To write an entry again has no effect, so the sink keeps no number, and needs no table of its own.
+// UpsertEntries returns a sink for entries whose values do not change. It inserts a row for each entry, or updates the row with
+// its key if that differs. Writing an entry again has no effect, so the sink keeps no number and needs no table of its own.
 //
-// A row that somebody else changed is set right only when its entry is written again.
+// If somebody else changes a row, it is corrected only when its entry is written again.
 func UpsertEntries[K comparable, V any](db Database, table string, columns ...Field[dataflow.Entry[K, V]]) connect.Sink[dataflow.Entry[K, V], connect.Idempotent] {
 	return &entries[dataflow.Entry[K, V]]{db: db, table: newKeyed("UpsertEntries", table, columns)}
 }

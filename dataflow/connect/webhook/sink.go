@@ -22,60 +22,63 @@ import (
 	"github.com/millrace/millrace/internal/netguard"
 )
 
-// A Sink posts elements to an endpoint. It is a [connect.Sink] of which an element has its effect once if the receiver heeds the key.
+// A Sink posts elements to an endpoint. It is a [connect.Sink]. An element has its effect once if the receiver acts only once on
+// a key.
 //
-// The statuses 408, 425, 429 and those from 500 on, 409 with a Retry-After, and requests without an answer are tried again, after
-// pauses from 100 ms to 30 s, and not before the time that Retry-After says, which is an hour at most. Other statuses from 400 on
-// refuse the element. A redirect is not followed, and ends the drain.
+// Requests without an answer, and those with the statuses 408, 425, 429, 500 and above, or 409 with a Retry-After, are tried
+// again after pauses of 100 ms to 30 s, and not before the time in Retry-After, which is limited to an hour. Other statuses of
+// 400 and above refuse the element. A redirect is not followed, and ends the drain.
 //
-// No proxy is used. An address that is connected to is public, or one that URL names as an IP address or localhost, or one of
+// No proxy is used. A Sink connects only to addresses that are public, that URL names as an IP address or as localhost, or that
+// are in Networks, whatever a name resolves to. It connects to public addresses only with TLS.
 // Networks, whatever a name resolves to; and a public one is connected to with TLS only.
 type Sink[T any] struct {
 	// URL is the endpoint, http or https. A user and password in it are sent as basic authentication.
 	URL string
 
-	// Encode returns the body for an element and its number. Nil is JSON, as encoding/json encodes it. An error ends the drain.
+	// Encode returns the body for an element and its number. Nil means JSON, as encoding/json encodes it. An error ends the
+	// drain.
 	Encode func(number uint64, x T) ([]byte, error)
-	// ContentType is that of the bodies, application/json if it is empty.
+	// ContentType is the content type of the bodies. Empty means application/json.
 	ContentType string
-	// Header has further headers of each request, such as Authorization.
+	// Header contains additional headers of each request, such as Authorization.
 	Header http.Header
 
-	// Secrets sign the requests: base64 of 24 to 64 bytes each, after whsec_. While the receiver changes from one to another, there are
-	// two, and each request has a signature of both.
+	// Secrets sign the requests. Each is the base64 of 24 to 64 bytes, after whsec_. While the receiver changes from one secret
+	// to another, give both: each request then has a signature of each.
 	Secrets []string
 
-	// Parallel is how many requests of a lane are under way at a time. Zero means one, which keeps the order of the lane.
+	// Parallel is how many requests of a lane are in progress at a time. Zero means one, which keeps the order of the lane.
 	Parallel int
-	// Timeout is how long a request may take, with its answer. Zero means 30 s.
+	// Timeout is how long a request may take, including its answer. Zero means 30 s.
 	Timeout time.Duration
-	// Patience is how long an element is tried before the error is shown in the status of the lane. Then all elements of the write
-	// are sent again, with the keys that they have. Zero means a minute.
+	// Patience is how long an element is tried before the error appears in the status of the lane. Then all elements of the write
+	// are sent again, with the same keys. Zero means a minute.
 	Patience time.Duration
-	// MaxBody is how many bytes a body may have, 1 MiB if it is zero. A longer one is refused here.
+	// MaxBody is the maximum size of a body in bytes. Zero means 1 MiB. The sink itself refuses a longer one.
 	MaxBody int
 
-	// Refused hears of an element that was refused. If it returns nil, the element counts as written, and may be refused again after a
-	// crash; an error ends the drain. With Parallel, it is called by several goroutines. Where it is nil, the first refusal ends the
-	// drain, and the flow keeps the element.
+	// Refused is called with each element that was refused. If it returns nil, the element counts as written, and may be refused
+	// again after a crash. An error ends the drain. With Parallel, several goroutines call it. If Refused is nil, the first
+	// refusal ends the drain, and the flow keeps the element.
 	Refused func(ctx context.Context, r Refusal[T]) error
 
-	// Networks are networks that are not public and may be connected to.
+	// Networks are networks that are not public but may be connected to.
 	Networks []netip.Prefix
-	// TLS has roots and certificates. TLS 1.2 is the least in any case.
+	// TLS contains roots and certificates. The minimum version is TLS 1.2 in any case.
 	TLS *tls.Config
 }
 
-// A Refusal is an element that the receiver does not take.
+// A Refusal is an element that the receiver does not accept.
 type Refusal[T any] struct {
 	Lane    connect.Lane
 	Number  uint64
 	Element T
 	Status  int    // 0 if the body is longer than Sink.MaxBody
-	Answer  string // the first 4 KiB of what the receiver says
+	Answer  string // the first 4 KiB of the receiver's answer
 }
 
-// Format prints the endpoint without what is secret.
+// Format prints the endpoint without secrets.
 func (s Sink[T]) Format(f fmt.State, _ rune) { fmt.Fprintf(f, "webhook.Sink(%s)", place(s.URL)) }
 
 // place returns the scheme and host of a URL.
@@ -87,7 +90,7 @@ func place(raw string) string {
 	return u.Scheme + "://" + u.Host
 }
 
-// Open checks the options. It shuts nobody out: what two writers send has the same keys.
+// Open checks the options. It shuts out no other writer, because two writers send the same keys.
 func (s Sink[T]) Open(_ context.Context, l connect.Lane) (connect.Writer[T, connect.Idempotent], uint64, error) {
 	w := &writer[T]{s: s, lane: l}
 	if err := w.configure(); err != nil {
@@ -96,7 +99,7 @@ func (s Sink[T]) Open(_ context.Context, l connect.Lane) (connect.Writer[T, conn
 	return w, 0, nil
 }
 
-// configure sets what the options say. Its errors have nothing of a secret.
+// configure applies the options. Its errors contain no secrets.
 func (w *writer[T]) configure() error {
 	s := &w.s
 	u, err := url.Parse(s.URL)
@@ -135,5 +138,5 @@ func (w *writer[T]) configure() error {
 	return nil
 }
 
-// Secrets of Standard Webhooks have 24 to 64 bytes. A shorter one could be guessed.
+// Standard Webhooks secrets have 24 to 64 bytes. A shorter one could be guessed.
 const leastSecret, mostSecret = 24, 64

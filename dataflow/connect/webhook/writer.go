@@ -23,12 +23,12 @@ import (
 const keyHeader = "Idempotency-Key"
 
 const (
-	// mostAnswer is what is read of an answer, and mostTold what [Refusal] has of it.
+	// mostAnswer is how many bytes of an answer are read, and mostTold how many of them a [Refusal] contains.
 	mostAnswer = 64 << 10
 	mostTold   = 4 << 10
 )
 
-// pauses are those before an element is sent again.
+// pauses are the pauses before an element is sent again.
 var pauses = edge.Curve{First: []time.Duration{100 * time.Millisecond}, Most: 30 * time.Second}
 
 // A writer posts the elements of one lane.
@@ -40,10 +40,10 @@ type writer[T any] struct {
 	client  *edge.Client
 }
 
-// Format prints the writer without what is secret.
+// Format prints the writer without secrets.
 func (w *writer[T]) Format(f fmt.State, _ rune) { fmt.Fprintf(f, "%v of lane %s", w.s, w.lane) }
 
-// Write posts the elements, in their order if not several are under way at a time, and returns when each was taken or refused.
+// Write posts the elements and returns when each was accepted or refused. With one request at a time it keeps their order.
 func (w *writer[T]) Write(ctx context.Context, first uint64, xs []T) (e connect.Idempotent, err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -72,7 +72,7 @@ send:
 	return e, context.Cause(ctx)
 }
 
-// deliver posts an element until it was taken or refused.
+// deliver posts an element until it is accepted or refused.
 func (w *writer[T]) deliver(ctx context.Context, number uint64, x T) error {
 	body, err := w.s.Encode(number, x)
 	if err != nil {
@@ -110,7 +110,8 @@ func (w *writer[T]) deliver(ctx context.Context, number uint64, x T) error {
 	}
 }
 
-// again reports whether the receiver may take the same request later. A 409 with a time says that a request with the key is under way.
+// again reports whether the receiver may accept the same request later. A 409 with a Retry-After says that a request with the key
+// is in progress.
 func again(a *edge.Answer) bool {
 	switch a.Status {
 	case http.StatusRequestTimeout, http.StatusTooEarly, http.StatusTooManyRequests:
@@ -121,7 +122,7 @@ func again(a *edge.Answer) bool {
 	return a.Status >= 500
 }
 
-// refuse tells of an element that was refused.
+// refuse reports an element that was refused.
 func (w *writer[T]) refuse(ctx context.Context, r Refusal[T], why error) error {
 	if w.s.Refused == nil {
 		return fmt.Errorf("refused: %w", why)
@@ -136,9 +137,9 @@ func (w *writer[T]) post(ctx context.Context, number uint64, body []byte) (*edge
 	defer cancel()
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, w.url, bytes.NewReader(body))
 	if err != nil {
-		return nil, errors.New("the request cannot be made") // the error has the URL
+		return nil, errors.New("the request cannot be made") // not err, which contains the URL
 	}
-	// The transport sends a request again by itself that has a key, where a connection that it kept had ended: that has the same
+	// If a kept connection has ended, the transport itself repeats a request that has a key. The repeated request has the same
 	// key.
 	for name, values := range w.s.Header {
 		r.Header[http.CanonicalHeaderKey(name)] = values
@@ -149,7 +150,7 @@ func (w *writer[T]) post(ctx context.Context, number uint64, body []byte) (*edge
 	return w.send(r, key, body)
 }
 
-// send signs a request and makes it.
+// send signs a request and sends it.
 func (w *writer[T]) send(r *http.Request, key string, body []byte) (*edge.Answer, error) {
 	if len(w.signers) > 0 {
 		now := time.Now()
@@ -168,13 +169,14 @@ func (w *writer[T]) send(r *http.Request, key string, body []byte) (*edge.Answer
 	return w.client.Do(r, mostAnswer)
 }
 
-// keyOf returns the key of an element, which no other element has. What is signed has dots between its parts, so a key has none.
+// keyOf returns the key of an element, which is different for every element. Signed text has dots between its parts, so a key
+// contains none.
 func keyOf(l connect.Lane, number uint64) string {
 	escape := func(name string) string { return strings.ReplaceAll(url.PathEscape(name), ".", "%2E") }
 	return fmt.Sprintf("%s/%s/%d/%d", escape(l.Flow), escape(l.Output), l.Partition, number)
 }
 
-// Close closes connections that are kept for the next request.
+// Close closes idle connections.
 func (w *writer[T]) Close() error {
 	w.client.CloseIdle()
 	return nil

@@ -19,7 +19,8 @@ import (
 // Brokers is how many brokers a [Cluster] has.
 const Brokers = 3
 
-// A Cluster is brokers in processes of their own, each of which is a controller as well. Groups and transactions are on all of them.
+// A Cluster is a group of brokers in their own processes, each of which is also a controller. All of them hold groups and
+// transactions.
 type Cluster struct {
 	Addrs [Brokers]string
 
@@ -29,7 +30,7 @@ type Cluster struct {
 	running [Brokers]*process
 }
 
-// StartCluster starts a cluster, and stops it at the end of the test. It skips the test as [Start] does.
+// StartCluster starts a cluster and stops it at the end of the test. Like [Start], it may skip the test.
 func StartCluster(tb testing.TB) *Cluster {
 	tb.Helper()
 	libs := archives(tb)
@@ -86,7 +87,7 @@ func (c *Cluster) properties(i int) string {
 	return filepath.Join(c.dir, fmt.Sprintf("%d.properties", i))
 }
 
-// Start starts a broker that does not run.
+// Start starts a broker that is not running.
 func (c *Cluster) Start(i int) {
 	c.tb.Helper()
 	p := &process{addr: c.Addrs[i]}
@@ -96,7 +97,7 @@ func (c *Cluster) Start(i int) {
 	c.running[i] = p
 }
 
-// Kill kills a broker with SIGKILL, and waits until it is gone.
+// Kill kills a broker with SIGKILL and waits until it has ended.
 func (c *Cluster) Kill(i int) {
 	if p := c.running[i]; p != nil {
 		p.stdin.Close()
@@ -105,7 +106,7 @@ func (c *Cluster) Kill(i int) {
 	}
 }
 
-// InSync waits until all replicas of a topic have all that it has, or ctx ends.
+// InSync waits until all replicas of a topic are in sync, or ctx ends.
 func (c *Cluster) InSync(ctx context.Context, cl *kgo.Client, topic string) error {
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
@@ -132,7 +133,7 @@ func (c *Cluster) InSync(ctx context.Context, cl *kgo.Client, topic string) erro
 	}
 }
 
-// format makes the folder of a broker.
+// format initializes the folder of a broker.
 func format(libs, properties string) error {
 	c := exec.Command("java", "-Xmx128m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-cp", filepath.Join(libs, "*"), "kafka.tools.StorageTool", "format", "-t", "bWlsbHJhY2UtdGVzdC0wMQ", "-c", properties)
 	if out, err := c.CombinedOutput(); err != nil {

@@ -1,6 +1,7 @@
-// Package kafkatest runs Apache Kafka for tests: one broker of one process, with its data in a folder that is deleted at the end.
+// Package kafkatest runs Apache Kafka for tests: [Start] runs one broker in its own process, [StartCluster] several. Their data
+// are in a folder that is deleted at the end.
 //
-// The broker is what pom.xml names, on the Java that is there; .ci/kafka installs it.
+// The broker has the version that pom.xml names, and runs on the installed Java. .ci/kafka installs it.
 package kafkatest
 
 import (
@@ -29,12 +30,12 @@ type process struct {
 	addr string
 
 	shell *exec.Cmd
-	stdin io.Closer  // the shell ends the broker when this is closed, also because this process has ended
-	ended chan error // what the shell ended with
+	stdin io.Closer  // the shell kills the broker when this is closed, which also happens when this process ends
+	ended chan error // receives the result of the shell
 	dir   string
 }
 
-// A holder has the broker of a process.
+// A holder holds the shared broker of the test process.
 type holder struct {
 	mu    sync.Mutex
 	kafka *process // nil if none runs
@@ -43,8 +44,8 @@ type holder struct {
 
 var shared holder
 
-// Start returns the address of the broker of this process, which the first call starts. It skips the test if there is no Java or
-// no Kafka, unless MILLRACE_REAL is "require". A program whose tests call Start calls [Stop] in TestMain.
+// Start returns the address of the broker of this process, which the first call starts. If Java or Kafka is missing, it skips the
+// test, unless MILLRACE_REAL is "require". A program whose tests call Start must call [Stop] in TestMain.
 func Start(tb testing.TB) string {
 	tb.Helper()
 	addr, err := shared.start(archives(tb))
@@ -54,7 +55,7 @@ func Start(tb testing.TB) string {
 	return addr
 }
 
-// archives returns the folder of the archives of Kafka, or skips the test.
+// archives returns the folder of Kafka's archives, or skips the test.
 func archives(tb testing.TB) string {
 	tb.Helper()
 	libs, err := find()
@@ -91,7 +92,7 @@ func (h *holder) stop() {
 	h.kafka = nil
 }
 
-// find returns the folder of the archives of Kafka: that of MILLRACE_KAFKA, or where .ci/kafka puts them.
+// find returns the folder of Kafka's archives: that of MILLRACE_KAFKA, or where .ci/kafka puts them.
 func find() (string, error) {
 	if _, err := exec.LookPath("java"); err != nil {
 		return "", err
@@ -110,9 +111,9 @@ func find() (string, error) {
 	return libs, nil
 }
 
-// script runs a broker with so much memory, until its standard input ends, which it does when the process that holds the other end
-// is killed. Then it deletes its folder, if that is given. What runs in the background of a shell has no standard input, so it has
-// another number there.
+// script runs a broker with the given memory until its standard input ends, which happens when the process at the other end is
+// killed. Then it deletes its folder, if one is given. A background process of a shell has no standard input, so the script
+// passes it under another number.
 const script = `exec 3<&0
 java -Xmx$4 -XX:+UseSerialGC -XX:TieredStopAtLevel=1 -cp "$1/*" kafka.Kafka "$2" 3<&- &
 broker=$!
@@ -157,7 +158,7 @@ func start(libs string) (_ *process, err error) {
 	return k, nil
 }
 
-// run starts the broker, with so much memory. What it prints is in the error that it ends with.
+// run starts the broker with the given memory. The error with which it ends contains its output.
 func (k *process) run(libs, properties, remove, memory string) (err error) {
 	var printed strings.Builder
 	k.shell = exec.Command("sh", "-c", script, "sh", libs, properties, remove, memory)
@@ -179,7 +180,7 @@ func (k *process) run(libs, properties, remove, memory string) (err error) {
 	return nil
 }
 
-// ready waits until the broker answers. The archives have nothing that writes a log, so there is no line to wait for.
+// ready waits until the broker answers. The archives contain no logging library, so there is no log line to wait for.
 func (k *process) ready() error {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
@@ -209,7 +210,7 @@ func (k *process) ready() error {
 	}
 }
 
-// coordinates reports whether the broker has made what it keeps groups and transactions in, which it does when it is asked first.
+// coordinates reports whether the broker has created the topics of groups and transactions, which it does at the first request.
 func coordinates(ctx context.Context, cl *kgo.Client) bool {
 	for kind := range int8(2) {
 		req := kmsg.NewPtrFindCoordinatorRequest()
@@ -235,7 +236,7 @@ func (k *process) stop() {
 	os.RemoveAll(k.dir)
 }
 
-// free returns a loopback address that nobody listens on.
+// free returns a loopback address on which nobody listens.
 func free() (string, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -245,8 +246,8 @@ func free() (string, error) {
 	return l.Addr().String(), nil
 }
 
-// settings are those of a broker that is its own controller. Groups and transactions have one partition each, since 50 are made
-// one by one, and compaction, retention and expired transactions are looked at every second.
+// settings returns the configuration of a broker that is its own controller. Groups and transactions have one partition each,
+// since the usual 50 are created one by one. Compaction, retention and expired transactions are checked every second.
 func settings(broker, controller, dir string) string {
 	return strings.NewReplacer("BROKER", broker, "VOTER", controller, "DIR", filepath.Join(dir, "data")).Replace(`process.roles=broker,controller
 node.id=1

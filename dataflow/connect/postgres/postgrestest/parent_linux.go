@@ -2,5 +2,5 @@ package postgrestest
 
 import "syscall"
 
-// endWithParent lets the server stop when the tests end in a way that runs no cleanup.
+// endWithParent stops the server when the tests end without running cleanups.
 func endWithParent(a *syscall.SysProcAttr) { a.Pdeathsig = syscall.SIGQUIT }

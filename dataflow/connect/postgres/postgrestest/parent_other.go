@@ -4,5 +4,5 @@ package postgrestest
 
 import "syscall"
 
-// endWithParent does nothing: a server is left behind if the tests end in a way that runs no cleanup.
+// endWithParent does nothing: if the tests end without running cleanups, the server continues to run.
 func endWithParent(*syscall.SysProcAttr) {}

@@ -20,7 +20,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// A Server is a PostgreSQL server with a folder of its own.
+// A Server is a PostgreSQL server with its own folder.
 type Server struct {
 	Port int
 
@@ -56,7 +56,7 @@ func (o *once) get(tb testing.TB) *Server {
 	return o.server
 }
 
-// Main runs the tests of a package and stops the server that they shared.
+// Main runs the tests of a package and stops their shared server.
 func Main(m *testing.M) {
 	code := m.Run()
 	if shared.server != nil {
@@ -65,13 +65,13 @@ func Main(m *testing.M) {
 	os.Exit(code)
 }
 
-// Shared returns the server that all tests of a binary share, whose TestMain is [Main].
+// Shared returns the server that all tests of a binary share. The TestMain of the binary must call [Main].
 func Shared(tb testing.TB) *Server {
 	tb.Helper()
 	return shared.get(tb)
 }
 
-// Start starts a server for one test. The settings are those of its configuration file, "name=value".
+// Start starts a server for one test. The settings have the form "name=value", as in its configuration file.
 func Start(tb testing.TB, settings ...string) *Server {
 	tb.Helper()
 	s, err := create(tb, settings...)
@@ -82,7 +82,7 @@ func Start(tb testing.TB, settings ...string) *Server {
 	return s
 }
 
-// DSN is the connection string of one of the server's databases.
+// DSN returns the connection string of one of the server's databases.
 func (s *Server) DSN(database string) string {
 	return fmt.Sprintf("host=127.0.0.1 port=%d user=postgres dbname=%s sslmode=disable", s.Port, database)
 }
@@ -107,7 +107,7 @@ func (s *Server) Database(tb testing.TB) string {
 	return s.DSN(name)
 }
 
-// Connect opens a connection that ends with the test.
+// Connect opens a connection that is closed at the end of the test.
 func Connect(tb testing.TB, dsn string) *pgx.Conn {
 	tb.Helper()
 	c, err := pgx.Connect(context.Background(), dsn)
@@ -126,7 +126,7 @@ func Exec(tb testing.TB, c *pgx.Conn, sql string, args ...any) {
 	}
 }
 
-// create makes the folder of a server and starts it.
+// create creates the folder of a server and starts the server.
 func create(tb testing.TB, settings ...string) (s *Server, failed error) {
 	tb.Helper()
 	bin, err := installed()
@@ -161,7 +161,7 @@ func create(tb testing.TB, settings ...string) (s *Server, failed error) {
 		s.remove()
 		return nil, fmt.Errorf("postgrestest: initdb: %w: %s", err, out)
 	}
-	for range 5 { // somebody else may take the port in between
+	for range 5 { // another program may take the port in between
 		l, err := net.Listen("tcp", "127.0.0.1:0")
 		if err != nil {
 			s.remove()
@@ -184,7 +184,7 @@ func create(tb testing.TB, settings ...string) (s *Server, failed error) {
 
 func (s *Server) data() string { return filepath.Join(s.dir, "data") }
 
-// command is a program of the installation, run as the server's user.
+// command returns a command of the installation, run as the server's user.
 func (s *Server) command(name string, args ...string) *exec.Cmd {
 	c := exec.Command(filepath.Join(s.bin, name), args...)
 	c.Dir = s.dir
@@ -196,7 +196,7 @@ func (s *Server) command(name string, args ...string) *exec.Cmd {
 	return c
 }
 
-// Run starts the server, which must not run, and returns when it accepts connections.
+// Run starts the server, which must not be running, and returns when it accepts connections.
 func (s *Server) Run() error {
 	args := []string{"-D", s.data()}
 	for _, x := range s.settings {
@@ -234,7 +234,7 @@ func (s *Server) Run() error {
 	}
 }
 
-// Stop stops the server as a failure of its machine would: without a checkpoint, and without a word to its clients.
+// Stop stops the server as a failure of its machine would: without a checkpoint, and without telling its clients.
 func (s *Server) Stop() error {
 	if out, err := s.command("pg_ctl", "-D", s.data(), "-m", "immediate", "-w", "stop").CombinedOutput(); err != nil {
 		return fmt.Errorf("postgrestest: pg_ctl stop: %w: %s", err, out)

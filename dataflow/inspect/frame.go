@@ -14,7 +14,7 @@ import (
 // A tab is a link in the head of each page.
 type tab struct{ Path, Title string }
 
-// Paths of pages, which the tabs have in this order.
+// Paths of pages, in the order of the tabs.
 const (
 	flowTab    = "./"
 	keysTab    = "keys"
@@ -22,12 +22,12 @@ const (
 	membersTab = "members"
 )
 
-// A Frame is what is around each page: its head, with the navigation, and its script. Only this package makes frames; see
-// [Section].
+// A Frame is the common part of each page: its head with the navigation, and its script. Only this package creates frames;
+// see [Section].
 type Frame struct {
 	Name   string       // of the flow
 	Title  string       // of the page
-	Tab    string       // path of the tab that the page is of
+	Tab    string       // path of the tab to which the page belongs
 	Base   string       // leads from the page to the handler's root
 	Tabs   []tab        // in order
 	Style  template.CSS // of all pages
@@ -37,7 +37,7 @@ type Frame struct {
 	view *view
 }
 
-// tabs returns the tabs of the pages that there are.
+// tabs returns the tabs of the available pages.
 func (v *view) tabs() []tab {
 	all := []tab{{flowTab, "Flow"}}
 	if v.options.Values {
@@ -52,7 +52,7 @@ func (v *view) tabs() []tab {
 	return append(all, tab{"v1/graph.svg", "Picture"}, tab{"v1/status", "JSON"})
 }
 
-// frame returns the frame of a page in the root.
+// frame returns the frame of a page at the root.
 func (v *view) frame(path, script string) Frame {
 	f := Frame{Name: v.options.Name, Tab: path, Tabs: v.tabs(), Style: template.CSS(v.style), Script: template.JS(script), view: v}
 	for _, t := range f.Tabs {
@@ -63,7 +63,7 @@ func (v *view) frame(path, script string) Frame {
 	return f
 }
 
-// style returns the style sheet of all pages, with what sections add.
+// style returns the style sheet of all pages, including those of sections.
 func (o *Options) style() string {
 	all := picture.Style + ownCSS
 	for _, s := range o.Sections {
@@ -72,8 +72,8 @@ func (o *Options) style() string {
 	return all
 }
 
-// policy returns the content security policy of all pages: their style sheet and scripts by their digests, answers of this
-// handler, and nothing else.
+// policy returns the content security policy of all pages. It permits their style sheet and scripts, by digest, answers of
+// this handler, and nothing else.
 func (o *Options) policy(style string) string {
 	scripts := digest(pageJS)
 	for _, s := range o.Sections {

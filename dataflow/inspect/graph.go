@@ -2,7 +2,7 @@ package inspect
 
 import "github.com/millrace/millrace/dataflow"
 
-// A graph is a [dataflow.Graph] as JSON has it.
+// A graph is a [dataflow.Graph] in JSON.
 type graph struct {
 	Name      string     `json:"name"`
 	Locations []string   `json:"locations"`
@@ -21,7 +21,7 @@ type operator struct {
 	Port     string  `json:"port,omitempty"`
 	Label    string  `json:"label,omitempty"`
 	Pos      string  `json:"pos"`
-	Func     string  `json:"func,omitempty"` // that made it
+	Func     string  `json:"func,omitempty"` // the function that made it
 	Keeps    bool    `json:"keeps"`
 	States   []state `json:"states,omitempty"`
 	Why      string  `json:"why,omitempty"`

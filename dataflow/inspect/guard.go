@@ -11,15 +11,15 @@ import (
 	"sync"
 )
 
-// A guard lets in who may look.
+// A guard admits permitted requests and refuses all others.
 type guard struct {
 	options Options
 
 	mu   sync.Mutex
-	told []string // hosts that the logger was told of
+	told []string // hosts that were logged
 }
 
-// mostTold is how many hosts the logger is told of.
+// mostTold is how many hosts are logged.
 const mostTold = 16
 
 func (g *guard) of(next http.Handler) http.Handler {
@@ -47,8 +47,8 @@ func hostOf(host string) string {
 	return strings.ToLower(strings.Trim(host, "[]"))
 }
 
-// serves reports whether a request may name the host. Somebody else's name may lead here: then
-// a page of theirs would be of the same origin.
+// serves reports whether a request may name the host. A name of somebody else may lead to this
+// server, and then a page of theirs would have the same origin.
 func (g *guard) serves(host string) bool {
 	if g.options.AnyHost || host == "localhost" || slices.ContainsFunc(g.options.Hosts, func(h string) bool { return strings.EqualFold(h, host) }) {
 		return true
@@ -57,7 +57,7 @@ func (g *guard) serves(host string) bool {
 	return err == nil && a.IsLoopback()
 }
 
-// foreign reports whether a browser sends the request for a page of another site.
+// foreign reports whether a browser sent the request for a page of another site.
 func foreign(r *http.Request, host string) bool {
 	if origin := r.Header.Get("Origin"); origin != "" {
 		_, at, ok := strings.Cut(origin, "://")

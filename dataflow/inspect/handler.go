@@ -14,37 +14,37 @@ import (
 
 // Options say what [Handler] shows, and to whom. The zero value is for a page on loopback.
 type Options struct {
-	// Name is what the page calls the flow; "flow" if it is empty.
+	// Name is the name of the flow on the page. Empty means "flow".
 	Name string
 
-	// Token, if it is not empty, has to come with each request but those of probes, as a bearer token
-	// (RFC 6750): "Authorization: Bearer …". Browsers are asked for it, as the password of any name. Only with a
-	// token the page can have something parked be handled again or forgotten.
+	// Token, if not empty, is required in each request except probes, as a bearer token (RFC 6750): "Authorization:
+	// Bearer …". Browsers ask for it; enter it as the password of any name. Only with a token can the page retry or
+	// skip a parked record.
 	Token string
 
-	// Values shows keys and values, as text: what operators remember of a key, and their entries. It
-	// may be what not everybody who looks after a program may see.
+	// Values shows keys and values as text: what operators remember of a key, and their entries. Not everybody who
+	// operates a program may be allowed to see them.
 	Values bool
 
-	// Hosts are the names, without port, that the Host of a request may have besides localhost and
-	// addresses of loopback.
+	// Hosts are the names, without port, that the Host of a request may have besides localhost and loopback
+	// addresses.
 	Hosts []string
 
-	// AnyHost lets a request have any Host: for a server that only those who may look can reach, under
-	// names that it does not know.
+	// AnyHost accepts any Host. It is for a server that only permitted users can reach, under names that the server
+	// does not know.
 	AnyHost bool
 
-	// Sections are further pages.
+	// Sections are additional pages.
 	Sections []Section
 
-	// Logger is told of requests that are refused because of their Host, once for each name up to
-	// sixteen; slog.Default if it is nil.
+	// Logger receives a message for each of the first sixteen names whose requests are refused because of their
+	// Host. Nil means slog.Default.
 	Logger *slog.Logger
 }
 
-// Handler returns a handler that shows app, as the package comment says. All links of the page are
-// relative, so that it can be mounted anywhere, with [http.StripPrefix]. Any number of requests may
-// be served at the same time. It panics if app is not a flow that runs, or a section has no title, path or function.
+// Handler returns a handler that shows app, as the package comment describes. All links of the page are relative, so
+// it can be mounted anywhere with [http.StripPrefix]. It serves any number of requests at the same time. Handler
+// panics if app is not a running flow, or a section has no title, path or function.
 func Handler(app App, o Options) http.Handler {
 	if app == nil {
 		panic("inspect: Handler needs a flow: what dataflow.Start or durable.Start returned")
@@ -55,7 +55,7 @@ func Handler(app App, o Options) http.Handler {
 	if o.Logger == nil {
 		o.Logger = slog.Default()
 	}
-	Take(app) // which refuses what is no flow
+	Take(app) // panics if app is not a flow
 	v := &view{app: app, options: o, graph: app.Graph(), past: newPast(app)}
 	v.fold = v.graph.Folding()
 	v.style = o.style()
@@ -85,12 +85,12 @@ func Handler(app App, o Options) http.Handler {
 	return mux
 }
 
-// A view is a flow as it is shown. A flow that has been started gets no more operators.
+// A view is a flow as it is shown. A started flow gets no more operators, so graph does not change.
 type view struct {
 	app     App
 	options Options
 	graph   dataflow.Graph
-	fold    dataflow.Folding // unless a request says another one
+	fold    dataflow.Folding // unless a request chooses another one
 	style   string           // of all pages
 	policy  string
 	past    *past
@@ -108,7 +108,7 @@ func (v *view) serveGraph(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// text serves what make returns.
+// text serves the result of make.
 func text(kind string, make func() string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if known(w, r) {
@@ -117,8 +117,8 @@ func text(kind string, make func() string) http.HandlerFunc {
 	}
 }
 
-// known refuses a request with a parameter that is not one of names, so that a wrong name is not an
-// answer to another question.
+// known refuses a request with a parameter that is not one of names. Otherwise a misspelled parameter would silently
+// get the answer to another question.
 func known(w http.ResponseWriter, r *http.Request, names ...string) bool {
 	query, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {
@@ -134,8 +134,7 @@ func known(w http.ResponseWriter, r *http.Request, names ...string) bool {
 	return true
 }
 
-// probe answers 200, or 503 with what is wrong. A probe is often public, so it is told codes and no
-// names.
+// probe answers 200, or 503 with what is wrong. A probe is often public, so its answer contains codes but no names.
 func probe(wrong func() []Reason) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodGet && r.Method != http.MethodHead {
@@ -164,7 +163,7 @@ func answerJSON(w http.ResponseWriter, status int, x any) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetIndent("", "  ")
-	if err := e.Encode(x); err != nil { // nothing here can be refused
+	if err := e.Encode(x); err != nil { // cannot happen with the values of this package
 		http.Error(w, "the answer cannot be written", http.StatusInternalServerError)
 		return
 	}
@@ -176,11 +175,11 @@ func answer(w http.ResponseWriter, status int, kind string, body []byte) {
 	h.Set("Content-Type", kind)
 	h.Set("Cache-Control", "no-store")
 	h.Set("X-Content-Type-Options", "nosniff")
-	h.Set("Referrer-Policy", "same-origin") // without one, browsers send forms of this page from nowhere, as if another site had them
+	h.Set("Referrer-Policy", "same-origin") // without it, browsers send forms of this page with a null origin, as if from another site
 	h.Set("Cross-Origin-Resource-Policy", "same-origin")
 	if h.Get("Content-Security-Policy") == "" {
-		h.Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'") // a picture has a style sheet
+		h.Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'") // pictures contain a style sheet
 	}
 	w.WriteHeader(status)
-	_, _ = w.Write(body) // who asked may be gone
+	_, _ = w.Write(body) // the client may be gone
 }

@@ -13,21 +13,21 @@ type Reason string
 
 // The reasons.
 const (
-	Failed    Reason = "failed"     // it has ended with an error
+	Failed    Reason = "failed"     // the flow has ended with an error
 	Blocked   Reason = "blocked"    // a location has stood still for ten seconds: see [Snapshot].Stopped
-	StepHangs Reason = "step_hangs" // a step has gone on for 30 s, from one probe to another
+	StepHangs Reason = "step_hangs" // a step has taken 30 s, from one probe to another
 	Restoring Reason = "restoring"  // a partition of a durable flow is being restored
-	Halted    Reason = "halted"     // a partition of a durable flow cannot go on, or takes only what makes room
+	Halted    Reason = "halted"     // a partition of a durable flow cannot continue, or takes only what makes room
 )
 
-// How long a location may stand still, and a step go on, before the flow is not healthy.
+// How long a location may stand still, and a step take, before the flow is not healthy.
 const (
 	longStop = 10 * time.Second
 	longStep = 30 * time.Second
 )
 
-// A prober finds out why a flow does not do its work. It remembers which steps were going on: how
-// long one has, no snapshot says, since the figures in it are as old as the last look.
+// A prober finds out why a flow does not do its work. It remembers which steps were running. A snapshot does
+// not say how long a step has been running, because its figures are from before the step.
 type prober struct {
 	app App
 
@@ -35,14 +35,14 @@ type prober struct {
 	steps map[int]longer // by location
 }
 
-// A longer is a step that went on for longer than a probe waited.
+// A longer is a step that took longer than a probe waited.
 type longer struct {
-	figures time.Time // that were copied before it
+	figures time.Time // time of the figures, which were copied before the step
 	seen    time.Time
 }
 
-// reasons returns why the flow does not do its work, or nil. A queue that is full is no reason:
-// senders wait, as they should. A flow that has ended without an error is healthy. It takes as long as [Take].
+// reasons returns why the flow does not do its work, or nil. A full queue is no reason: senders wait, as they
+// should. A flow that has ended without an error is healthy. It takes as long as [Take].
 func (p *prober) reasons() (why []Reason) {
 	s := Take(p.app)
 	add := func(r Reason, is bool) {
@@ -64,8 +64,8 @@ func (p *prober) reasons() (why []Reason) {
 	return why
 }
 
-// hangs reports whether location number i has been in one step for long. Who asks in a step is
-// answered at its end, so that figures of before say that it is the same one.
+// hangs reports whether location number i has been in one step for long. A location answers only between
+// steps, so unchanged figures mean that it is still the same step.
 func (p *prober) hangs(i int, l *Location, now time.Time) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

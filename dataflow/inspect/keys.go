@@ -17,7 +17,7 @@ import (
 	"github.com/millrace/millrace/internal/keytext"
 )
 
-// looked are the methods of an [App] that look for keys.
+// Methods of an [App] that look up keys.
 type (
 	inMemoryKeys interface {
 		Lookup(ctx context.Context, key any) ([]dataflow.StateEntry, error)
@@ -29,7 +29,7 @@ type (
 	}
 )
 
-// An entry is what an operator remembers of a key, as JSON has it.
+// An entry is what an operator remembers of a key, in JSON.
 type entry struct {
 	Operator  int       `json:"operator"`
 	State     int       `json:"state"`
@@ -40,15 +40,16 @@ type entry struct {
 	Due       time.Time `json:"due,omitzero"`
 }
 
-// patience is how long a request waits for a step, and mostEntries how many entries a page has.
+// patience is how long a request waits for a step. mostEntries is the maximum number of entries on a page, fewEntries
+// the default.
 const (
 	patience    = time.Second
 	mostEntries = 200
 	fewEntries  = 50
 )
 
-// find returns what the flow remembers of a key. Types of several packages may have one name, and the
-// text may be a key of each.
+// find returns what the flow remembers of a key. Types of several packages may have the same name, and the text may be a
+// key of each of them.
 func (v *view) find(ctx context.Context, keyType, text string) (found []entry, err error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -76,8 +77,8 @@ func (v *view) find(ctx context.Context, keyType, text string) (found []entry, e
 	return nil, err
 }
 
-// typesNamed returns the types of keys with a name, of which there may be several, from several packages. The error says
-// which types there are.
+// typesNamed returns the key types with a name. There may be several, from several packages. The error lists the
+// existing types.
 func (v *view) typesNamed(name string) ([]reflect.Type, error) {
 	types := v.keyTypes()
 	same := slices.DeleteFunc(slices.Clone(types), func(t reflect.Type) bool { return t.String() != name })
@@ -87,7 +88,7 @@ func (v *view) typesNamed(name string) ([]reflect.Type, error) {
 	return same, nil
 }
 
-// keyTypes returns the types of keys in the order of their names.
+// keyTypes returns the types of keys, ordered by name.
 func (v *view) keyTypes() (all []reflect.Type) {
 	for _, o := range v.graph.Operators {
 		for _, s := range o.States {
@@ -139,7 +140,7 @@ func (v *view) serveKeys(w http.ResponseWriter, r *http.Request) {
 	}{q.Get("type"), q.Get("key"), append([]entry{}, found...)})
 }
 
-// A pageOf says which entries are asked for.
+// A pageOf says which entries a request asks for.
 type pageOf struct {
 	partition, operator, state, most int
 	from                             uint32
@@ -186,8 +187,8 @@ func (v *view) serveEntries(w http.ResponseWriter, r *http.Request) {
 	}{append([]entry{}, found...), next})
 }
 
-// pageOf reads which entries a request asks for. The partition is the first one of the operator's
-// location unless it says one.
+// pageOf parses which entries a request asks for. The default for the partition is the first one of the operator's
+// location.
 func (v *view) pageOf(r *http.Request) (of pageOf, err error) {
 	q := r.URL.Query()
 	number := func(name string, otherwise, most int) int {
@@ -214,7 +215,7 @@ func (v *view) pageOf(r *http.Request) (of pageOf, err error) {
 	return of, err
 }
 
-// firstPartition returns the first partition of a location of a durable flow.
+// firstPartition returns the first partition of a location of a durable flow, or -1.
 func (v *view) firstPartition(location int) int {
 	if app, ok := v.app.(kept); ok {
 		return slices.IndexFunc(app.Status(), func(p durable.PartitionStatus) bool { return p.Location == location })
@@ -222,7 +223,7 @@ func (v *view) firstPartition(location int) int {
 	return -1
 }
 
-// shows refuses a request for keys and values unless they may be seen.
+// shows refuses a request for keys and values unless they may be shown, and reports whether they may.
 func (v *view) shows(w http.ResponseWriter) bool {
 	if !v.options.Values {
 		refuse(w, http.StatusForbidden, "keys and values are not shown here: see inspect.Options.Values")
@@ -230,7 +231,7 @@ func (v *view) shows(w http.ResponseWriter) bool {
 	return v.options.Values
 }
 
-// refuseLook answers why nothing was found out.
+// refuseLook answers with the error of a lookup.
 func refuseLook(w http.ResponseWriter, err error) {
 	switch {
 	case errors.Is(err, keytext.Err):

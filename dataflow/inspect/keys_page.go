@@ -16,7 +16,7 @@ import (
 //go:embed page/keys.html
 var keysHTML string
 
-// A keysShown is what the page of keys shows.
+// A keysShown is the data of the page of keys.
 type keysShown struct {
 	Frame
 	At      time.Time
@@ -29,11 +29,11 @@ type keysShown struct {
 	Asked     bool
 	Wrong     string
 	Found     []entry
-	Absent    []int  // operators that have keys of the type, and not this one
-	Next      string // where more entries are
+	Absent    []int  // operators that have keys of the type, but not this one
+	Next      string // link to more entries
 }
 
-// serveKeysPage shows what is remembered of a key, or entries of an operator, if a request asks for it.
+// serveKeysPage shows what is remembered of a key, or entries of an operator, if a request asks for one.
 func (v *view) serveKeysPage(w http.ResponseWriter, r *http.Request) {
 	if !known(w, r, "type", "key", "operator", "state", "partition", "from", "most") || !v.shows(w) {
 		return
@@ -67,7 +67,7 @@ func (v *view) serveKeysPage(w http.ResponseWriter, r *http.Request) {
 	v.write(w, status, "keys", s)
 }
 
-// errQuery is that a request cannot be read.
+// errQuery says that the parameters of a request are invalid.
 var errQuery = errors.New("the parameters cannot be read")
 
 // look fills in what a request asks for.
@@ -108,7 +108,8 @@ func (v *view) look(r *http.Request, s *keysShown) (err error) {
 	return nil
 }
 
-// nextPartition returns the partition behind that of a page, or -1 if it is the last one of its location.
+// nextPartition returns the partition after that of a page, or -1 if that is the last one of its
+// location.
 func (v *view) nextPartition(of pageOf) int {
 	app, ok := v.app.(kept)
 	if !ok {

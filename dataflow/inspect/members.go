@@ -17,14 +17,14 @@ import (
 //go:embed page/members.html
 var membersHTML string
 
-// parking is what a [durable.App] says of its quarantine.
+// parking are the methods of a [durable.App] for its quarantine.
 type parking interface {
 	Quarantine(ctx context.Context) ([]durable.Letter, error)
 	Retry(ctx context.Context, partition int, id uint64) error
 	Drop(ctx context.Context, partition int, id uint64) error
 }
 
-// retryTime is how long a request waits until something parked was handled again.
+// retryTime is how long a request waits until a parked record has been retried.
 const retryTime = 10 * time.Second
 
 type membersJSON struct {
@@ -32,27 +32,28 @@ type membersJSON struct {
 	Self       string       `json:"self,omitempty"` // the member that answers, if it owns a partition
 	Partitions []memberJSON `json:"partitions"`
 	Parked     []parkedJSON `json:"parked"`
-	Unknown    string       `json:"unknown,omitempty"` // why something is not known
+	Unknown    string       `json:"unknown,omitempty"` // why some of this is not known
 }
 
-// A memberJSON is a partition. What only its owner knows is not there in another process, and not zero.
+// A memberJSON is a partition. Fields that only its owner knows are missing, and not zero, in other
+// processes.
 type memberJSON struct {
 	Number     int       `json:"n"`
 	Location   string    `json:"location"`
 	State      string    `json:"state"`
 	Owned      bool      `json:"owned"` // by the process that answers
 	Owner      string    `json:"owner,omitempty"`
-	Step       *uint64   `json:"step,omitempty"`     // the last one that is durable
-	Snapshot   *uint64   `json:"snapshot,omitempty"` // the step that it was made after, 0 for none
+	Step       *uint64   `json:"step,omitempty"`     // the last durable one
+	Snapshot   *uint64   `json:"snapshot,omitempty"` // the step after which it was made, 0 for none
 	Bytes      *uint64   `json:"bytes,omitempty"`    // on disk, of one replica; an estimate
 	LagRecords *int      `json:"lag_records,omitempty"`
 	LagBytes   *int      `json:"lag_bytes,omitempty"`
-	Waiting    float64   `json:"waiting_seconds,omitempty"` // the oldest of them
+	Waiting    float64   `json:"waiting_seconds,omitempty"` // of the oldest of them
 	Committed  time.Time `json:"committed,omitzero"`
 	Saved      time.Time `json:"saved,omitzero"`
 }
 
-// SnapshotText says after which step the snapshot was made.
+// SnapshotText returns the step after which the snapshot was made, for people.
 func (m memberJSON) SnapshotText() string {
 	switch {
 	case m.Snapshot == nil:
@@ -63,7 +64,7 @@ func (m memberJSON) SnapshotText() string {
 	return strconv.FormatUint(*m.Snapshot, 10)
 }
 
-// Size says how much is on disk.
+// Size returns the size on disk, for people.
 func (m memberJSON) Size() string {
 	if m.Bytes == nil {
 		return "not known"
@@ -80,10 +81,10 @@ type parkedJSON struct {
 	At        time.Time `json:"at"`
 	Behind    int       `json:"behind"`
 	Key       string    `json:"key,omitempty"`    // as it is kept, for people
-	Reason    string    `json:"reason,omitempty"` // may have values in it
+	Reason    string    `json:"reason,omitempty"` // may contain values
 }
 
-// handleMembers serves the partitions of a durable flow and who owns them.
+// handleMembers serves the partitions of a durable flow and their owners.
 func (v *view) handleMembers(mux *http.ServeMux) {
 	if v.past.app == nil {
 		return
@@ -99,7 +100,7 @@ func (v *view) handleMembers(mux *http.ServeMux) {
 	}
 }
 
-// members returns what is known of each partition until replayTime is over.
+// members returns what can be found out about each partition within replayTime.
 func (v *view) members(ctx context.Context) (a membersJSON) {
 	ctx, cancel := context.WithTimeout(ctx, replayTime)
 	defer cancel()
@@ -144,7 +145,7 @@ func (v *view) members(ctx context.Context) (a membersJSON) {
 	return a
 }
 
-// keptText is what is kept, for people.
+// keptText formats a stored value for people.
 func keptText(data []byte) string {
 	if len(data) == 0 {
 		return ""
@@ -155,13 +156,13 @@ func keptText(data []byte) string {
 	return fmt.Sprintf("%q", data)
 }
 
-// A membersShown is what the page of members shows.
+// A membersShown is the data of the page of members.
 type membersShown struct {
 	Frame
 	membersJSON
 	Values bool
-	Acts   bool // there are forms
-	Shared bool // by several processes
+	Acts   bool // the page has forms
+	Shared bool // partitions are shared by several processes
 	Wrong  string
 }
 
@@ -179,7 +180,7 @@ func (v *view) writeMembers(w http.ResponseWriter, r *http.Request, status int, 
 	v.write(w, status, "members", s)
 }
 
-// handleParked has something that is parked handled again, or forgotten.
+// handleParked retries or skips a parked record.
 func (v *view) handleParked(w http.ResponseWriter, r *http.Request) {
 	form, err := edge.ReadForm(w, r)
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/millrace/millrace/dataflow"
 )
 
-// The sources of the page are what browsers get.
+// The sources of the pages, as browsers get them.
 var (
 	//go:embed page/head.html
 	headHTML string
@@ -27,10 +27,10 @@ var pages = template.Must(template.Must(template.Must(template.Must(template.Mus
 // longestText is how many characters of a name or a reason are shown.
 const longestText = 1000
 
-// most is how many boxes are drawn: the lines of more are no picture.
+// most is how many boxes are drawn. A picture with more is unreadable.
 const most = 400
 
-// A shown is what the page shows.
+// A shown is the data of the page.
 type shown struct {
 	Snapshot
 	Frame
@@ -78,12 +78,13 @@ func (v *view) servePage(w http.ResponseWriter, r *http.Request) {
 				stopped = stopped || stops[o]
 			}
 			return s.line(v.graph, ops, stopped), fmt.Sprint("#op", ops[0]), stopped
-		}})) // which escapes what it draws
+		}})) // Draw escapes what it draws
 	}
 	v.write(w, http.StatusOK, "page", s)
 }
 
-// line is the second line of a box: what came to its last operator, and what it keeps.
+// line returns the second line of a box: what came to its last operator, and what its operators
+// keep.
 func (s *shown) line(g dataflow.Graph, ops []int, stopped bool) string {
 	o := s.Operators[ops[len(ops)-1]]
 	kept := 0

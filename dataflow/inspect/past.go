@@ -16,32 +16,32 @@ import (
 	"github.com/millrace/millrace/internal/keytext"
 )
 
-// A remembering flow is a [durable.App]: it has a history.
+// A remembering is a flow with a history: a [durable.App].
 type remembering interface {
 	History(ctx context.Context) (*durable.History, error)
 }
 
-// How long steps are made again for one answer, and for a download.
+// Time limits for repeating steps, for one answer and for a download.
 const (
 	replayTime = 2 * time.Second
 	exportTime = time.Minute
 )
 
-// exportBytes is how large a download is at most.
+// exportBytes is the maximum size of a download, in bytes.
 const exportBytes = 64 << 20
 
-// A past is the history of a flow as it is shown. Steps are made again for one request at a time, since each
-// has another flow in memory.
+// A past is the history of a flow as it is shown. It repeats steps for one request at a time, because each such request has
+// another flow in memory.
 type past struct {
 	app remembering // nil if the flow has no history
 
-	busy    chan struct{} // of capacity 1: steps are made again
+	busy    chan struct{} // of capacity 1: full while steps are repeated
 	mu      sync.Mutex
-	history *durable.History // nil if nobody has asked for a while
-	idle    *time.Timer      // forgets it, with the images that it keeps in memory
+	history *durable.History // nil if it has not been used for a while
+	idle    *time.Timer      // closes the history, with the images that it keeps in memory
 }
 
-// pastKept is how long the history is kept for who asks again.
+// pastKept is how long an unused history is kept.
 const pastKept = time.Minute
 
 func newPast(app App) *past {
@@ -50,7 +50,7 @@ func newPast(app App) *past {
 	return p
 }
 
-// errBusy is that steps are made again for somebody else.
+// errBusy says that steps are being repeated for another request.
 var errBusy = errors.New("steps are being made again for another request: ask again in a moment")
 
 // open returns the history.
@@ -68,14 +68,14 @@ func (p *past) open(ctx context.Context) (*durable.History, error) {
 	return p.history, nil
 }
 
-// forget forgets the history. A request that has it goes on with it: the log is that of the flow, so nothing has to be closed.
+// forget drops the history. Requests that use it can continue: the log belongs to the flow, so nothing is closed.
 func (p *past) forget() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.history = nil
 }
 
-// replay calls do with the history, unless it is called for another request now.
+// replay calls do with the history. If it is running for another request, it returns errBusy.
 func (p *past) replay(ctx context.Context, time time.Duration, do func(ctx context.Context, h *durable.History) error) error {
 	select {
 	case p.busy <- struct{}{}:
@@ -92,7 +92,7 @@ func (p *past) replay(ctx context.Context, time time.Duration, do func(ctx conte
 	return do(ctx, h)
 }
 
-// pastStatus is the status and the text of an error of a history.
+// pastStatus returns the status and the text for an error of a history.
 func pastStatus(err error) (status int, text string) {
 	switch {
 	case errors.Is(err, errBusy):
@@ -114,24 +114,24 @@ func pastStatus(err error) (status int, text string) {
 	}
 }
 
-// errHidden is that keys and values are not shown.
+// errHidden says that keys and values are not shown.
 var errHidden = errors.New("keys and values are not shown here: see inspect.Options.Values")
 
-// refusePast answers why nothing of the history is shown.
+// refusePast answers with an error of the history.
 func refusePast(w http.ResponseWriter, err error) {
 	status, text := pastStatus(err)
 	retryLater(w, status)
 	refuse(w, status, text)
 }
 
-// retryLater says when to ask again, where that helps.
+// retryLater tells the client when to ask again, if that helps.
 func retryLater(w http.ResponseWriter, status int) {
 	if status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable {
 		w.Header().Set("Retry-After", "1")
 	}
 }
 
-// numberIn reads a number from a request, or returns another one if it has none.
+// numberIn returns a number from a request, or otherwise if the request does not contain it.
 func numberIn(r *http.Request, name string, otherwise, most uint64) (uint64, error) {
 	text := r.URL.Query().Get(name)
 	if text == "" {
@@ -148,11 +148,11 @@ func number(name, text string, most uint64) (uint64, error) {
 	return n, nil
 }
 
-// largest is the greatest number of a step: JSON has no greater one without loss.
+// largest is the greatest number of a step. JSON cannot represent greater ones exactly.
 const largest = 1 << 53
 
-// keyIn reads the key that a request asks for, or returns nil if it has none. Types of several packages may have
-// one name: the first one is taken that the text is a key of.
+// keyIn returns the key in a request, or nil if there is none. Types of several packages may have one name. Then the first
+// type counts for which the text is a valid key.
 func (v *view) keyIn(r *http.Request) (key any, err error) {
 	q := r.URL.Query()
 	if !q.Has("key") || q.Get("key") == "" && q.Get("type") == "" {
@@ -173,10 +173,10 @@ func (v *view) keyIn(r *http.Request) (key any, err error) {
 	return nil, err
 }
 
-// errTooLarge is that a download is too large.
+// errTooLarge says that a download is too large.
 var errTooLarge = fmt.Errorf("the steps have more than %d bytes: write fewer of them, or all with the program's command when no process runs the flow", exportBytes)
 
-// A bounded is a buffer that does not become too large.
+// A bounded is a buffer of limited size.
 type bounded struct{ bytes.Buffer }
 
 func (b *bounded) Write(p []byte) (int, error) {
@@ -186,7 +186,7 @@ func (b *bounded) Write(p []byte) (int, error) {
 	return b.Buffer.Write(p)
 }
 
-// gave returns what a step gave at each output, as text, so many lines at most.
+// gave returns what a step gave at each output, as at most most lines of text, and the number of further lines.
 func gave(h *durable.History, partition int, outputs []byte, most int) (lines []string, more int, err error) {
 	var b strings.Builder
 	if err := h.DescribeOutputs(&b, partition, outputs); err != nil || b.Len() == 0 {

@@ -14,7 +14,7 @@ type changesJSON struct {
 	Type      string        `json:"type"`
 	Key       string        `json:"key"`
 	Changes   []changedJSON `json:"changes"`
-	Complete  bool          `json:"complete"` // there are no others up to step to
+	Complete  bool          `json:"complete"` // there are no more up to step to
 	Next      uint64        `json:"next,omitempty"`
 }
 
@@ -60,7 +60,7 @@ func (v *view) serveChanges(w http.ResponseWriter, r *http.Request) {
 	answerJSON(w, http.StatusOK, a)
 }
 
-// changes lists the steps that changed what is remembered of a key, as far as there is time.
+// changes lists the steps that changed what is remembered of a key, as far as time permits.
 func (v *view) changes(ctx context.Context, h *durable.History, partition int, key any, from, to uint64, most int) (a changesJSON, err error) {
 	a = changesJSON{Partition: partition, Changes: []changedJSON{}, Complete: true}
 	for c, err := range h.Changes(ctx, partition, key, from, to) {

@@ -10,7 +10,7 @@ import (
 	"github.com/millrace/millrace/dataflow/durable"
 )
 
-// How much one answer about the history has.
+// Limits of one answer about the history.
 const (
 	mostSteps   = 200
 	fewSteps    = 50
@@ -28,7 +28,7 @@ type historyJSON struct {
 	Count     uint64     `json:"count"`
 	Bytes     uint64     `json:"bytes"`
 	Steps     []stepJSON `json:"steps"`
-	Next      uint64     `json:"next,omitempty"` // step to go on from
+	Next      uint64     `json:"next,omitempty"` // step to continue from
 }
 
 type stepJSON struct {
@@ -42,11 +42,11 @@ type stepJSON struct {
 type momentJSON struct {
 	Partition int `json:"partition"`
 	stepJSON
-	Made  bool        `json:"made"` // the step was made again, so that it is known what it took and cut
+	Made  bool        `json:"made"` // the step was repeated, so it is known what it took and cut
 	Took  []tookJSON  `json:"took"`
 	Cut   []cutJSON   `json:"cut"`
-	State []stateJSON `json:"state,omitempty"` // of an operator that was asked for
-	Found *[]entry    `json:"found,omitempty"` // of a key that was asked for
+	State []stateJSON `json:"state,omitempty"` // of the requested operator
+	Found *[]entry    `json:"found,omitempty"` // of the requested key
 	Diff  *diffJSON   `json:"diff,omitempty"`
 }
 
@@ -79,7 +79,7 @@ type diffJSON struct {
 	From    uint64       `json:"from"`
 	To      uint64       `json:"to"`
 	Changes []changeJSON `json:"changes"`
-	More    int          `json:"more"`    // changes that are not here
+	More    int          `json:"more"`    // changes that are left out
 	Partial bool         `json:"partial"` // not everything was compared
 }
 
@@ -102,7 +102,7 @@ func (v *view) handlePast(mux *http.ServeMux) {
 	mux.HandleFunc("GET /v1/history/export", v.serveExport)
 }
 
-// partitionIn reads the partition that a request is about.
+// partitionIn returns the partition in a request.
 func partitionIn(r *http.Request) (int, error) {
 	n, err := numberIn(r, "partition", 0, 1<<20)
 	return int(n), err
@@ -172,7 +172,7 @@ func (v *view) steps(r *http.Request) (a historyJSON, err error) {
 	return a, nil
 }
 
-// step returns a step in JSON, with what it gave if that may be seen.
+// step returns a step in JSON, with its outputs if values may be shown.
 func (v *view) step(h *durable.History, partition int, s durable.StepInfo) (stepJSON, error) {
 	step := stepJSON{Number: s.Number, At: s.At.UTC(), Taken: s.Taken, Refused: s.Refused}
 	if s.At.IsZero() {
@@ -202,7 +202,7 @@ func (v *view) serveMoment(w http.ResponseWriter, r *http.Request) {
 	answerJSON(w, http.StatusOK, a)
 }
 
-// moment returns what a request asks for of the moment after a step.
+// moment returns what a request asks for about the moment after a step.
 func (v *view) moment(ctx context.Context, h *durable.History, r *http.Request) (a momentJSON, err error) {
 	partition, err := partitionIn(r)
 	if err != nil {
@@ -270,7 +270,7 @@ func (v *view) moment(ctx context.Context, h *durable.History, r *http.Request) 
 	return a, nil
 }
 
-// took returns what a step took, with records if they may be seen.
+// took returns what a step took, with records if values may be shown.
 func (v *view) took(m *durable.Moment, most int) []tookJSON {
 	if !v.options.Values {
 		most = 0

@@ -17,7 +17,7 @@ import (
 //go:embed page/history.html
 var historyHTML string
 
-// How much the page of a step has.
+// Limits of the page of a step.
 const (
 	pageTook    = 20
 	pageGave    = 50
@@ -25,7 +25,7 @@ const (
 	pageChanged = 50 // steps that changed a key
 )
 
-// A pastShown is what the page of a step shows.
+// A pastShown is the data of the page of a step.
 type pastShown struct {
 	Frame
 	Graph      dataflow.Graph
@@ -34,7 +34,7 @@ type pastShown struct {
 	Partition  int
 	Types      []string
 	Type, Key  string
-	Before     string // number of the step that is compared with, as it was asked for
+	Before     string // number of the step to compare with, as requested
 	Operator   int    // whose entries are shown, or -1
 
 	Wrong    string
@@ -42,7 +42,7 @@ type pastShown struct {
 	Moment   momentJSON
 	Gave     []string
 	MoreGave int
-	Asked    bool // for a key
+	Asked    bool // a key was requested
 	Found    []entry
 	Changes  changesJSON
 	Diff     *diffJSON
@@ -105,7 +105,7 @@ func (v *view) lookBack(ctx context.Context, h *durable.History, r *http.Request
 		switch was, err = h.At(ctx, s.Partition, before); {
 		case err == nil:
 			defer was.Close()
-		case !errors.Is(err, durable.ErrNoStep) || s.Before != "": // else nothing before the step is there
+		case !errors.Is(err, durable.ErrNoStep) || s.Before != "": // otherwise no step before this one is kept
 			return err
 		}
 	}
@@ -154,7 +154,7 @@ func (v *view) lookBack(ctx context.Context, h *durable.History, r *http.Request
 	return nil
 }
 
-// To is a link to a step, with all else that was asked for.
+// To returns a link to a step, with all other parameters of the request.
 func (s pastShown) To(step uint64) string {
 	q := url.Values{"partition": {strconv.Itoa(s.Partition)}, "step": {strconv.FormatUint(step, 10)}}
 	if s.Key != "" {
@@ -167,7 +167,7 @@ func (s pastShown) To(step uint64) string {
 	return "history?" + q.Encode()
 }
 
-// Of is a link to entries of an operator at the same step.
+// Of returns a link to the entries of an operator at the same step.
 func (s pastShown) Of(operator int) string {
 	s.Operator = operator
 	return s.To(s.Place.Number)
@@ -183,7 +183,7 @@ func (s pastShown) Keeps() (all []int) {
 	return all
 }
 
-// Named returns the name of an operator as people know it.
+// Named returns the name of an operator, for people.
 func (s pastShown) Named(operator int) string {
 	o := s.Graph.Operators[operator]
 	return strings.TrimSpace(o.Name + " " + o.Label + o.Port)

@@ -7,22 +7,22 @@ import (
 	"strings"
 )
 
-// A Section is further pages of a [Handler], of what the flow is part of: they have the same frame, and are guarded in the same
-// way. Package agentinspect has one.
+// A Section is a group of additional pages of a [Handler], about the program to which the flow belongs. They have the same
+// frame and the same access control. Package agentinspect has one.
 type Section struct {
-	// Title is what the navigation of all pages calls it.
+	// Title is the name of the section in the navigation of all pages.
 	Title string
 
-	// Path begins the paths of its pages, below the handler, as in "agents/". It is one word with a slash.
+	// Path is the beginning of the paths of its pages, below the handler, such as "agents/". It is one word with a slash.
 	Path string
 
-	// Style is added to the style sheet of all pages, and Script is at the end of each page of the section. A browser runs no
+	// Style is added to the style sheet of all pages. Script is added at the end of each page of the section. A browser runs no
 	// other script.
 	Style, Script string
 
-	// Serve answers a request below Path, which is cut off from the path. It calls page.Write for a page, and whatever it
-	// likes for anything else. A request of another method than GET and HEAD comes from the pages of this handler, or from a
-	// program; a section serves those only if everybody who may look may also do what they do.
+	// Serve answers a request below Path, which is removed from the request's path. It calls page.Write for a page, and may
+	// answer in any way for anything else. Requests with methods other than GET and HEAD come from the pages of this handler,
+	// or from a program. A section may serve them only if everybody who may look may also do what they do.
 	Serve func(w http.ResponseWriter, r *http.Request, page *Page)
 }
 
@@ -31,7 +31,7 @@ type Page struct {
 	frame Frame
 }
 
-// Write answers with a page: what t makes of data, in the frame. The title is text. T may use [Funcs].
+// Write answers with a page: the result of t with data, in the frame. The title is plain text. T may use [Funcs].
 func (p *Page) Write(w http.ResponseWriter, status int, title string, t *template.Template, data any) {
 	v := p.frame.view
 	var b bytes.Buffer
@@ -41,18 +41,18 @@ func (p *Page) Write(w http.ResponseWriter, status int, title string, t *templat
 		return
 	}
 	f := p.frame
-	f.Title, f.Body = title, template.HTML(b.String()) // which a template has escaped
+	f.Title, f.Body = title, template.HTML(b.String()) // the template has escaped it
 	v.write(w, status, "section", f)
 }
 
 // JSON answers with a value in JSON.
 func (p *Page) JSON(w http.ResponseWriter, status int, x any) { answerJSON(w, status, x) }
 
-// Refuse answers that a request is not served, and why.
+// Refuse answers that a request is refused, and why.
 func (p *Page) Refuse(w http.ResponseWriter, status int, why string) { refuse(w, status, why) }
 
-// Known reports whether all parameters of a request are among names, each of them once at most, and answers 400 if
-// not: a wrong name must not be an answer to another question.
+// Known reports whether all parameters of a request are among names, each at most once. Otherwise it answers 400, because a
+// misspelled parameter must not silently get the answer to another question.
 func (p *Page) Known(w http.ResponseWriter, r *http.Request, names ...string) bool {
 	return known(w, r, names...)
 }

@@ -9,14 +9,14 @@ import (
 	"github.com/millrace/millrace/dataflow/durable"
 )
 
-// An App is a flow that runs: a [dataflow.App] or a [durable.App].
+// An App is a running flow: a [dataflow.App] or a [durable.App].
 type App interface {
 	Graph() dataflow.Graph
 	Done() <-chan struct{}
 	Err() error
 }
 
-// inMemory is a [dataflow.App], and kept a [durable.App] of any ports.
+// inMemory is a [dataflow.App], and kept a [durable.App], with any ports.
 type (
 	inMemory interface {
 		Status() []dataflow.LocationStatus
@@ -26,14 +26,14 @@ type (
 	}
 )
 
-// A Snapshot is what a flow has done and what waits in it. The figures of a location are of one
-// moment between two steps.
+// A Snapshot is what a flow has done and what waits in it. All figures of a location are from the
+// same moment between two steps.
 type Snapshot struct {
 	At         time.Time   `json:"at"`
 	Ended      bool        `json:"ended"`
 	Error      string      `json:"error,omitempty"`   // why it has ended
 	Stopped    []Stopped   `json:"stopped,omitempty"` // what does not run now
-	Counted    bool        `json:"counted"`           // Entered counts: see dataflow.Options.Count
+	Counted    bool        `json:"counted"`           // Entered is counted: see dataflow.Options.Count
 	Locations  []Location  `json:"locations"`
 	Operators  []Operator  `json:"operators"` // in the order of the graph
 	Outputs    []Output    `json:"outputs"`
@@ -47,16 +47,16 @@ type Stopped struct {
 	Partition int       `json:"partition"` // -1 if the flow is not durable
 	Since     time.Time `json:"since,omitzero"`
 	Why       string    `json:"why"`
-	Operator  int       `json:"operator"` // that stops it, or -1
+	Operator  int       `json:"operator"` // the operator that stops it, or -1
 }
 
-// A Location is a location, or all partitions of it that this process owns.
+// A Location is a location, or all of its partitions that this process owns.
 type Location struct {
 	Name      string    `json:"name"`
 	Time      time.Time `json:"time,omitzero"` // of the figures
-	Stale     bool      `json:"stale"`         // a step goes on for longer than the call waited
+	Stale     bool      `json:"stale"`         // a step has taken longer than the call waited
 	Ended     bool      `json:"ended"`
-	Stopped   bool      `json:"stopped"` // it, or one of its partitions, does not run: see Snapshot.Stopped
+	Stopped   bool      `json:"stopped"` // the location, or one of its partitions, does not run: see Snapshot.Stopped
 	Steps     uint64    `json:"steps"`
 	Records   uint64    `json:"records"`
 	Queued    int       `json:"queued"`
@@ -110,8 +110,8 @@ type Partition struct {
 	Quarantined int       `json:"quarantined"`
 }
 
-// Take returns what app has done and what waits in it. It takes as long as Status of app: 10 ms at
-// most. It panics if app is neither a [dataflow.App] nor a [durable.App].
+// Take returns what app has done and what waits in it. It takes as long as the Status method of app:
+// at most 10 ms. It panics if app is neither a [dataflow.App] nor a [durable.App].
 func Take(app App) Snapshot {
 	s := Snapshot{At: time.Now()}
 	select {
@@ -151,7 +151,7 @@ func firstOf(g dataflow.Graph) []int {
 }
 
 // location adds the figures of location number n, whose first operator is first, or of a partition of
-// it. Partitions of a location come one after the other.
+// it. The partitions of a location must be added one after the other.
 func (s *Snapshot) location(n, first int, l *dataflow.LocationStatus, partition int) {
 	if n == len(s.Locations) {
 		s.Locations = append(s.Locations, Location{Name: l.Name, Ended: true})
@@ -202,7 +202,7 @@ func (s *Snapshot) location(n, first int, l *dataflow.LocationStatus, partition 
 	}
 }
 
-// output adds the figures of an output of one partition to those of others.
+// output adds the figures of an output in one partition to those of the others.
 func (s *Snapshot) output(o Output) {
 	for i := range s.Outputs {
 		if was := &s.Outputs[i]; was.Operator == o.Operator {

@@ -10,9 +10,9 @@ import (
 	"github.com/millrace/millrace/internal/picture"
 )
 
-// Funcs are functions for the templates of pages: "plain" is a text without what changes how others are shown, such as marks of
-// direction, cut after a thousand characters, and "brief" the same cut after a hundred; "size" is a number of bytes as people read it; "ago" is how long before its first
-// argument its second one was.
+// Funcs returns functions for the templates of pages. "plain" returns a text without characters that change how other text is
+// shown, such as direction marks, cut after a thousand characters. "brief" does the same, cut after a hundred. "size" formats a
+// number of bytes for people. "ago" formats how long before its first argument its second one was.
 func Funcs() template.FuncMap {
 	return template.FuncMap{
 		"plain": func(s string) string { return picture.Text(s, longestText) },
@@ -22,7 +22,7 @@ func Funcs() template.FuncMap {
 	}
 }
 
-// count returns a number as people read it.
+// count formats a number for people.
 func count(n uint64) string {
 	switch {
 	case n < 10_000:
@@ -36,7 +36,7 @@ func count(n uint64) string {
 	}
 }
 
-// sizeOf is size of any integer, as templates have them.
+// sizeOf formats any integer as a size, since templates use several integer types.
 func sizeOf(n any) (string, error) {
 	switch v := reflect.ValueOf(n); {
 	case v.CanUint():
@@ -60,7 +60,7 @@ func size(n uint64) string {
 	}
 }
 
-// ago returns how long before now a time was.
+// ago formats how long before now a time was.
 func ago(now, t time.Time) string {
 	if t.IsZero() {
 		return "never"
@@ -75,8 +75,8 @@ func ago(now, t time.Time) string {
 	return d.Round(time.Second).String() + " ago"
 }
 
-// longestPast is how many characters of a key or a value the page of a step has.
+// longestPast is how many characters of a key or a value the page of a step shows.
 const longestPast = 100
 
-// brief is a text without what changes how others are shown, cut early.
+// brief returns a text without characters that change how other text is shown, cut after longestPast characters.
 func brief(s string) string { return picture.Text(s, longestPast) }

@@ -176,7 +176,7 @@ func (w *writer[T]) write(ctx context.Context, first uint64, xs []T) error {
 	return nil
 }
 
-// errRefused says that what is given cannot be written, now or later.
+// errRefused says that an element cannot be written, now or later.
 var errRefused = errors.New("refused")
 
 // encode returns the messages of elements.

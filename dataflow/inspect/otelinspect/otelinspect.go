@@ -1,14 +1,14 @@
-// Package otelinspect has the figures of a flow that runs as metrics of OpenTelemetry.
+// Package otelinspect exports the figures of a running flow as metrics of OpenTelemetry. [Register] is its only function.
 //
 //	registration, err := otelinspect.Register(app, provider.Meter("millrace"), otelinspect.Options{Name: "votes"})
 //
-// They are those of package prominspect, where each is explained, under names of OpenTelemetry: those that
-// end in _total there are counters here, without that word, _seconds and _bytes are the units s and By,
-// and '.' stands for '_', so that millrace_operator_records_total is millrace.operator.records. The labels are attributes: millrace.flow,
-// millrace.location, millrace.operator, millrace.port, millrace.slice and millrace.partition.
+// The metrics are those of package prominspect, which explains them, under names of OpenTelemetry. A name that ends in _total
+// there is a counter here, without that word. _seconds and _bytes become the units s and By. '_' becomes '.', so
+// millrace_operator_records_total is millrace.operator.records. The labels are attributes: millrace.flow, millrace.location,
+// millrace.operator, millrace.port, millrace.slice and millrace.partition.
 //
-// One callback serves all instruments, so a collection takes one [inspect.Snapshot]: all figures of a location
-// are of one moment between two steps. It takes 10 ms at most. Nothing runs unless somebody collects.
+// One callback serves all instruments, so a collection takes one [inspect.Snapshot]: all figures of a location are from the same
+// moment between two steps. It takes at most 10 ms. Nothing runs between collections.
 package otelinspect
 
 import (
@@ -24,12 +24,12 @@ import (
 
 // Options are the optional settings of [Register].
 type Options struct {
-	// Name is the attribute millrace.flow of all metrics, which tells the flows of a process apart; "flow" if it is empty.
+	// Name is the attribute millrace.flow of all metrics, which distinguishes the flows of a process. Empty means "flow".
 	Name string
 }
 
-// Register has meter collect the metrics of app, as the package comment says, until the registration is
-// unregistered. Flows of one meter need different names. Register panics if app is not a flow that runs.
+// Register makes meter collect the metrics of app, as the package comment describes, until the registration is unregistered.
+// Flows of one meter need different names. Register panics if app is not a running flow.
 func Register(app inspect.App, meter metric.Meter, o Options) (metric.Registration, error) {
 	if app == nil || meter == nil {
 		panic("otelinspect: Register needs a flow, what dataflow.Start or durable.Start returned, and a meter")
@@ -62,10 +62,10 @@ func Register(app inspect.App, meter metric.Meter, o Options) (metric.Registrati
 	}, observables...)
 }
 
-// An instrument has a value observed.
+// An instrument records a value with an observer.
 type instrument func(to metric.Observer, value float64, with metric.MeasurementOption)
 
-// newInstrument makes the instrument of a metric. Durations are no whole numbers, all others are.
+// newInstrument creates the instrument of a metric. Values are integers, except durations.
 func newInstrument(meter metric.Meter, f *figures.Family) (instrument, metric.Observable, error) {
 	name, unit, help := "millrace."+f.Name, metric.WithUnit(f.Unit), metric.WithDescription(f.Help)
 	whole := func(x metric.Int64Observable) instrument {

@@ -1,12 +1,12 @@
-// Package prominspect has the figures of a flow that runs as metrics of Prometheus.
+// Package prominspect exports the figures of a running flow as metrics of Prometheus. [Collector] is its only function;
+// promhttp, of client_golang, serves the metrics.
 //
 //	registry.MustRegister(prominspect.Collector(app, prominspect.Options{Name: "votes"}))
 //	mux.Handle("/metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
 //
-// [Collector] is all there is: what serves it is promhttp, of client_golang. A scrape takes one
-// [inspect.Snapshot], so the figures of a location are of one moment between two steps. It takes 10 ms at
-// most. A location that is in a long step has the figures of before, and millrace_scrape_stale_seconds says how
-// old they are.
+// A scrape takes one [inspect.Snapshot], so all figures of a location are from the same moment between two steps. It takes at
+// most 10 ms. For a location in a long step it returns the figures from before the step, and millrace_scrape_stale_seconds says
+// how old they are.
 //
 // # Metrics
 //
@@ -22,8 +22,8 @@
 //	millrace_scrape_stale_seconds          0 if the figures are new
 //	millrace_slice_runs_total              also with the label slice: its number at the location
 //
-// Of operators, with the labels location, operator and port. Operator is the name that [dataflow.Named] gave, or
-// else function and number in the graph, such as keyedstream.Scan#26; port is empty if it is none:
+// Of operators, with the labels location, operator and port. Operator is the name given with [dataflow.Named], or otherwise
+// function and number in the graph, such as keyedstream.Scan#26. Port is empty if the operator is not a port:
 //
 //	millrace_operator_records_total        what came to it; none without [dataflow.Options].Count
 //	millrace_operator_keys                 keys that it remembers, and
@@ -35,16 +35,18 @@
 //	millrace_output_waiting_records        what nobody has read, and
 //	millrace_output_limit_records          with how much of it the location still runs
 //
-// Only operators that are ports or have a name, a reason or a proof have the first, and only those that also
-// remember something, or remember something without, the others: so a large flow is not thousands of series.
+// To keep the number of series small in a large flow, not all operators have these metrics. Operators that are ports, remember
+// something, or have a name, a reason or a proof have millrace_operator_records_total. Of these, only those that remember
+// something have the other metrics of operators.
+//
 // Of partitions of a durable flow, with the labels location and partition:
 //
 //	millrace_partition_running             1 if this process runs it
 //	millrace_partition_lag_records, _partition_lag_size_bytes
 //	millrace_partition_quarantined
 //
-// A counter never goes back while its process runs: when a partition goes to another process, the counters of its location stand
-// still. What a durable flow says of its log is in package monitor.
+// A counter never decreases while its process runs. When a partition moves to another process, the counters of its location stop
+// increasing. For figures about the log of a durable flow, see package monitor.
 package prominspect
 
 import (
@@ -56,12 +58,12 @@ import (
 
 // Options are the optional settings of [Collector].
 type Options struct {
-	// Name is the label flow of all metrics, which tells the flows of a process apart; "flow" if it is empty.
+	// Name is the label flow of all metrics, which distinguishes the flows of a process. Empty means "flow".
 	Name string
 }
 
-// Collector returns the metrics of app, as the package comment says. Flows of one registry need different names. It
-// panics if app is not a flow that runs.
+// Collector returns the metrics of app, as the package comment describes. Flows in one registry need different names. It panics
+// if app is not a running flow.
 func Collector(app inspect.App, o Options) prometheus.Collector {
 	if app == nil {
 		panic("prominspect: Collector needs a flow: what dataflow.Start or durable.Start returned")
@@ -92,14 +94,14 @@ func kindOf(k figures.Kind) prometheus.ValueType {
 	return prometheus.GaugeValue
 }
 
-// Describe says which metrics there may be.
+// Describe sends the descriptions of all metrics.
 func (c *collector) Describe(to chan<- *prometheus.Desc) {
 	for _, m := range c.metrics {
 		to <- m.desc
 	}
 }
 
-// Collect gives the figures of one snapshot.
+// Collect sends the figures of one snapshot.
 func (c *collector) Collect(to chan<- prometheus.Metric) {
 	for _, f := range c.source.Take() {
 		m := c.metrics[f.Family]

@@ -1,7 +1,7 @@
-// Package figures has the table of the metrics of a flow, so that Prometheus and OpenTelemetry have the same
-// ones: what they are called, their units, and how they are found in an [inspect.Snapshot].
+// Package figures defines the metrics of a flow for both Prometheus and OpenTelemetry: their names, their
+// units, and how to compute them from an [inspect.Snapshot].
 //
-// A [Family] is a metric. A [Source] takes snapshots of a flow and gives the figures of all families.
+// A [Family] is a metric. A [Source] takes snapshots of a flow and returns the figures of all families.
 // Start reading at the table of families.
 package figures
 
@@ -18,7 +18,7 @@ import (
 	"github.com/millrace/millrace/dataflow/inspect"
 )
 
-// The parts of a snapshot, as the table calls them.
+// The parts of a snapshot, under the names in the table.
 type (
 	at   = inspect.Location
 	op   = inspect.Operator
@@ -31,7 +31,7 @@ const runs = string(durable.Running)
 // Families returns all metrics.
 func Families() []Family { return slices.Clone(families) }
 
-// Prometheus returns the name that a metric has there: with its unit, and with _total if it is a counter.
+// Prometheus returns the name of a metric in Prometheus: with its unit, and with _total if it is a counter.
 func (f *Family) Prometheus() string {
 	name := "millrace_" + strings.ReplaceAll(f.Name, ".", "_")
 	switch f.Unit {
@@ -53,12 +53,12 @@ type Figure struct {
 	Labels []string // the values of [Family].Labels
 }
 
-// A Source gives the figures of a flow. Any number of goroutines may call its methods.
+// A Source returns the figures of a flow. Any number of goroutines may call its methods.
 type Source struct {
 	app   inspect.App
 	began time.Time
 
-	// A flow that was started gets no more operators, so all labels are known.
+	// A started flow gets no more operators, so all labels are known.
 	graph     dataflow.Graph
 	locations []string   // by index in the graph
 	operators [][]string // the values of the labels of an operator, by index in the graph
@@ -69,14 +69,14 @@ type Source struct {
 	counters map[string]*counter // by family and labels
 }
 
-// A cut is a slice: one of a location for each place at which slices are made.
+// A cut is a slice: one for each location and each place at which slices are made.
 type cut struct {
 	location, number int
 	pos              string
 }
 
-// A counter goes on where the figures of a flow go back: a partition that another process has taken over is
-// no longer in the sum.
+// A counter continues to grow when the figures of a flow decrease, because a partition that another process
+// has taken over is no longer in the sum.
 type counter struct{ last, sum float64 }
 
 // A taken is a snapshot of a source.
@@ -85,12 +85,12 @@ type taken struct {
 	*Source
 }
 
-// New returns a source of the figures of app. It panics if app is not a flow that runs.
+// New returns a source of the figures of app. It panics if app is not a running flow.
 func New(app inspect.App) *Source {
 	s := &Source{app: app, began: inspect.Take(app).At, graph: app.Graph(), counters: make(map[string]*counter)}
 	for i, name := range s.graph.Locations {
 		name = valid(name)
-		if slices.Contains(s.locations, name) { // two types of two packages
+		if slices.Contains(s.locations, name) { // two types with one name, from two packages
 			name = fmt.Sprintf("%s#%d", name, i)
 		}
 		s.locations = append(s.locations, name)
@@ -117,8 +117,8 @@ func New(app inspect.App) *Source {
 	return s
 }
 
-// operator returns the name of an operator: without the place where it was made, or each edit of the
-// program would begin new series.
+// operator returns the name of an operator. It does not contain the place in the source, because then each
+// edit of the program would start new series.
 func operator(i int, o *dataflow.GraphOperator) string {
 	if o.Label != "" {
 		return o.Label
@@ -126,7 +126,7 @@ func operator(i int, o *dataflow.GraphOperator) string {
 	return fmt.Sprintf("%s#%d", o.Name, i)
 }
 
-// Flow returns the value of the label flow for a flow of this name.
+// Flow returns the value of the label flow for a flow with this name.
 func Flow(name string) string { return cmp.Or(valid(name), "flow") }
 
 func valid(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
@@ -134,7 +134,7 @@ func valid(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
 // Take returns the figures of one snapshot. It takes as long as [inspect.Take].
 func (s *Source) Take() (all []Figure) {
 	s.mu.Lock()
-	defer s.mu.Unlock() // until the counters have seen the snapshot: an older one comes first
+	defer s.mu.Unlock() // held until the counters have seen the snapshot, so that an older snapshot comes first
 	t := &taken{inspect.Take(s.app), s}
 	for i := range families {
 		f := &families[i]
@@ -148,7 +148,7 @@ func (s *Source) Take() (all []Figure) {
 	return all
 }
 
-// count returns the value of a counter, whose figure is value now.
+// count returns the value of a counter whose current figure is value.
 func (s *Source) count(key string, value float64) float64 {
 	c := s.counters[key]
 	if c == nil {

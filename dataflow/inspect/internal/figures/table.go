@@ -8,15 +8,15 @@ type Kind int
 const (
 	// Counter is a figure that grows and never goes back.
 	Counter Kind = iota
-	// Amount is a figure that goes up and down, and whose sum over locations or processes is a figure.
+	// Amount is a figure that goes up and down, and whose sum over locations or processes is meaningful.
 	Amount
-	// Level is a figure whose sum says nothing, such as a duration or a yes.
+	// Level is a figure whose sum is meaningless, such as a duration or a yes.
 	Level
 )
 
 // A Family is a metric.
 type Family struct {
-	Name   string // of OpenTelemetry, below millrace: "operator.records"
+	Name   string // in OpenTelemetry, below millrace: "operator.records"
 	Unit   string // of UCUM: "s", "By", or an annotation such as "{record}"
 	Kind   Kind
 	Help   string
@@ -25,10 +25,10 @@ type Family struct {
 	of func(t *taken, give give)
 }
 
-// A give takes a figure, and the values of the labels of its family.
+// A give receives a figure, and the values of the labels of its family.
 type give func(value float64, labels ...string)
 
-// What a figure is of, besides the flow.
+// Labels that a figure may have besides the flow.
 var (
 	ofFlow      []string
 	ofLocation  = []string{"location"}
@@ -105,7 +105,8 @@ func (t *taken) stopped(give give) {
 	}
 }
 
-// stale gives the age of figures that are not new. Those that were never copied are as old as the source.
+// stale gives the age of figures that are not new. Figures that were never copied are as old as the
+// source.
 func (t *taken) stale(give give) {
 	for i, l := range t.Locations {
 		age := 0.0

@@ -70,7 +70,7 @@ var ErrVersion = errors.New("connect: the split was read by another version, whi
 // ErrOrder says that a connector has a bug: the positions of a split do not grow.
 var ErrOrder = errors.New("connect: positions of a split have to grow")
 
-// Pumps read the splits of a source and send their records to a port. Any number of goroutines may call its methods.
+// Pumps read the splits of a source and send their records to a port. Any number of goroutines may call their methods.
 type Pumps struct {
 	assumed dataflow.NonDet
 	cancel  context.CancelCauseFunc // ends reading

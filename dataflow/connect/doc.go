@@ -16,7 +16,7 @@
 // Only the history of the flow decides where reading continues. For each split it contains a floor, the position up to which all
 // records are durable, and for each partition the position of the last record that the partition took. A split is read from its
 // floor, so some records are sent again after a crash, and a partition drops those that it has. Positions that a system stores
-// for its readers, such as the committed offsets of a topic, are updated but never used.
+// for its readers, such as the committed offsets of a topic, may be updated but are never used.
 //
 // The constructor of a source determines the order and repeats in the type of its stream: [BySplit], [Whole], [ByKey],
 // [Unordered], [Delivered]. A source does not compile with a port of another kind. [Weaken] gives up the order of a source.

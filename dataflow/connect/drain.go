@@ -37,7 +37,7 @@ func (o DrainOptions) withDefaults() DrainOptions {
 	return o
 }
 
-// Drains write the lanes of an output to a sink. Any number of goroutines may call its methods.
+// Drains write the lanes of an output to a sink. Any number of goroutines may call their methods.
 type Drains struct {
 	cancel context.CancelFunc // ends reading the output
 	abort  context.CancelFunc // ends writing
@@ -59,8 +59,8 @@ type Drains struct {
 // sink does not have, such as after the sink was restored from a backup. It is [ErrAhead] if the sink has elements that the flow
 // never gave. Errors of the sink that are not marked with [Retry] end the lane too.
 //
-// The numbers of a flow in memory start again whenever it starts. So [DrainOptions].Flow must then differ each time, or an Atomic
-// sink returns ErrAhead.
+// The numbers of a flow in memory start again whenever it starts. So [DrainOptions].Flow must then differ each time. Otherwise
+// Drain to an Atomic sink ends with ErrAhead.
 func Drain[T any, E Effect](ctx context.Context, app App, out *dataflow.OutputPort[T], sink Sink[T, E], opts DrainOptions) *Drains {
 	opts = opts.withDefaults()
 	writing, abort := context.WithCancel(ctx)

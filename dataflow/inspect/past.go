@@ -186,7 +186,7 @@ func (b *bounded) Write(p []byte) (int, error) {
 	return b.Buffer.Write(p)
 }
 
-// gave returns what a step gave at each output, as at most most lines of text, and the number of further lines.
+// gave returns what a step gave at each output, as text of at most most lines, and the number of further lines.
 func gave(h *durable.History, partition int, outputs []byte, most int) (lines []string, more int, err error) {
 	var b strings.Builder
 	if err := h.DescribeOutputs(&b, partition, outputs); err != nil || b.Len() == 0 {

@@ -142,7 +142,7 @@ func testReopened[T any, E connect.Effect](t *testing.T, x Target[T, E]) {
 }
 
 func testNext[T any, E connect.Effect](t *testing.T, x Target[T, E]) {
-	for _, first := range []uint64{1, 3, 5} { // again, of which one is new, and with a gap
+	for _, first := range []uint64{1, 3, 5} { // two elements again; one again and a new one; a gap
 		last := uint64(3)
 		if first == 1 {
 			x.write(t, x.open(t, 0), 1, 3)

@@ -44,7 +44,7 @@ type cursor[K comparable, V any] struct {
 
 	consumer  natsjs.Consumer
 	messages  natsjs.MessagesContext
-	connected uint64 // reconnects of the connection before
+	connected uint64 // number of reconnects when the consumer was created
 
 	delivered uint64             // messages delivered by the consumer
 	read      dataflow.Position  // everything up to it was read
@@ -119,7 +119,8 @@ func ahead(s natsjs.StreamState) int {
 	return int(min(batchMessages, max(leastMessages, batchBytes/(s.Bytes/s.Msgs+1))))
 }
 
-// compare checks that the stream still has the message at the position, and has lost none after it.
+// compare checks that the stream has lost no message after the position, and that the message at the position, if it still
+// exists, is the one that was read.
 func (c *cursor[K, V]) compare(ctx context.Context, now *natsjs.StreamInfo) error {
 	if err := c.gone(now); err != nil {
 		return err

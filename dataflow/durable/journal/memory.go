@@ -16,7 +16,7 @@ type MemoryOptions struct {
 	Partitions int // zero means one
 	MaxRecord  int // bytes of one Append; zero means 8 MiB
 	MaxStep    int // bytes of one step or snapshot; zero means 1 GiB
-	MaxBytes   int // bytes kept, of records, steps, pieces and snapshots; zero means any
+	MaxBytes   int // bytes kept, of records, steps, pieces and snapshots; zero means no limit
 	// Ahead lets records be read before they are durable, see [Ahead]. They become durable with the
 	// next step of their partition, or after 10 ms. Records that are not durable when a handle ends
 	// are lost, so only one handle may be in use at a time.
@@ -37,7 +37,7 @@ type Memory struct {
 
 	mu    sync.Mutex
 	hook  Hook
-	ended chan struct{} // closed when the handle is
+	ended chan struct{} // closed when the handle ends
 	why   error         // why the handle has ended
 }
 

@@ -150,9 +150,9 @@ func (f *follower) changed() {
 	f.change = make(chan struct{})
 }
 
-// look waits for messages after a sequence. It returns the first one and as many after it as
+// look waits for messages after a sequence. It returns the first one, and as many after it as
 // together fit into max bytes. They stay in the queue until a later call looks for messages after
-// them. It returns errGone if no message is left although one must be.
+// them. If the leader has no such message although one existed at the start, look returns errGone.
 func (f *follower) look(ctx context.Context, after uint64, max int) ([]stored, error) {
 	for refusals := 0; ; {
 		if f.ctx.Err() != nil {

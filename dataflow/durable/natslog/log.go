@@ -117,9 +117,8 @@ func (l *Log) open(ctx context.Context) (err error) {
 // headerRoom is more than the headers of any message of this package.
 const headerRoom = 1 << 10
 
-// connect makes the connection. A connection that was made once is restored forever. While it is
-// down, nothing is buffered: a send fails at once, so it is always known that the message was not
-// sent.
+// connect makes the connection. If the connection is lost later, it is made again until the log is closed. While it is
+// down, nothing is buffered: a send fails at once, so it is always known that the message was not sent.
 func (l *Log) connect(ctx context.Context) error {
 	opts := append(slices.Clone(l.opts.NATS),
 		nats.Name("millrace "+l.opts.Name),

@@ -23,8 +23,8 @@ type App interface {
 type Options struct {
 	// Discover is how often to look for splits of the source. Zero means 30 seconds.
 	Discover time.Duration
-	// Floor is how often the position of a split is made durable. Zero means a second. After a crash, what came since is
-	// repeated.
+	// Floor is how often the position of a split is made durable. Zero means a second. After a
+	// crash, what came since is repeated.
 	Floor time.Duration
 	// Version identifies how the source decodes a record, above all its key. A record that gets another key may go to another
 	// partition, which does not know that the record was taken. So if the version has changed, reading of a split continues only
@@ -43,8 +43,8 @@ type Options struct {
 	// SkipGaps continues after records that the source no longer has, and sends a dead letter that says which. Without it, the
 	// split ends with [ErrGap]. It requires DeadLetters, and a reader that can then be opened at the zero position.
 	SkipGaps bool
-	// OnError is called with each error of a split, including those after which the split is tried again, in the goroutine of the
-	// split.
+	// OnError is called with each error of a split, including those after which the split is tried
+	// again, in the goroutine of the split.
 	OnError func(s Split, err error)
 }
 
@@ -85,9 +85,9 @@ type Pumps struct {
 // Attach reads a source and sends its records to a port, until ctx ends, the flow ends, or [Pumps.Stop] is called. Then it closes
 // the source's reader. The error is that of the first look for splits.
 //
-// A split is read by one goroutine, in the process that owns the partition of its floor. After a takeover another process reads
-// it within a second. For a moment two processes may read it, which does no harm. Each batch is durable before the next one is
-// sent.
+// A split is read by one goroutine, in the process that owns the partition of its floor. After a takeover
+// another process reads it within a second. For a moment two processes may read it, which does no harm. Each
+// batch is durable before the next one is sent.
 func Attach[K comparable, V any, O dataflow.Order, R dataflow.Retries](ctx context.Context, app App, src Source[K, V, O, R], port *Port[K, V, O, R], opts Options) (*Pumps, error) {
 	if src.reader == nil && src.receiver == nil {
 		panic("connect.Attach: sources come from BySplit, Whole, ByKey, Unordered and Delivered")

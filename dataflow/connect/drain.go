@@ -17,8 +17,8 @@ type DrainOptions struct {
 	// Flow and Output name the lanes. They must stay the same for as long as the history is kept, and must differ between all
 	// flows and outputs that write to the same system. Drain panics without them.
 	Flow, Output string
-	// Most is how many elements are written at once at most. Zero means 1,000. Available elements are written without waiting for
-	// more.
+	// Most is how many elements are written at once at most. Zero means 1,000. Available elements
+	// are written without waiting for more.
 	Most int
 	// OnError is called with each error of a lane, including those after which the lane is tried again.
 	OnError func(l Lane, err error)

@@ -87,9 +87,9 @@ func DeliveredInput[K comparable, V any, L dataflow.Location](at L, name string)
 	}}}, records
 }
 
-// EntryPort returns a port for a source whose records have a key that identifies them, on an input of entries. A record that
-// comes again is taken once, and each key that was taken is remembered. Keys that a durable flow has put into quarantine count as
-// taken.
+// EntryPort returns a port for a source whose records have a key that identifies them, on an input of entries.
+// A record that comes again is taken once, and each key that was taken is remembered. Keys that a durable flow
+// has put into quarantine count as taken.
 func EntryPort[K comparable, V any](in *dataflow.EntryInputPort[K, V], name string) *Port[K, V, dataflow.NoOrder, dataflow.AtLeastOnce] {
 	return &Port[K, V, dataflow.NoOrder, dataflow.AtLeastOnce]{inlet: inlet[K, V]{input: name, send: func(ctx context.Context, _ string, b *Batch[K, V]) error {
 		errs, err := in.PutBatch(ctx, b.Keys, b.Values)

@@ -256,8 +256,8 @@ func sent(err error) error {
 	return Retry(err)
 }
 
-// check checks that the positions of a batch grow, over its records and bad records, and that not too many bad records come in a
-// row.
+// check checks that the positions of a batch grow, over its records and bad records, and that not
+// too many bad records come in a row.
 func (p *pump[K, V]) check(b *Batch[K, V]) error {
 	last := p.last
 	for i, j := 0, 0; i < len(b.At) || j < len(b.Bad); {

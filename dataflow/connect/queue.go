@@ -26,8 +26,8 @@ func newQueue[T any](most int) *queue[T] {
 	return &queue[T]{most: most, more: make(chan struct{}, 1), room: make(chan struct{}, 1)}
 }
 
-// put adds an element with a size. While the queue holds most or more, it waits. If ctx ends first, it adds
-// nothing.
+// put adds an element with a size. While the queue holds most or more, it waits. If
+// ctx ends first, it adds nothing.
 func (q *queue[T]) put(ctx context.Context, x T, size int) {
 	for {
 		q.mu.Lock()

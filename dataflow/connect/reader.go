@@ -128,8 +128,8 @@ var ErrGap = errors.New("connect: records that were not read are gone")
 // ErrRekeyed says that records of one key may be in more than one split from now on, although [ByKey] says that they are not.
 var ErrRekeyed = errors.New("connect: records of a key may be in several splits now")
 
-// Retry marks an error as one that passes: the split or lane is opened again after a while, and nothing is lost. Retry(nil) is
-// nil.
+// Retry marks an error as one that passes: the split or lane is opened again after a while, and
+// nothing is lost. Retry(nil) is nil.
 func Retry(err error) error {
 	if err == nil {
 		return nil

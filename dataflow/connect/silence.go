@@ -87,8 +87,8 @@ func (p *pump[K, V]) ends() error {
 	return p.tellSplit(window.SplitEnded)
 }
 
-// listen starts to watch the silence of a split while its cursor waits. The caller must call heard when the cursor has returned
-// b.
+// listen starts to watch the silence of a split while its cursor waits. The caller must call
+// heard when the cursor has returned b.
 func (p *pump[K, V]) listen(ctx context.Context, c Cursor[K, V]) (heard func(b *Batch[K, V], waited time.Duration) error) {
 	if p.opts.Idle <= 0 || p.notices == nil {
 		return func(*Batch[K, V], time.Duration) error { return nil }

@@ -33,10 +33,10 @@ type (
 
 // A Sink is a system to which lanes are written. Any number of goroutines may call its methods.
 type Sink[T any, E Effect] interface {
-	// Open opens a lane, shuts out all previous writers of the lane for ever, and returns the number of the last element in the
-	// sink, zero for none. Nothing from another writer appears after Open has returned. For that it must leave a mark in the
-	// system: only reading from it shuts nobody out. A sink that is not Atomic does not need to shut out others, and may return
-	// zero.
+	// Open opens a lane, shuts out all previous writers of the lane for ever, and returns the number of the last
+	// element in the sink, zero for none. Nothing from another writer appears after Open has returned. For that it
+	// must leave a mark in the system: only reading from it shuts nobody out. A sink that is not Atomic does not need
+	// to shut out others, and may return zero.
 	Open(ctx context.Context, l Lane) (w Writer[T, E], last uint64, err error)
 }
 
@@ -53,6 +53,6 @@ type Writer[T any, E Effect] interface {
 // ErrFenced says that another writer has opened the lane.
 var ErrFenced = errors.New("connect: another writer has taken the lane over")
 
-// ErrAhead says that a sink contains elements that the flow has not given: the history of the flow is another one, or an older
-// copy.
+// ErrAhead says that a sink contains elements that the flow has not given: the history of the
+// flow is another one, or an older copy.
 var ErrAhead = errors.New("connect: the sink has elements that the flow has not given")

@@ -26,8 +26,8 @@ type Options struct {
 	// operates a program may be allowed to see them.
 	Values bool
 
-	// Hosts are the names, without port, that the Host of a request may have besides localhost and loopback
-	// addresses.
+	// Hosts are the names, without port, that the Host of a request may have besides
+	// localhost and loopback addresses.
 	Hosts []string
 
 	// AnyHost accepts any Host. It is for a server that only permitted users can reach, under names that the server

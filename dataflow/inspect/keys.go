@@ -187,8 +187,8 @@ func (v *view) serveEntries(w http.ResponseWriter, r *http.Request) {
 	}{append([]entry{}, found...), next})
 }
 
-// pageOf parses which entries a request asks for. The default for the partition is the first one of the operator's
-// location.
+// pageOf parses which entries a request asks for. The default for the partition is the
+// first one of the operator's location.
 func (v *view) pageOf(r *http.Request) (of pageOf, err error) {
 	q := r.URL.Query()
 	number := func(name string, otherwise, most int) int {

@@ -108,8 +108,8 @@ func (v *view) look(r *http.Request, s *keysShown) (err error) {
 	return nil
 }
 
-// nextPartition returns the partition after that of a page, or -1 if that is the last one of its
-// location.
+// nextPartition returns the partition after that of a page, or -1 if that is
+// the last one of its location.
 func (v *view) nextPartition(of pageOf) int {
 	app, ok := v.app.(kept)
 	if !ok {

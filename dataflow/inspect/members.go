@@ -35,8 +35,8 @@ type membersJSON struct {
 	Unknown    string       `json:"unknown,omitempty"` // why some of this is not known
 }
 
-// A memberJSON is a partition. Fields that only its owner knows are missing, and not zero, in other
-// processes.
+// A memberJSON is a partition. Fields that only its owner knows are missing, and
+// not zero, in other processes.
 type memberJSON struct {
 	Number     int       `json:"n"`
 	Location   string    `json:"location"`

@@ -83,8 +83,8 @@ func (v *view) servePage(w http.ResponseWriter, r *http.Request) {
 	v.write(w, http.StatusOK, "page", s)
 }
 
-// line returns the second line of a box: what came to its last operator, and what its operators
-// keep.
+// line returns the second line of a box: what came to its last operator,
+// and what its operators keep.
 func (s *shown) line(g dataflow.Graph, ops []int, stopped bool) string {
 	o := s.Operators[ops[len(ops)-1]]
 	kept := 0

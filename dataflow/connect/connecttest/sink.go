@@ -19,8 +19,8 @@ type Target[T any, E connect.Effect] struct {
 	Sink connect.Sink[T, E]
 	// Element returns the element with a number, from 1 on. No two are equal.
 	Element func(number uint64) T
-	// Read returns what readers of the system see: for an Idempotent sink in any order, otherwise in the order of the
-	// lane.
+	// Read returns what readers of the system see: for an Idempotent sink in any order,
+	// otherwise in the order of the lane.
 	Read func(t *testing.T) []T
 	// Equal compares elements. If it is nil, reflect.DeepEqual does.
 	Equal func(a, b T) bool

@@ -34,9 +34,9 @@ const (
 // cut off knows that it is no longer the leader, and cannot wrongly answer that there is no message.
 var settled = 15 * time.Second
 
-// A cursor reads a split with its own consumer, which acknowledges nothing. The client's ordered consumer would replace the
-// consumer by itself whenever it misses a message. Here that is an error that passes, so that the split is opened again with all
-// checks.
+// A cursor reads a split with its own consumer, which acknowledges nothing. The client's ordered consumer
+// would replace the consumer by itself whenever it misses a message. Here that is an error that passes, so
+// that the split is opened again with all checks.
 type cursor[K comparable, V any] struct {
 	r       *reader[K, V]
 	split   connect.Split
@@ -68,8 +68,8 @@ func (r *reader[K, V]) Open(ctx context.Context, s connect.Split, after dataflow
 	return c, nil
 }
 
-// open creates the consumer before it looks at the stream. If the stream is the split's then, it was when the consumer was
-// created.
+// open creates the consumer before it looks at the stream. If the stream is the split's then, it
+// was when the consumer was created.
 func (c *cursor[K, V]) open(ctx context.Context, after dataflow.Position) error {
 	js, name := c.r.stream.JetStream, c.r.stream.Name
 	// A consumer would take messages of a work queue away from others, so check the retention first.

@@ -29,8 +29,8 @@ const (
 	codeBatchesTooMany   natsjs.ErrorCode = 10210
 )
 
-// expect makes the server refuse a message if the last message of its subject is not the one that the writer
-// knows.
+// expect makes the server refuse a message if the last message of its subject is not
+// the one that the writer knows.
 func (w *writer[T]) expect(m *nats.Msg) {
 	m.Header[expectHeader] = []string{strconv.FormatUint(w.sequence, 10)}
 }
@@ -55,8 +55,8 @@ func (w *writer[T]) publish(ctx context.Context, m *nats.Msg, expect bool) error
 	return nil
 }
 
-// ask sends a message and decodes the answer. The answer is empty for messages of a batch that is not committed
-// yet.
+// ask sends a message and decodes the answer. The answer is empty for messages of a
+// batch that is not committed yet.
 func (w *writer[T]) ask(ctx context.Context, m *nats.Msg, answer any) error {
 	ctx, cancel := context.WithTimeout(ctx, w.s.Timeout)
 	defer cancel()

@@ -16,8 +16,8 @@ import (
 	"github.com/millrace/millrace/dataflow/connect"
 )
 
-// Limits of one call of Next. Because a fetch is taken from the client as a whole, the client fetches the next records
-// meanwhile.
+// Limits of one call of Next. Because a fetch is taken from the client as a whole, the client
+// fetches the next records meanwhile.
 const (
 	batchRecords = 4096
 	batchBytes   = 1 << 20

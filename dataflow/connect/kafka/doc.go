@@ -10,10 +10,10 @@
 // from where. Brokers must have version 3.1 or later, whose fetches identify topics by an ID: a topic that is deleted and created
 // again has other splits.
 //
-// A position's Major is the offset of the next record, and its Minor is one more than the epoch of the leader that wrote the
-// record. So a floor identifies the history of the partition. If a partition has lost records in an unclean election and has
-// others in their place, the error is a [connect.ErrGap]. It is the same error if records are gone by age. No offset is ever
-// reset.
+// A position's Major is the offset of the next record, and its Minor is one more than the epoch of the leader that
+// wrote the record. So a floor identifies the history of the partition. If a partition has lost records in an
+// unclean election and has others in their place, the error is a [connect.ErrGap]. It is the same error if records
+// are gone by age. No offset is ever reset.
 //
 // Only committed transactions are read, unless [Topic].Client says otherwise.
 //

@@ -142,8 +142,8 @@ func (n *number) write(ctx context.Context, last uint64) error {
 	})
 }
 
-// touch writes the number in its own transaction, so that the brokers do not forget it. Only the last writer of the lane can do
-// so.
+// touch writes the number in its own transaction, so that the brokers do not forget it. Only the
+// last writer of the lane can do so.
 func (n *number) touch(ctx context.Context, last uint64) error {
 	if last == 0 {
 		return nil // nothing to keep

@@ -23,9 +23,9 @@ type Sink[T any] struct {
 	// Topic is the topic for records that do not name one. It must exist.
 	Topic string
 
-	// Encode returns the record for an element and its number. The key of the record determines its partition. Records without a
-	// key go to one partition for the lane, so that lanes keep their order. An error ends the drain, with nothing of the batch
-	// written.
+	// Encode returns the record for an element and its number. The key of the record determines its partition.
+	// Records without a key go to one partition for the lane, so that lanes keep their order. An error ends the
+	// drain, with nothing of the batch written.
 	Encode func(number uint64, x T) (*kgo.Record, error)
 
 	// Timeout is how long a write, or opening a lane, may take. After that the lane is opened again. The brokers abort a
@@ -41,8 +41,8 @@ type Sink[T any] struct {
 	Client []kgo.Opt
 }
 
-// Open aborts the open transaction of the previous writer and waits until it has ended. That writer can commit nothing any
-// longer.
+// Open aborts the open transaction of the previous writer and waits until it has ended. That
+// writer can commit nothing any longer.
 func (s Sink[T]) Open(ctx context.Context, l connect.Lane) (connect.Writer[T, connect.Atomic], uint64, error) {
 	of := fmt.Sprintf("kafka: opening lane %s", l)
 	if s.Encode == nil {
@@ -74,15 +74,15 @@ func (s Sink[T]) Open(ctx context.Context, l connect.Lane) (connect.Writer[T, co
 	return startWriter(s, l, cl, n, last), last, nil
 }
 
-// laneID returns the ID of a lane's transactions and group. It is different for every lane, because dots within names are
-// escaped.
+// laneID returns the ID of a lane's transactions and group. It is different for every lane,
+// because dots within names are escaped.
 func laneID(l connect.Lane) string {
 	escape := strings.NewReplacer("%", "%25", ".", "%2E").Replace
 	return fmt.Sprintf("millrace.%s.%s.%d", escape(l.Flow), escape(l.Output), l.Partition)
 }
 
-// byLane returns a partitioner that assigns keys as Kafka's own clients do. Records without a key go to one partition for the
-// lane.
+// byLane returns a partitioner that assigns keys as Kafka's own clients do. Records without a
+// key go to one partition for the lane.
 func byLane(l connect.Lane) kgo.Partitioner {
 	keyed := kgo.StickyKeyPartitioner(nil)
 	return kgo.BasicConsistentPartitioner(func(topic string) func(*kgo.Record, int) int {

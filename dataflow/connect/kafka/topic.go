@@ -33,9 +33,9 @@ type Topic[K comparable, V any] struct {
 	// partitions. Set it for a source of [connect.ByKey]. For other sources, new partitions are read.
 	Partitions int
 
-	// Group is a consumer group whose offsets follow what is durable in the flow, for tools that show the lag of groups. The
-	// offsets are never read and nothing depends on them, so a failure to write them is not an error. If Group is empty, none are
-	// written.
+	// Group is a consumer group whose offsets follow what is durable in the flow, for tools that show the lag of
+	// groups. The offsets are never read and nothing depends on them, so a failure to write them is not an
+	// error. If Group is empty, none are written.
 	Group string
 
 	// Client contains additional options of the client.

@@ -112,8 +112,8 @@ func (w *writer[T]) commit(ctx context.Context, records []*kgo.Record, last uint
 	return err
 }
 
-// produce writes records and waits for all of them. Flush says that no more records come, so that the client does not wait for
-// more.
+// produce writes records and waits for all of them. Flush says that no more records come, so that
+// the client does not wait for more.
 func produce(ctx context.Context, cl *kgo.Client, records []*kgo.Record) error {
 	var first kgo.FirstErrPromise
 	for _, r := range records {

@@ -18,8 +18,8 @@ type Field[T any] struct {
 	all  func([]T) any // as a slice of the column's Go type
 }
 
-// Column fills a column. V must be a type that pgx accepts for the column, for example a pointer for a column that may be
-// null.
+// Column fills a column. V must be a type that pgx accepts for the column, for example a
+// pointer for a column that may be null.
 func Column[T, V any](name string, of func(T) V) Field[T] {
 	return Field[T]{
 		name: name,

@@ -47,8 +47,8 @@ func (d Database) replication(ctx context.Context) (*stream, error) {
 	return s, nil
 }
 
-// Open returns a cursor over the changes after a position. It creates the slot if there is none
-// yet.
+// Open returns a cursor over the changes after a position. It creates the
+// slot if there is none yet.
 func (r *slotReader[K, V]) Open(ctx context.Context, s connect.Split, after dataflow.Position) (connect.Cursor[K, V], error) {
 	incarnation, err := incarnationOf(s)
 	if err != nil {

@@ -36,8 +36,8 @@ type Sink[T any] struct {
 	// URL is the endpoint, http or https. A user and password in it are sent as basic authentication.
 	URL string
 
-	// Encode returns the body for an element and its number. Nil means JSON, as encoding/json encodes it. An error ends the
-	// drain.
+	// Encode returns the body for an element and its number. Nil means JSON, as encoding/json
+	// encodes it. An error ends the drain.
 	Encode func(number uint64, x T) ([]byte, error)
 	// ContentType is the content type of the bodies. Empty means application/json.
 	ContentType string

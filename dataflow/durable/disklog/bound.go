@@ -66,9 +66,9 @@ func (p *partition) forget(before uint64) {
 	p.log.bound.Free(gone)
 }
 
-// loadPieces finds out how large the pieces of the state are when the log is opened. It reads the
-// pieces themselves only if they were written by a version of the program that did not store their
-// size.
+// loadPieces finds out how large the pieces of the state are when the log is opened. It
+// reads the pieces themselves only if they were written by a version of the program
+// that did not store their size.
 func (p *partition) loadPieces() error {
 	noted := ^uint64(0)
 	sizes := between(kindPieceSize, p.number, 0, ^uint64(0))

@@ -14,8 +14,8 @@ import (
 const (
 	// inline is the largest size of a step or a snapshot that is stored without pieces.
 	inline = 256 << 10
-	// pieceSize is the size of a piece, and pieceBatch the number of pieces that are written at
-	// once.
+	// pieceSize is the size of a piece, and pieceBatch the number of pieces
+	// that are written at once.
 	pieceSize  = partSize
 	pieceBatch = 8
 	// maxParcel is the largest size of a step or a snapshot.

@@ -43,9 +43,9 @@
 // The log accepts writes again soon after there is room. An Open that finds no room returns
 // journal.ErrFull after a second.
 //
-// Any other failed write ends the log. Operations in progress return journal.ErrUnknown, and all
-// later ones return an error that names the failure. Close the log, and open it again when the disk
-// works.
+// Any other failed write ends the log. Operations in progress return
+// journal.ErrUnknown, and all later ones return an error that names the failure. Close
+// the log, and open it again when the disk works.
 //
 // # Damage
 //

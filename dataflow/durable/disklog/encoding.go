@@ -124,8 +124,8 @@ func (d *decoder) number() uint64 {
 
 func (d *decoder) tally() tally { return tally{d.number(), d.number(), d.number()} }
 
-// sizeOfRecords returns how many bytes records have, and how many they take when packed in a
-// message.
+// sizeOfRecords returns how many bytes records have, and how many they
+// take when packed in a message.
 func sizeOfRecords(records [][]byte) (size, packed int) {
 	for _, r := range records {
 		size += len(r)

@@ -44,8 +44,8 @@ func (i identity) encode() []byte {
 
 var errIdentity = errors.New("it is not the identity of a log")
 
-// decodeIdentity decodes the result of encode. If the format is another one, it decodes only the
-// format.
+// decodeIdentity decodes the result of encode. If the format is another one,
+// it decodes only the format.
 func decodeIdentity(b []byte) (i identity, err error) {
 	text, sum, ok := strings.Cut(string(b), "checksum ")
 	if _, err := fmt.Sscanf(text, "millrace disklog format %d\n", &i.format); err != nil {

@@ -18,9 +18,9 @@ import (
 // not suffice, they wait. As soon as there is room, the reserve is created again, and then the log
 // accepts everything again.
 //
-// A merged table can be larger than any reserve. So a quarter of the reserve is a separate file, which
-// is removed only for the write-ahead log and other small files. While it is removed, no table is
-// written.
+// A merged table can be larger than any reserve. So a quarter of the reserve is a
+// separate file, which is removed only for the write-ahead log and other small files.
+// While it is removed, no table is written.
 type room struct {
 	fs     vfs.FS
 	shared reserve
@@ -204,8 +204,8 @@ func (r *room) probe() {
 // smallest is how many bytes must fit before the disk counts as not full, if there is no reserve.
 const smallest = 64 << 10
 
-// make creates the file of a reserve. It writes zeros, since not every file system can preallocate
-// bytes.
+// make creates the file of a reserve. It writes zeros, since not every file
+// system can preallocate bytes.
 func (r *room) make(is reserve) (err error) {
 	temporary := is.path + ".new"
 	f, err := r.fs.Create(temporary, vfs.WriteCategoryUnspecified)

@@ -56,9 +56,9 @@ func overtaken(now state, after, at uint64) bool {
 	return now.at != after || at <= after && after > 0
 }
 
-// begin records that the pieces of a snapshot are being written, until ended. A snapshot that
-// completes meanwhile must not delete them. Other pieces that nothing refers to were left by a
-// crash.
+// begin records that the pieces of a snapshot are being written, until ended. A
+// snapshot that completes meanwhile must not delete them. Other pieces that nothing
+// refers to were left by a crash.
 func (p *partition) begin(id uint64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

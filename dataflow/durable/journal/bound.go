@@ -54,9 +54,9 @@ func For(ctx context.Context, p Purpose) context.Context {
 	return context.WithValue(ctx, purposeKey{}, PurposeOf(ctx, p))
 }
 
-// PurposeOf returns the purpose of an addition: that of its context, or least, which is the purpose
-// of its method, whichever is greater. That is [ToSend] for [Log.Append] and [ToGoOn] for
-// [Log.Commit].
+// PurposeOf returns the purpose of an addition: that of its context, or least, which is
+// the purpose of its method, whichever is greater. That is [ToSend] for [Log.Append]
+// and [ToGoOn] for [Log.Commit].
 func PurposeOf(ctx context.Context, least Purpose) Purpose {
 	p, _ := ctx.Value(purposeKey{}).(Purpose)
 	return max(p, least)

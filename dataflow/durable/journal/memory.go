@@ -107,8 +107,8 @@ func (m *Memory) Reopen() *Memory {
 	return &Memory{data: m.data, hook: m.hook, ended: make(chan struct{})}
 }
 
-// SetHook replaces the hook of this handle. Actions that are waiting for the old hook continue to
-// wait.
+// SetHook replaces the hook of this handle. Actions that are waiting for the
+// old hook continue to wait.
 func (m *Memory) SetHook(h Hook) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

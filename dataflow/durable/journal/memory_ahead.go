@@ -22,8 +22,8 @@ func (m *Memory) ReadAhead(ctx context.Context, partition int, after uint64) (Re
 	return r, nil
 }
 
-// appendAhead adds records that can be read at once and become durable with a step, or after a
-// while.
+// appendAhead adds records that can be read at once and become durable
+// with a step, or after a while.
 func (m *Memory) appendAhead(ctx context.Context, a Action, add func(*memoryPartition) (Message, error)) error {
 	if err := m.judge(ctx, a); err != nil {
 		return err

@@ -60,8 +60,8 @@ func (c *memoryCursor) Close() {
 	})
 }
 
-// wait calls take with the partition, now and after each change, until take reports that it found
-// something.
+// wait calls take with the partition, now and after each change, until take
+// reports that it found something.
 func (c *memoryCursor) wait(ctx context.Context, take func(*memoryPartition) (bool, error)) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

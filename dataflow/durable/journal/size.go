@@ -16,9 +16,9 @@ type Size struct {
 	// Bytes is the total space on disk, of one replica. It includes what the log has preallocated,
 	// and what was purged but is not freed yet.
 	Bytes uint64
-	// Kept is the part of it that may still be needed: records, steps, pieces of states and
-	// snapshots. MaxBytes limits this amount, and it is counted as the log counts it against that
-	// limit.
+	// Kept is the part of it that may still be needed: records, steps, pieces of
+	// states and snapshots. MaxBytes limits this amount, and it is counted as the log
+	// counts it against that limit.
 	Kept uint64
 	// MaxBytes is the limit, as [OpenOptions].MaxBytes; zero if there is none.
 	MaxBytes uint64

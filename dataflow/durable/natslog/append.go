@@ -117,8 +117,8 @@ func (a *appender) join(ctx context.Context, records [][]byte, size int) (*gathe
 	}
 }
 
-// leave is called when a caller stops waiting. Others can still join the message while it is being
-// gathered.
+// leave is called when a caller stops waiting. Others can still join the
+// message while it is being gathered.
 func (a *appender) leave(g *gathering) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

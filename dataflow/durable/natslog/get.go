@@ -23,8 +23,8 @@ const (
 	kindPurged        = "pg"
 )
 
-// errMissing says that a message does not exist, or does not exist yet on the replica that was
-// asked.
+// errMissing says that a message does not exist, or does not exist yet on
+// the replica that was asked.
 var errMissing = errors.New("the message is not there")
 
 // askWithin is how long to wait for a leader's answer before asking again. A request that was in

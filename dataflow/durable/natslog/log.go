@@ -156,8 +156,8 @@ func (l *Log) connect(ctx context.Context) error {
 	})
 }
 
-// disconnected tells everything that waits for an answer over the old connection that none will
-// arrive.
+// disconnected tells everything that waits for an answer over the old
+// connection that none will arrive.
 func (l *Log) disconnected(err error) {
 	l.mu.Lock()
 	l.lost()

@@ -124,8 +124,8 @@ func unpackParcel(b []byte) (p parcel, err error) {
 	return p, err
 }
 
-// first returns the sequence of the first piece, or that of the message itself if there are no
-// pieces.
+// first returns the sequence of the first piece, or that of the message
+// itself if there are no pieces.
 func (p parcel) first(message uint64) uint64 {
 	if len(p.pieces) > 0 {
 		return p.pieces[0]

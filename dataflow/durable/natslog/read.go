@@ -137,8 +137,8 @@ func (r *stepReader) Next(ctx context.Context) (journal.Step, error) {
 	err = r.l.persist(ctx, "read a step", func(ctx context.Context) error {
 		data, err = r.l.unwrap(ctx, p)
 		if errors.Is(err, errMissing) {
-			// The leader has answered, so the pieces were purged, unless it has only just been
-			// elected.
+			// The leader has answered, so the pieces were purged, unless it has
+			// only just been elected.
 			if missing++; missing > 10 {
 				return final{fmt.Errorf("%w: pieces of the step after fence %d", journal.ErrPurged, r.last)}
 			}

@@ -181,8 +181,8 @@ func (s *stream) tight(kept int64) bool {
 	return kept >= s.part/3
 }
 
-// crowded returns an error if sends were refused, or would have been, when the servers were last
-// asked.
+// crowded returns an error if sends were refused, or would have been, when
+// the servers were last asked.
 func (s *stream) crowded() error {
 	if !s.mu.TryLock() {
 		return nil // they are being asked

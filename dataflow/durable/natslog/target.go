@@ -10,8 +10,8 @@ import (
 	"github.com/millrace/millrace/dataflow/durable/journal"
 )
 
-// unfinishedKey is set in the metadata of the stream of steps while a history is copied into the
-// log.
+// unfinishedKey is set in the metadata of the stream of steps while a
+// history is copied into the log.
 const unfinishedKey = "millrace.unfinished"
 
 var _ journal.Target = (*Log)(nil)

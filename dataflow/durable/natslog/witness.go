@@ -12,10 +12,10 @@ import (
 	"github.com/millrace/millrace/dataflow/durable/journal"
 )
 
-// One of the two streams of a log can be damaged, or restored from an older copy, without the
-// other. And a server that finds a part of a file unreadable may continue without it. So each
-// message of records says what existed before it, and the last message of each partition is never
-// purged:
+// One of the two streams of a log can be damaged, or restored from an older copy,
+// without the other. And a server that finds a part of a file unreadable may continue
+// without it. So each message of records says what existed before it, and the last
+// message of each partition is never purged:
 //
 //   - headerFence is the last step of the partition that the sender knew to be kept. If that step does not exist,
 //     steps were lost.

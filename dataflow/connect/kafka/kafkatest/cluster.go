@@ -19,8 +19,8 @@ import (
 // Brokers is how many brokers a [Cluster] has.
 const Brokers = 3
 
-// A Cluster is a group of brokers in their own processes, each of which is also a controller. All of them hold groups and
-// transactions.
+// A Cluster is a group of brokers in their own processes, each of which is also a controller. All
+// of them hold groups and transactions.
 type Cluster struct {
 	Addrs [Brokers]string
 

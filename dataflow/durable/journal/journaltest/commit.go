@@ -81,8 +81,8 @@ func largeSteps(t *testing.T, l place) {
 		want.Steps = append(want.Steps, journal.Step{Fence: want.Fence, Data: data})
 	}
 	same(t, l.restore(t), want)
-	// The pieces of purged steps must be purged with them, and those of the remaining step must
-	// remain.
+	// The pieces of purged steps must be purged with them, and those of the
+	// remaining step must remain.
 	at := want.Steps[5].Fence
 	if err := l.SaveSnapshot(l.ctx, l.p, 0, want.Steps[4].Fence, []byte("state")); err != nil {
 		t.Fatal(err)

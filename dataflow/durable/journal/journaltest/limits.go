@@ -7,8 +7,8 @@ import (
 	"github.com/millrace/millrace/dataflow/durable/journal"
 )
 
-// A Reopen closes a log and opens it again with another limit. Each call continues the same
-// history.
+// A Reopen closes a log and opens it again with another limit. Each call
+// continues the same history.
 type Reopen func(t *testing.T, maxBytes int64) journal.Log
 
 // limit is the limit with which the checks of limits open a log.
@@ -65,8 +65,8 @@ func fill(t *testing.T, what string, add func(i int) error) (n int) {
 
 const unit = 100 << 10 // size of each record, step and piece that is added
 
-// records adds records until one is refused, and returns their number and the position of the last
-// one.
+// records adds records until one is refused, and returns their number and
+// the position of the last one.
 func (l place) records(t *testing.T) (n int, last uint64) {
 	t.Helper()
 	n = fill(t, "Append", func(i int) error {
@@ -137,8 +137,8 @@ func fullOfRecords(t *testing.T, reopen Reopen) {
 	}
 }
 
-// fullOfSteps checks that a log with no room for steps accepts the snapshot that makes room for
-// them.
+// fullOfSteps checks that a log with no room for steps accepts the
+// snapshot that makes room for them.
 func fullOfSteps(t *testing.T, reopen Reopen) {
 	l := place{reopen(t, limit), 0, limited(t)}
 	n, last := l.steps(t, 0)
@@ -227,8 +227,8 @@ func fullByOther(t *testing.T, reopen Reopen) {
 	other.append(t, "record")
 }
 
-// moreThanFree checks that one call is refused as a whole, with ErrFull if it may be accepted
-// later.
+// moreThanFree checks that one call is refused as a whole, with ErrFull
+// if it may be accepted later.
 func moreThanFree(t *testing.T, reopen Reopen) {
 	l := place{reopen(t, limit), 0, limited(t)}
 	l.records(t)

@@ -54,8 +54,8 @@ func overtaken(t *testing.T, l place) {
 	}
 }
 
-// pieces saves pieces of all sizes and purges them. Steps, records and snapshots must not affect
-// them.
+// pieces saves pieces of all sizes and purges them. Steps, records and
+// snapshots must not affect them.
 func pieces(t *testing.T, l place) {
 	l.wantPieces(t, 0, 1<<40, nil)
 	var all []journal.Piece

@@ -105,8 +105,8 @@ func (t *taken) stopped(give give) {
 	}
 }
 
-// stale gives the age of figures that are not new. Figures that were never copied are as old as the
-// source.
+// stale gives the age of figures that are not new. Figures that were never
+// copied are as old as the source.
 func (t *taken) stale(give give) {
 	for i, l := range t.Locations {
 		age := 0.0

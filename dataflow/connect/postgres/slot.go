@@ -27,8 +27,8 @@ type Slot struct {
 	Publication string
 
 	// Snapshot first returns the rows that the tables contain when the slot is created, as changes with the Op [Snapshot]. If
-	// that is interrupted, or [Renew] creates the slot again, another split returns the rows of each table from the beginning. It
-	// starts with a [Truncate] of the table, since rows may have been deleted in between.
+	// that is interrupted, or [Renew] creates the slot again, another split returns the rows of each table from the beginning,
+	// after a [Truncate] of the table, since rows may have been deleted in between.
 	Snapshot bool
 
 	// TakeOver ends the session of another reader when the slot is opened. Otherwise a new reader waits until that session has

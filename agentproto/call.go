@@ -20,34 +20,32 @@ type Call struct {
 	Key        CallKey
 	Invocation *Invocation // what is posted; never changed after [Program.Call]
 	Endpoint   string      // where it is posted: the toolset's manifest endpoint
-	Server     string      // names the tool server, for the runtime
+	Server     string      // in the thread
 
-	// Rejected, if not empty, is the text of the error that resolves the call at
-	// once. Nothing is dispatched then.
+	// Rejected, if not empty, resolves the call at once with an error of this text.
+	// The call is not dispatched.
 	Rejected string
 
-	// Lifetime is how long the call may wait for its tool_result. While the call is in
-	// a detour the detour's timeout holds instead, and when a user choice has been
-	// answered the call has [Event].Lifetime again. Zero means that of [ProgramOptions].
+	// Lifetime is how long the call may wait for its tool_result. It does not run during a detour, which has a timeout of its
+	// own. After a user choice is answered, the call waits for [Event].Lifetime instead. Zero means the Lifetime of
+	// [ProgramOptions].
 	Lifetime time.Duration
-	// Made is when the call was made: how much of its lifetime is left is part of a
-	// snapshot. Zero means that it has its whole lifetime again when it moves.
+	// Made is when the call was made. A snapshot needs it to compute the rest of the lifetime. If it is zero, the whole lifetime
+	// starts again when the call moves.
 	Made time.Time
 
-	// Told says that the result is for the thread of the call, which is told of it by the flow itself:
-	// nobody has to read it elsewhere.
+	// Told says that the flow itself delivers the result to the call's thread, so nobody has to read it elsewhere.
 	Told bool
 
-	// Incarnation tells the call from an earlier one with its key that was forgotten: see
-	// [Event].Incarnation. It is a random number whose lowest 16 bits are zero, since detours are
-	// numbered from it, or zero where no key is used again.
+	// Incarnation distinguishes the call from an earlier, forgotten call with the same key: see [Event].Incarnation. It is a
+	// random number whose lowest 16 bits are zero, because detours are numbered from it. It is zero where keys are never reused.
 	Incarnation uint64
 
-	// Trace is the span that made the call, which what happens to it follows.
+	// Trace is the span that made the call. Later spans of the call follow it.
 	Trace Trace `json:",omitzero"`
 }
 
-// Is reports whether an incarnation is that of the call, wherever the call has moved since.
+// Is reports whether an incarnation is that of this call, even if the call has moved since.
 func (c *Call) Is(incarnation uint64) bool { return sameCall(c.Incarnation, incarnation) }
 
 // operation returns the name of the tool, or "" for a call without an invocation.
@@ -58,7 +56,7 @@ func (c *Call) operation() string {
 	return c.Invocation.Operation
 }
 
-// A State is where a call stands.
+// A State is the stage that a call is in.
 type State uint8
 
 // The states of a call, in the words of the protocol.
@@ -74,20 +72,19 @@ func (s State) String() string {
 	return [...]string{"pending", "oauth pending", "choice pending", "completed"}[s]
 }
 
-// A DispatchOutcome says what came of posting an invocation.
+// A DispatchOutcome is the outcome of posting an invocation.
 type DispatchOutcome struct {
 	// Accepted says that the tool server answered 2xx.
 	Accepted bool
-	// Ambiguous says that the tool server may have started the call although it
-	// did not acknowledge it, so the call has to be cancelled as well.
+	// Ambiguous says that the tool server may have started the call although it did not acknowledge it. The call must then also
+	// be cancelled there.
 	Ambiguous bool
 	// Reason describes the failure when the call was not accepted.
 	Reason string
-	// Watch, if not empty, has an accepted call be watched: see [ProgramOptions].Watch. It
-	// is the call's Server.
+	// Watch, if not empty, is the Server of an accepted call that is to be watched: see [ProgramOptions].Watch.
 	Watch string
 }
 
-// Dispatch posts an invocation to its tool server. It retries as it sees fit and
-// returns when the invocation is acknowledged or given up.
+// Dispatch posts an invocation to its tool server. It retries as it sees fit and returns when the server has acknowledged the
+// invocation or Dispatch has given up.
 type Dispatch func(ctx context.Context, call *Call) DispatchOutcome

@@ -7,10 +7,8 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// DecodeCallback reads a message that was posted to a callback_url. It refuses
-// what this package would not send, except that it ignores members it does not
-// know. The error is a *[MessageError]; its Key names the call if the message could
-// be read that far.
+// DecodeCallback reads a message that was posted to a callback_url. It refuses whatever [Encode] would refuse, except that it
+// ignores unknown members. The error is a *[MessageError]; its Key names the call if the message could be read that far.
 func DecodeCallback(data []byte, lim Limits) (Callback, error) {
 	o := openMessage("callback", data, lim)
 	kind := o.str("type")
@@ -45,13 +43,13 @@ func newCallback(kind string) Callback {
 	return nil
 }
 
-// peekID returns an id of a message that is refused anyway, or "".
+// peekID returns an id of a message that is already refused, or "".
 func peekID(o *object, name string) string {
 	return (&object{failure: &failure{}, members: o.members}).id(name)
 }
 
-// bindKey reads the ids of a call. Both are read before either is judged, so that
-// an error says as much about the call as there is to say.
+// bindKey reads the ids of a call. It reads both before either is checked, so that an error names as much of the call as
+// possible.
 func bindKey(o *object, group, id string) (string, string) {
 	o.key = CallKey{o.id(group), o.id(id)}
 	return o.key.GroupID, o.key.ID
@@ -118,8 +116,7 @@ func (v *ViewUpdate) bind(o *object) {
 	v.Content = o.object("content")
 }
 
-// bindContent reads a part of a result. A part of another type is refused: the
-// model would not see what the tool meant it to.
+// bindContent reads a part of a result. It refuses unknown types, because the model would not see what the tool meant to show it.
 func bindContent(o *object) Content {
 	c := Content{Type: o.str("type")}
 	switch c.Type {
@@ -133,8 +130,7 @@ func bindContent(o *object) Content {
 	return c
 }
 
-// bindDisplay reads a way to show a result. One of another type is kept by its type
-// only, for viewers skip it.
+// bindDisplay reads one way to show a result. Of an unknown type it keeps only the type, because viewers skip it.
 func bindDisplay(o *object) Display {
 	d := Display{Type: o.str("type")}
 	switch d.Type {

@@ -9,8 +9,8 @@ import (
 	"github.com/millrace/millrace/agentproto/form"
 )
 
-// On its way to its result a call may send its user elsewhere: to authorize the tool, or to make a
-// choice. See doc/protocol.md §5.3 and §5.4.
+// Before its result arrives, a call may send its user elsewhere: to authorize the tool, or to make a choice. See doc/protocol.md
+// §5.3 and §5.4.
 
 // open returns the open detour, or nil.
 func (s *callState) open() *openDetour {
@@ -20,16 +20,16 @@ func (s *callState) open() *openDetour {
 	return s.More.Open
 }
 
-// An openDetour is where a call sent its user.
+// An openDetour is the authorization or choice that a call is waiting for.
 type openDetour struct {
 	ID       string // see Event.Detour
-	Number   uint64 // tells it from the others of the call
+	Number   uint64 // distinguishes it from the call's other detours
 	OAuth    *OAuth
 	Choice   *UserChoice
-	Values   jsontext.Value `json:",omitzero"` // that the user has filled in of the form of Choice
+	Values   jsontext.Value `json:",omitzero"` // what the user has filled in of Choice's form
 	Since    time.Time
 	Timeout  time.Duration
-	Lifetime time.Duration // of that event
+	Lifetime time.Duration // that of the event that opened it
 }
 
 // detour returns the name of the open detour, or "".
@@ -40,10 +40,10 @@ func (s *callState) detour() string {
 	return ""
 }
 
-// maxDetours bounds how often one call may send its user elsewhere.
+// maxDetours bounds how many detours one call may open.
 const maxDetours = 5
 
-// detour opens a detour, in place of the one that is open if it is another.
+// detour opens a detour. It replaces the one that is open, unless that has the same id.
 func (t turn) detour(e *event, state State, id string) {
 	s := t.s
 	if s.detour() == id {
@@ -87,7 +87,7 @@ func (t turn) surface(open *openDetour) {
 	}
 }
 
-// answered takes the user's choice to the tool, once for each prompt.
+// answered passes the user's choice to the tool, once for each prompt.
 func (t turn) answered(e *event) {
 	s := t.s
 	if s.State != ChoicePending || s.detour() != e.Detour || e.Selected < 0 || e.Selected >= len(s.open().Choice.Choices) {
@@ -111,8 +111,8 @@ func (t turn) answered(e *event) {
 	}
 }
 
-// filled returns what the user has filled in of the form of a detour, with values that have come now, of which the first ones of
-// each question count. More says that there are some, and all that no question is left.
+// filled merges values that have just arrived into those that the user gave before. For each question the first answer counts.
+// More reports whether a new answer was added, and all whether every question of the form is answered.
 func filled(open *openDetour, now jsontext.Value) (values jsontext.Value, more, all bool) {
 	f, err := form.Parse(open.Choice.Form)
 	if err != nil {
@@ -137,7 +137,7 @@ func filled(open *openDetour, now jsontext.Value) (values jsontext.Value, more, 
 	return values, more && err == nil && len(values) <= form.MaxBytes, len(before) == len(f.Questions)
 }
 
-// goOn goes on waiting for the result, with a lifetime that starts again at a time.
+// goOn lets the call wait for its result again, with a lifetime that starts at since.
 func (t turn) goOn(selected int, values jsontext.Value, since time.Time, lifetime time.Duration) {
 	s, open := t.s, t.s.open()
 	s.State, s.More = Pending, &more{Since: since, Lifetime: lifetime}
@@ -152,7 +152,7 @@ func (t turn) goOn(selected int, values jsontext.Value, since time.Time, lifetim
 	}
 }
 
-// withdraw takes the open prompt back.
+// withdraw takes back the open prompt, if any.
 func (t turn) withdraw() {
 	if open := t.s.open(); open != nil {
 		t.ask(Effect{Kind: Withdraw, State: t.s.State, Detour: open.ID, Number: open.Number})

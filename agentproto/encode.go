@@ -9,11 +9,10 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Encode returns a message as JSON: a [Callback], an [Invocation], a [Manifest], a
-// [ChoiceResponse], a [CloseThread], a [CancelToolCall] or a [Migrate], or a pointer
-// to one. The members are in the order of the protocol, without those that are
-// absent, so equal messages have equal bytes. Encode refuses what the decoder of
-// the message refuses, with the same *[MessageError]; only the size is not limited.
+// Encode returns a message as JSON: a [Callback], an [Invocation], a [Manifest], a [ChoiceResponse], a [CloseThread], a
+// [CancelToolCall] or a [Migrate], or a pointer to one. Members are in the order of the protocol and absent ones are omitted, so
+// equal messages have equal bytes. Encode refuses what the message's decoder refuses, with the same *[MessageError], except that
+// it does not limit the size.
 func Encode(message any) ([]byte, error) {
 	switch v := reflect.ValueOf(message); {
 	case v.Kind() == reflect.Struct:
@@ -37,7 +36,7 @@ func Encode(message any) ([]byte, error) {
 	return data, nil
 }
 
-// wireForm returns what the JSON of a message is made of, and its decoder.
+// wireForm returns the value whose JSON is the message, and the decoder of the message.
 func wireForm(message any) (wire any, decode func([]byte) error) {
 	switch m := message.(type) {
 	case *ToolResult:
@@ -85,7 +84,7 @@ func wireForm(message any) (wire any, decode func([]byte) error) {
 	return nil, nil
 }
 
-// checker returns a function that decodes without a limit on the size.
+// checker returns a function that decodes without limits on bytes and members.
 func checker[M any](decode func([]byte, Limits) (M, error)) func([]byte) error {
 	return func(data []byte) error {
 		_, err := decode(data, Limits{Bytes: math.MaxInt64, Members: math.MaxInt})

@@ -15,9 +15,8 @@ var ErrNoOutcome = errors.New("agentproto: tool_result has neither text nor cont
 
 // A MessageError says why a message was refused.
 type MessageError struct {
-	// Message is the kind of message: a callback's type, "callback" as long as that
-	// is not known, "invocation", "manifest", "choice_response", "close_thread",
-	// "cancel_tool_call" or "migrate".
+	// Message is the kind of message: a callback's type, or "callback" if the type is not known yet, "invocation", "manifest",
+	// "choice_response", "close_thread", "cancel_tool_call" or "migrate".
 	Message string
 	// Member is the JSON pointer of the member that is wrong, or "" for the message
 	// as a whole. A long one is cut off.
@@ -28,8 +27,8 @@ type MessageError struct {
 	// Status is the HTTP status to answer with: 413 if the message or a part of it
 	// is too long, otherwise 400.
 	Status int
-	// Key names the call as far as the message could be read. Either half may be
-	// empty. It is what the sender claims, not what it may claim.
+	// Key names the call as far as the message could be read. Either half may be empty. It is the sender's claim and not
+	// authenticated.
 	Key CallKey
 
 	cause error
@@ -43,8 +42,7 @@ func (e *MessageError) Error() string {
 	return fmt.Sprintf("agentproto: %s: member %q %s", e.Message, e.Member, e.Reason)
 }
 
-// Unwrap returns what lies behind the error, such as [ErrNoOutcome] or a
-// [SchemaError].
+// Unwrap returns the underlying error, such as [ErrNoOutcome] or a [SchemaError].
 func (e *MessageError) Unwrap() error { return e.cause }
 
 // A SchemaError says why a schema was refused.
@@ -61,8 +59,8 @@ type ArgumentError struct {
 	Reason   string
 }
 
-// Error names the argument. The argument and the reason may be told to the model:
-// they are short, on one line, and say nothing of the schema's whereabouts.
+// Error names the argument. The argument and the reason may be shown to the model: they are short, on one line, and do not say
+// where the schema is.
 func (e *ArgumentError) Error() string {
 	if e.Argument == "" {
 		return "agentproto: arguments: " + e.Reason
@@ -77,7 +75,7 @@ type failure struct {
 	err     *MessageError
 }
 
-// set records an error unless there is one already. Its key is filled in at the end.
+// set records an error unless one is already recorded. Its Key is filled in by result.
 func (f *failure) set(status int, member, format string, args ...any) {
 	if f.err == nil {
 		f.err = &MessageError{Message: f.message, Member: clip(member, 256), Reason: clip(fmt.Sprintf(format, args...), 512), Status: status}
@@ -103,7 +101,7 @@ func (f *failure) result() error {
 	return f.err
 }
 
-// clip cuts s to about n bytes. What a peer wrote must not fill a log.
+// clip cuts s to about n bytes, so that a peer's text cannot fill a log.
 func clip(s string, n int) string {
 	if len(s) <= n {
 		return s

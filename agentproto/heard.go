@@ -7,25 +7,25 @@ import (
 	"github.com/millrace/millrace/dataflow"
 )
 
-// The events of a subscription are messages of the conversation whose call opened it. A call that no
-// conversation is told of (see [Call].Told) keeps the last ones itself, for whoever asks for them.
+// The events of a subscription are messages of the conversation whose call opened it. A call whose events go to no conversation
+// (see [Call].Told) keeps the last ones itself, to be read on request.
 
 const (
-	// HeardEvents is how many events of a subscription a call keeps, and HeardBytes how many bytes they have at
-	// most, but for a last one that is longer.
+	// HeardEvents is how many events of a subscription a call keeps, and HeardBytes how many bytes of text at most. The last
+	// event is kept even if it alone is larger.
 	HeardEvents = 100
 	HeardBytes  = 64 << 10
 )
 
-// A heard is what a call keeps of its subscription.
+// A heard holds the events that a call keeps of its subscription.
 type heard struct {
 	Operation string
 	Last      int      // the number of the last event
-	Texts     []string // the last ones
+	Texts     []string // of the last events
 	Ended     bool
 }
 
-// keep keeps the text of one more event, in place of the oldest ones if there is no room.
+// keep adds the text of one more event. It drops the oldest ones that exceed the limits.
 func (h *heard) keep(text string) {
 	h.Last++
 	h.Texts = append(h.Texts, text)
@@ -44,7 +44,8 @@ func (h *heard) size() (n int) {
 	return n
 }
 
-// heardAll is the end of a subscription whose call keeps events. They are kept as a result of their size is that nobody reads.
+// heardAll marks the end of a subscription whose call keeps events. They are then kept as long as an unread result of the same
+// size.
 func (t turn) heardAll() {
 	h := t.s.Heard
 	if h == nil || h.Ended {
@@ -57,16 +58,16 @@ func (t turn) heardAll() {
 	}
 }
 
-// Events are what a call keeps of the subscription that it opened.
+// Events are the subscription events that a call keeps.
 type Events struct {
 	Key       CallKey
 	Operation string // the tool
-	// Last is the number of the last event. Events are numbered from 1 on.
+	// Last is the number of the last event. Events are numbered from 1.
 	Last int
-	// Texts are those of the last events, the oldest first: at most [HeardEvents] and [HeardBytes]. All are the tool
-	// server's words.
+	// Texts are the texts of the last events, oldest first: at most [HeardEvents] and [HeardBytes]. They are the tool server's
+	// own words.
 	Texts []string
-	// Ended says that no event comes any more.
+	// Ended says that no more events arrive.
 	Ended bool
 }
 
@@ -74,9 +75,9 @@ func (h *heard) events(k CallKey) Events {
 	return Events{Key: k, Operation: h.Operation, Last: h.Last, Ended: h.Ended}
 }
 
-// EventsOf returns the events that a call keeps, and reports false if it keeps none: it has opened no subscription, it is
-// forgotten, or its conversation was told of them. What is kept of a subscription that has ended goes as a large result goes that
-// nobody reads, see [ProgramOptions].Results: then Texts is empty and Last is not.
+// EventsOf returns the events that a call keeps. It reports false if the call keeps none: it has opened no subscription, it is
+// forgotten, or its events went to its conversation. After a subscription has ended, its texts are removed like a large result
+// that nobody reads, see [ProgramOptions].Results: Texts is then empty and Last is not zero.
 func EventsOf(ctx context.Context, app dataflow.Remembering, key CallKey) (e Events, found bool, err error) {
 	has, err := dataflow.StateOf(ctx, app, key, func(s *callState) {
 		if found = s.Heard != nil; found {
@@ -88,7 +89,7 @@ func EventsOf(ctx context.Context, app dataflow.Remembering, key CallKey) (e Eve
 }
 
 // SubscriptionsOf returns the open subscriptions of a thread whose calls keep their events, in the order in which the calls were
-// made, without Texts. It looks at each call of the thread that the app remembers.
+// made, without Texts. It reads the state of every remembered call of the thread.
 func SubscriptionsOf(ctx context.Context, app dataflow.Remembering, groupID string) ([]Events, error) {
 	var ids []string
 	if _, err := dataflow.StateOf(ctx, app, ThreadID(groupID), func(t *thread) { ids = t.all() }); err != nil {

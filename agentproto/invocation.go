@@ -17,23 +17,20 @@ type Invocation struct {
 	ID string `json:"id"`
 	// CallID is the second id that some model APIs have. A tool echoes it exactly.
 	CallID *string `json:"call_id,omitzero"`
-	// CallbackURL is where the tool posts its messages. It may be a capability, so
-	// it is neither logged nor shown.
+	// CallbackURL is where the tool posts its messages. It may be a capability, so it must be neither logged nor shown.
 	CallbackURL string `json:"callback_url"`
 	GroupID     string `json:"group_id"`
-	// ThreadAncestors are the threads from the root to the parent of GroupID. It is
-	// nil at the root.
+	// ThreadAncestors are the threads from the root to the parent of GroupID. It is nil for a root thread.
 	ThreadAncestors []string `json:"thread_ancestors,omitempty"`
-	// UserID identifies the end user, if the runtime tells.
+	// UserID identifies the end user, if the runtime reveals it.
 	UserID *string `json:"user_id,omitzero"`
 }
 
 // Key returns the key of the call.
 func (i *Invocation) Key() CallKey { return CallKey{i.GroupID, i.ID} }
 
-// DecodeInvocation reads an invocation. Arguments that are absent or null become an
-// empty object; whether they fit the tool is not looked at. The error is a
-// *[MessageError].
+// DecodeInvocation reads an invocation. Arguments that are absent or null become an empty object. It does not check whether they
+// fit the tool's schema. The error is a *[MessageError].
 func DecodeInvocation(data []byte, lim Limits) (*Invocation, error) {
 	o := openMessage("invocation", data, lim)
 	i := new(Invocation)
@@ -49,7 +46,7 @@ func DecodeInvocation(data []byte, lim Limits) (*Invocation, error) {
 		i.ThreadAncestors = append(i.ThreadAncestors, at.checkID(strconv.Itoa(n), unquote(value)))
 	})
 	if i.UserID = o.optStr("user_id"); i.UserID != nil {
-		// Tokens are stored by it, so an empty one must not pass for a user.
+		// Tokens are stored by user id, so an empty one must not pass for a user.
 		o.checkID("user_id", *i.UserID)
 	}
 	if err := o.result(); err != nil {

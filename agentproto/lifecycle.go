@@ -6,8 +6,8 @@ import "github.com/go-json-experiment/json/jsontext"
 type ChoiceResponse struct {
 	ID       string `json:"id"`
 	Selected int    `json:"selected"`
-	// Values are what the user has filled in, by the names of the questions of [UserChoice].Form, or nil. If they are there,
-	// Selected is the default and says nothing. A question that is missing was declined.
+	// Values are what the user filled in, by the names of the questions of [UserChoice].Form, or nil. If they are set, Selected
+	// is the default and carries no meaning. A question without a value was declined.
 	Values jsontext.Value `json:"x-values,omitzero"`
 }
 
@@ -16,15 +16,13 @@ type CloseThread struct {
 	ThreadID string `json:"thread_id"`
 }
 
-// A CancelToolCall tells every tool server that nobody waits for a call any more,
-// or that a subscription is cancelled.
+// A CancelToolCall tells every tool server that nobody waits for a call any longer, or that a subscription is cancelled.
 type CancelToolCall struct {
 	ThreadID   string `json:"thread_id"`
 	ToolCallID string `json:"tool_call_id"`
 }
 
-// A Migrate asks a tool server to hand the state of a session to the instance of
-// the same server at DestinationURL.
+// A Migrate asks a tool server to hand over the state of a session to the instance of the same server at DestinationURL.
 type Migrate struct {
 	SessionID      string `json:"session_id"` // the root thread
 	DestinationURL string `json:"destination_url"`
@@ -33,9 +31,8 @@ type Migrate struct {
 // Key returns the call that is cancelled.
 func (c *CancelToolCall) Key() CallKey { return CallKey{c.ThreadID, c.ToolCallID} }
 
-// DecodeChoiceResponse reads the answer to a [UserChoice]. Whether Selected is the
-// index of a choice is for the tool to check, which knows the choices. The error is
-// a *[MessageError].
+// DecodeChoiceResponse reads the answer to a [UserChoice]. It does not check that Selected is the index of a choice: only the
+// tool knows the choices. The error is a *[MessageError].
 func DecodeChoiceResponse(data []byte, lim Limits) (*ChoiceResponse, error) {
 	o := openMessage("choice_response", data, lim)
 	o.key.ID = o.id("id")
@@ -58,15 +55,15 @@ func DecodeCancelToolCall(data []byte, lim Limits) (*CancelToolCall, error) {
 	return lifecycle(o, c)
 }
 
-// DecodeMigrate reads the body of /migrate. Whether the destination may be
-// connected to is for the server to check. The error is a *[MessageError].
+// DecodeMigrate reads the body of /migrate. It does not check whether the server may connect to the destination. The error is a
+// *[MessageError].
 func DecodeMigrate(data []byte, lim Limits) (*Migrate, error) {
 	o := openMessage("migrate", data, lim)
 	o.key.GroupID = o.id("session_id")
 	return lifecycle(o, &Migrate{SessionID: o.key.GroupID, DestinationURL: o.url("destination_url", httpURL)})
 }
 
-// lifecycle returns the message, unless something was wrong with it.
+// lifecycle returns the message, or the error that was recorded while it was read.
 func lifecycle[M any](o *object, m *M) (*M, error) {
 	if err := o.result(); err != nil {
 		return nil, err

@@ -1,15 +1,15 @@
 package agentproto
 
-// Limits are what a decoder accepts. A zero field stands for its default.
+// Limits are what a decoder accepts. A zero field means its default.
 //
-// Whatever the limits, an id has 1 to 1024 bytes, a URL at most 8192 (an auth_url
-// 4096) and a number must be within the range of a float64.
+// Whatever the limits, an id has 1 to 1024 bytes, a URL at most 8192 bytes (an auth_url 4096), and a number must be within the
+// range of a float64.
 type Limits struct {
-	Bytes       int64 // of the whole message; 1 MiB
-	Depth       int   // of nested objects and arrays; 64
-	Members     int   // members and elements, all together; 65,536
-	StringBytes int   // of one string or member name, as written; as many as Bytes
-	NumberBytes int   // of one number, as written; 128
+	Bytes       int64 // of the whole message; default 1 MiB
+	Depth       int   // of nested objects and arrays; default 64
+	Members     int   // members and elements in total; default 65,536
+	StringBytes int   // of one string or member name, as written; default Bytes
+	NumberBytes int   // of one number, as written; default 128
 }
 
 // The defaults of [Limits].

@@ -12,13 +12,11 @@ type (
 	resolutionsAt = dataflow.KeyedSingleton[CallKey, *Resolution, Host, bounds.RetainedValue]
 )
 
-// Effects returns what the program asks for as a live collection: for each call what
-// [Program.NextEffect] gives of it, in the same order. What is built on it before
-// [Program.Start] is part of the same flow, so that a step that decides something about a
-// call and what follows from it are one step of a history that is kept.
+// Effects returns the effects of the program as a live collection: for each call the effects that [Program.NextEffect] returns,
+// in the same order. What is built on it before [Program.Start] is part of the same flow. A step that decides something about a
+// call and the steps that follow from it are then recorded together in a durable history.
 //
-// [Program.NextEffect] has to be read all the same. Each call of Effects builds an
-// operator of its own.
+// The effects must be read with [Program.NextEffect] all the same. Each call of Effects builds a separate operator.
 func (p *Program) Effects() effectsAt {
 	return keyedstream.FilterMapWithKey(p.emitted, func(k CallKey, e emission) (Effect, bool) {
 		if !e.said() {
@@ -28,8 +26,8 @@ func (p *Program) Effects() effectsAt {
 	})
 }
 
-// Resolutions returns the one outcome of each call as a live collection, to be built upon
-// before [Program.Start]. See [Program.Effects].
+// Resolutions returns the one outcome of each call as a live collection, to build on before [Program.Start]. See
+// [Program.Effects].
 //
-// A large result is replaced after a while, as [Program.Read] says: its entry goes, and another one comes.
+// A large result is replaced after a while, as [Program.Read] says: its entry is removed and another one added.
 func (p *Program) Resolutions() resolutionsAt { return p.kept }

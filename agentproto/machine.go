@@ -8,22 +8,22 @@ import (
 	"github.com/millrace/millrace/keyedstream"
 )
 
-// The state machine of one call, as the functions of a [keyedstream.CallingMachine], which
-// takes the inputs of a key in the order in which they arrived. It is pure: what it wants done
-// it emits or calls for. It decides something of a call that lasts for long: its incarnation.
+// This file is the state machine of one call, as the functions of a [keyedstream.CallingMachine], which handles the inputs of a
+// key in the order in which they arrived. The machine is pure: whatever it wants done it emits or requests by a call. Its
+// decision is the incarnation of a call that lasts long.
 
-// An input is something that happened to a call. One of its fields is set, or Call and Event of
-// a call that was made in a thread that was closed. The two that each call has are not wrapped in
-// an event, which would have to be allocated.
+// An input is something that happened to a call. Exactly one of its fields Call, Result and Event is set, except that Call and
+// Event are both set for a call that was made in a closed thread. Call and Result, which every call has, are not wrapped in an
+// event, to save an allocation.
 type input struct {
-	Call   *Call       // it was put
+	Call   *Call       // the call was put
 	Result *ToolResult // its result arrived
 	Event  *event      // anything else
 
 	Incarnation uint64 // of Result: see Event.Incarnation
 }
 
-// kind returns what happened, for an input that is not the call itself.
+// kind returns the kind of event. The input must not be the call itself.
 func (in input) kind() EventKind {
 	if in.Result != nil {
 		return ResultArrived
@@ -31,7 +31,7 @@ func (in input) kind() EventKind {
 	return in.Event.Kind
 }
 
-// incarnation returns which of the calls with its key the input is about, or zero.
+// incarnation returns the incarnation that the input is about, or zero for any.
 func (in input) incarnation() uint64 {
 	if in.Event != nil {
 		return in.Event.Incarnation
@@ -39,16 +39,15 @@ func (in input) incarnation() uint64 {
 	return in.Incarnation
 }
 
-// An emission is an effect on its way out. A resolution, which each call has, is an
-// effect without anything around it.
+// An emission is an effect on its way out. A resolution, which every call has, is emitted without an Effect around it.
 type emission struct {
 	Resolution *Resolution // of Resolve
 	Effect     *Effect     // anything else
 
-	Result resultChange // of what is no effect: see results.go
+	Result resultChange // for an emission that is no effect: see results.go
 }
 
-// of returns what was emitted as the effect of a call.
+// of returns the emission as an effect of a call.
 func (e emission) of(k CallKey) Effect {
 	if e.Resolution != nil {
 		return Effect{Kind: Resolve, Key: k, State: Completed, Resolution: e.Resolution}
@@ -58,40 +57,40 @@ func (e emission) of(k CallKey) Effect {
 	return effect
 }
 
-// said reports whether an emission is for the runtime.
+// said reports whether the emission is for the runtime.
 func (e emission) said() bool {
 	return e.Result == 0 && (e.Effect == nil || e.Effect.Kind != moves)
 }
 
-// A doing is what a call does about an input.
+// A doing is what one step of a call uses to emit, to call and to set timers.
 type doing = keyedstream.CallingTurn[CallKey, emission, uint64, request]
 
 // The timers of a call.
 const (
-	deadline keyedstream.Timer = iota // the end of what it is in: its lifetime, a detour, a subscription that is silent, or its memory
-	renewal                           // it tells its thread that it goes on
+	deadline keyedstream.Timer = iota // ends the call's state: its lifetime, a detour, a silent subscription, or its retention
+	renewal                           // the call tells its thread that it goes on
 	whole                             // its result is no longer kept whole
 )
 
-// A machine has the settings of the calls of a program.
+// A machine holds the settings that all calls of a program share.
 type machine struct {
 	lifetime time.Duration
-	retain   time.Duration // of what is over; zero is for ever
-	idle     time.Duration // of a subscription; zero is for ever
-	results  int           // bytes of results that a thread keeps
-	prompts  bool          // what the program calls: see [ProgramOptions]
+	retain   time.Duration // how long a finished call is remembered; zero is forever
+	idle     time.Duration // how long a subscription may be silent; zero is forever
+	results  int           // how many bytes of results a thread keeps
+	prompts  bool          // which functions the program calls: see [ProgramOptions]
 	answers  bool
 	forwards bool
 }
 
-// A turn is a step of a call under way.
+// A turn is one step of a call in progress.
 type turn struct {
 	machine
 	s  *callState
 	do *doing
 }
 
-// ask emits any effect but a resolution.
+// ask emits any effect except a resolution.
 func (t turn) ask(e Effect) { t.do.Emit(emission{Effect: &e}) }
 
 // arm sets the deadline.
@@ -100,34 +99,33 @@ func (t turn) arm(d time.Duration) {
 	t.do.After(deadline, d)
 }
 
-// A callState is what is remembered of one call. A resolved call keeps only that.
+// A callState is the state of one call. Of a resolved call little is left.
 //
-// There is one for each call that ever was, so what few calls have is behind a pointer.
+// One exists for every call that is remembered, so the fields that few calls need are behind a pointer.
 type callState struct {
-	Call    *Call // nil until the call was put, and again when it is resolved
-	More    *more // nil for most
+	Call    *Call // nil before the call is put and after it is resolved
+	More    *more // nil for most calls
 	State   State
 	Cause   Cause // of the resolution
 	Detours uint8
 	Place   handover.Place
-	Armed   uint32 // how often the deadline was set for another reason
-	Large   *large // nil unless it is resolved and a large result is kept
-	Heard   *heard // nil unless it opened a subscription whose events nobody else is told
+	Armed   uint32 // how often the deadline was set for a new reason
+	Large   *large // nil unless the call is resolved and a large result is kept
+	Heard   *heard // nil unless the call opened a subscription and keeps its events itself
 }
 
-// What few calls have.
+// A more holds the fields that few calls need.
 type more struct {
-	Open *openDetour   // nil if the call is in none
-	Sub  *subscription // nil if none is open
-	// Since is when the lifetime started again, zero if it did not, and Lifetime how long it
-	// is; zero is the program's.
+	Open *openDetour   // nil if the call is in no detour
+	Sub  *subscription // nil if no subscription is open
+	// Since is when the lifetime started again, zero if it did not. Lifetime is its length; zero means that of the program.
 	Since    time.Time
 	Lifetime time.Duration
 
-	Moving *moving // nil if the call is here
+	Moving *moving // nil if the call is not moving and has not moved away
 }
 
-// more returns what few calls have, of a call that has it from now on.
+// more returns s.More, which it allocates if necessary.
 func (s *callState) more() *more {
 	if s.More == nil {
 		s.More = new(more)
@@ -135,7 +133,7 @@ func (s *callState) more() *more {
 	return s.More
 }
 
-// incarnation returns that of the call that there is, pending or subscribed.
+// incarnation returns the incarnation of the pending or subscribed call.
 func (s *callState) incarnation() uint64 {
 	if s.Call != nil {
 		return s.Call.Incarnation
@@ -143,12 +141,12 @@ func (s *callState) incarnation() uint64 {
 	return s.More.Sub.Incarnation
 }
 
-// isOther reports whether an incarnation is not that of the call that there is.
+// isOther reports whether an incarnation belongs to a call other than the pending or subscribed one.
 func (s *callState) isOther(incarnation uint64) bool {
 	return incarnation != 0 && (s.Call != nil || s.subscribed()) && !sameCall(incarnation, s.incarnation())
 }
 
-// sameCall reports whether two incarnations are of one call, wherever it has moved since.
+// sameCall reports whether two incarnations belong to one call, even if it has moved in between.
 func sameCall(a, b uint64) bool { return a>>16 == b>>16 }
 
 func newCallState() callState { return callState{} }
@@ -159,7 +157,7 @@ func (m machine) step(s *callState, in input, do *doing) {
 	t.take(in)
 	switch {
 	case s.Call != nil || s.subscribed():
-	case s.Place == handover.Here && s.State != Completed: // a call that there is not
+	case s.Place == handover.Here && s.State != Completed: // a call that does not exist
 		do.Forget()
 	}
 }
@@ -170,10 +168,10 @@ func (m machine) ring(s *callState, timer keyedstream.Timer, do *doing) {
 	switch {
 	case timer == whole:
 		t.cut()
-	case s.Call == nil && !s.subscribed(): // it is over, or gone
+	case s.Call == nil && !s.subscribed(): // it is resolved, or has moved away
 		switch {
 		case timer != deadline || m.retain == 0:
-		case s.passing(): // whoever has the session now cannot be reached
+		case s.passing(): // the new owner of the session cannot be reached yet
 			do.After(deadline, m.retain)
 		default:
 			do.Emit(emission{Result: resultGone})
@@ -189,7 +187,7 @@ func (m machine) ring(s *callState, timer keyedstream.Timer, do *doing) {
 	}
 }
 
-// take takes in one input.
+// take handles one input.
 func (t turn) take(in input) {
 	s := t.s
 	switch {
@@ -216,8 +214,8 @@ func (t turn) take(in input) {
 	}
 }
 
-// begin takes in the call itself. A key that the inputs have forgotten and that is not over, or
-// was over a short while ago, may be put once more: the first call counts.
+// begin handles the call itself. A key that the inputs have forgotten may be put again while its call is not over, or was over
+// only a short while ago: the first call counts.
 func (t turn) begin(in input) {
 	s, call := t.s, in.Call
 	if s.Call != nil || s.State == Completed {
@@ -236,8 +234,8 @@ func (t turn) begin(in input) {
 	}
 }
 
-// goesOn has the call say from time to time that it is not over: to its thread, and by a decision to
-// those who ask for calls whose keys were put long ago. The inputs remember keys for half of retain.
+// goesOn schedules the next time at which the call says that it is not over: to its thread, and by a decision to those that ask
+// for calls whose keys were put long ago. The inputs remember keys for half of retain.
 func (t turn) goesOn() {
 	if t.retain > 0 {
 		t.do.After(renewal, t.retain/4)
@@ -251,7 +249,7 @@ func (t turn) renew() {
 	t.do.Call(request{Notice: &Notice{Key: t.do.Key()}})
 }
 
-// lasts says to those who ask for calls whose keys are not known here that there is this one.
+// lasts publishes the call for [Program.Lasting], which also finds calls whose keys the inputs have forgotten.
 func (t turn) lasts() { t.do.Decide(t.s.incarnation()) }
 
 const threadWasClosed = "the thread was closed"
@@ -291,7 +289,7 @@ func (t turn) happen(e *event) {
 	}
 }
 
-// expire handles that the time is over which the call has in its state.
+// expire handles the end of the time that the call may spend in its state.
 func (t turn) expire() {
 	open := t.s.open()
 	switch {
@@ -307,7 +305,7 @@ func (t turn) expire() {
 	}
 }
 
-// afterDispatch handles that the tool server did not accept the call.
+// afterDispatch handles a call that the tool server did not accept.
 func (t turn) afterDispatch(o DispatchOutcome) {
 	if o.Ambiguous {
 		t.failAndCancel(ByDispatch, "%s", o.Reason)
@@ -316,7 +314,7 @@ func (t turn) afterDispatch(o DispatchOutcome) {
 	t.fail(ByDispatch, "%s", o.Reason)
 }
 
-// accept resolves the call with the tool's result, and opens its subscription if it says so.
+// accept resolves the call with the tool's result, and opens its subscription if the result says so.
 func (t turn) accept(result *ToolResult) {
 	call := t.s.Call
 	t.resolve(ByResult, result)
@@ -333,19 +331,19 @@ func (t turn) accept(result *ToolResult) {
 	}
 }
 
-// fail resolves the call with an error result of the runtime's own.
+// fail resolves the call with an error result made by the program.
 func (t turn) fail(cause Cause, format string, args ...any) {
 	t.resolve(cause, ErrorResult(t.s.Call.Key, t.s.Call.Invocation.CallID, format, args...))
 	t.over()
 }
 
-// failAndCancel is fail for a call at which the tool server may be working.
+// failAndCancel is fail for a call that the tool server may still be running.
 func (t turn) failAndCancel(cause Cause, format string, args ...any) {
 	t.fail(cause, format, args...)
 	t.ask(Effect{Kind: CancelCall, State: t.s.State})
 }
 
-// resolve ends the call and forgets all but how.
+// resolve ends the call and forgets everything except the cause.
 func (t turn) resolve(cause Cause, result *ToolResult) {
 	t.withdraw()
 	r := &Resolution{Key: t.s.Call.Key, Cause: cause, Result: result, Server: t.s.Call.Server, Trace: t.s.Call.Trace}
@@ -353,15 +351,15 @@ func (t turn) resolve(cause Cause, result *ToolResult) {
 	t.do.Emit(emission{Resolution: r})
 }
 
-// over has what is left of the call be forgotten after a while. Its timer is moved and not
-// stopped: without Retain it rings once more, without effect. A simulator tries fewer orders so.
+// over schedules the removal of a resolved call. It resets the deadline timer and does not stop it: without Retain the timer
+// fires once more, without effect. A simulator then has fewer orders to try.
 func (t turn) over() {
 	if t.retain > 0 {
 		t.do.After(deadline, t.retain)
 	}
 }
 
-// drop accounts for an input of a call that is resolved or was never put.
+// drop reports an input of a call that is resolved or was never put.
 func (t turn) drop(kind EventKind) {
 	s := t.s
 	reason := Late

@@ -14,8 +14,8 @@ import (
 type Manifest struct {
 	Name        string `json:"name"`
 	Description string `json:"description,omitempty"`
-	// Endpoint is where invocations are posted. Nothing says that it shares the
-	// origin of the address the manifest came from; who loads it has to check.
+	// Endpoint is where invocations are posted. It need not share the origin of the address that the manifest came from; the
+	// loader has to check that.
 	Endpoint string `json:"endpoint"`
 	Tools    []Tool `json:"tools"`
 	// NeedsMigration says that the server has state to move and serves /migrate.
@@ -24,18 +24,18 @@ type Manifest struct {
 
 // A Tool is one tool of a toolset.
 type Tool struct {
-	// Name has 1 to 128 characters that can be seen, without spaces.
+	// Name has 1 to 128 printable characters, without spaces.
 	Name        string `json:"name"`
 	Description string `json:"description"`
 	// InputSchema is a JSON schema of the arguments; see [CompileSchema].
 	InputSchema jsontext.Value `json:"inputSchema"`
 	Annotations Annotations    `json:"annotations,omitzero"`
-	// DisplayScript is kept as it is. It is never run.
+	// DisplayScript is kept unchanged. It is never run.
 	DisplayScript string `json:"displayScript,omitempty"`
 }
 
-// Annotations are what a tool says about itself. They come from the tool server,
-// so they may make a runtime more careful and never less.
+// Annotations are what a tool says about itself. They come from the tool server, so they may make a runtime more careful but
+// never less.
 type Annotations struct {
 	RequiresAuth string `json:"requiresAuth,omitempty"` // the OAuth provider it needs
 	ReadOnly     bool   `json:"readOnly,omitzero"`
@@ -44,8 +44,8 @@ type Annotations struct {
 	LongRunning  bool   `json:"longRunning,omitzero"`
 }
 
-// DecodeManifest reads a manifest and validates all of it, down to the schemas. One
-// bad tool refuses the whole set. The error is a *[MessageError].
+// DecodeManifest reads a manifest and validates all of it, including the schemas. One bad tool refuses the whole manifest. The
+// error is a *[MessageError].
 func DecodeManifest(data []byte, lim Limits) (*Manifest, error) {
 	o := openMessage("manifest", data, lim)
 	m := &Manifest{
@@ -97,9 +97,9 @@ func bindTool(o *object) Tool {
 	return t
 }
 
-// notInToolName reports whether r is refused in the name of a tool: what cannot be seen or
-// changes where other characters are seen, and white space. A model cannot be shown all other
-// names; package conversation substitutes those that its API would refuse.
+// notInToolName reports whether r is refused in the name of a tool: white space, and whatever is invisible or changes where other
+// characters appear. Not every accepted name can be shown to a model; package conversation replaces those that the model's API
+// would refuse.
 func notInToolName(r rune) bool {
 	return r == ' ' || !unicode.IsPrint(r) || plain.Invisible(r)
 }

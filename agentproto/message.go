@@ -10,7 +10,7 @@ import (
 
 // A Callback is a message that a tool posts to the callback_url of an invocation:
 // *[ToolResult], *[SubscriptionEvent], *[OAuth], *[UserChoice] or *[ViewUpdate].
-// There is no sixth kind; a message with another type is refused.
+// A message with any other type is refused.
 type Callback interface {
 	// Type returns the value of the message's type member.
 	Type() string
@@ -33,25 +33,22 @@ const (
 	TypeViewUpdate        = "view_update"
 )
 
-// errorPrefix starts the text of a result that reports a failure. The protocol has
-// no other mark for one.
+// errorPrefix starts the text of a result that reports a failure. The protocol has no other mark for it.
 const errorPrefix = "Error: "
 
-// A ToolResult is the outcome of a call. It is the last message of the call,
-// unless it opened a subscription. An authorization that failed is a ToolResult
-// too: its text says so.
+// A ToolResult is the outcome of a call. It is the last message of the call, unless the call opened a subscription. A failed
+// authorization is also reported by a ToolResult, in its text.
 type ToolResult struct {
 	GroupID string  `json:"group_id"`
 	ID      string  `json:"id"`
 	CallID  *string `json:"call_id,omitzero"`
 
-	// Text is the result, if Content is empty. One of the two must be there; an empty
-	// text is a result, and an empty content without a text is one without output.
+	// Text is the result if Content is empty. Either Text or Content must be present. An
+	// empty text is a result; an empty content without a text is a result without output.
 	Text *string `json:"text,omitzero"`
-	// Content is the result in parts. Unless it is empty it wins over Text.
+	// Content is the result in parts. Unless it is empty it takes precedence over Text.
 	Content []Content `json:"content,omitzero"`
-	// DisplayAs is what a person may be shown instead. It never changes what the
-	// model sees.
+	// DisplayAs is what a person may be shown instead. It never changes what the model sees.
 	DisplayAs []Display `json:"display_as,omitempty"`
 	// Subscription says that the call opened a subscription.
 	Subscription bool `json:"subscription,omitzero"`
@@ -72,9 +69,8 @@ type Content struct {
 	MediaType string // of an image
 }
 
-// A Display is one way to show a result. The first one whose Type the viewer
-// supports is used. Of a Type that is none of [KindText], [KindDiff] and
-// [KindImage] nothing but the Type is kept.
+// A Display is one way to show a result. The viewer uses the first one whose Type it supports. If the Type is none of [KindText],
+// [KindDiff] and [KindImage], only the Type is kept.
 type Display struct {
 	Type  string
 	Text  string // of a text
@@ -94,9 +90,8 @@ type Image struct {
 	MediaType string `json:"mediaType"`
 }
 
-// An OAuth tells that the user has to visit AuthURL before the call can go on. The
-// call stays pending. The URL is a secret of the user: it is for showing it once
-// and not for keeping.
+// An OAuth says that the user has to visit AuthURL before the call can go on. The call stays pending. The URL is a secret of the
+// user: it may be shown once and must not be kept.
 type OAuth struct {
 	GroupID string  `json:"group_id"`
 	ID      string  `json:"id"`
@@ -115,8 +110,8 @@ type UserChoice struct {
 	// Default is the index of the choice that a dismissal selects.
 	Default     int    `json:"default"`
 	ResponseURL string `json:"response_url"`
-	// Form is what the user may fill in instead of choosing, as package form has it, or nil. It is an extension: a
-	// runtime that does not know it shows the choices.
+	// Form is what the user may fill in instead of choosing, as package form defines it, or nil. It is an extension: a runtime
+	// that does not know it shows the choices.
 	Form jsontext.Value `json:"x-form,omitzero"`
 }
 
@@ -127,16 +122,14 @@ type SubscriptionEvent struct {
 	GroupID    string `json:"group_id"`
 	ToolCallID string `json:"tool_call_id"`
 	Text       string `json:"text"`
-	// Associative says that the event belongs into the subscribing thread; if not,
-	// a child thread handles it.
+	// Associative says that the event belongs to the subscribing thread. Otherwise a child thread handles it.
 	Associative bool `json:"associative,omitzero"`
 	// Final ends the subscription.
 	Final bool `json:"final,omitzero"`
 }
 
-// A ViewUpdate replaces what one view of a thread shows. The runtime keeps the
-// latest Content for each ViewType and does not interpret it; an empty object
-// clears the view.
+// A ViewUpdate replaces the content of one view of a thread. The runtime keeps the latest Content for each ViewType and does not
+// interpret it; an empty object clears the view.
 type ViewUpdate struct {
 	GroupID  string         `json:"group_id"`
 	ViewType string         `json:"view_type"`
@@ -164,8 +157,7 @@ func (r *ToolResult) String() string {
 	return b.String()
 }
 
-// IsError reports whether the result says that the call failed, which by the
-// protocol's convention is a text that starts with "Error: ".
+// IsError reports whether the result says that the call failed: by the protocol's convention, its text starts with "Error: ".
 func (r *ToolResult) IsError() bool {
 	if len(r.Content) > 0 {
 		return r.Content[0].Type == KindText && strings.HasPrefix(r.Content[0].Text, errorPrefix)
@@ -190,12 +182,11 @@ func (c *Content) String() string {
 	return "[image: unusable]"
 }
 
-// imageTypes are the media types that are handed to models.
+// imageTypes are the media types that are passed to models.
 var imageTypes = map[string]bool{"image/png": true, "image/jpeg": true, "image/gif": true, "image/webp": true}
 
-// Image returns the bytes of an image. It reports false unless the media type is
-// PNG, JPEG, GIF or WebP and the data is strict base64: then the image must not be
-// sent on, and its placeholder takes its place.
+// Image returns the bytes of an image. It reports false unless the media type is PNG, JPEG, GIF or WebP and the data is strict
+// base64. An image for which it reports false must not be sent on; the placeholder replaces it.
 func (c *Content) Image() ([]byte, bool) {
 	if c.Type != KindImage || !imageTypes[c.MediaType] {
 		return nil, false

@@ -9,31 +9,28 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// errBudget ends a validation that takes too long. It is a panic, for the
-// validator has no other way out.
+// errBudget ends a validation that takes too many steps. It is a panic, because the validator has no other way to stop.
 var errBudget = errors.New("validation budget exceeded")
 
 // A meter counts the steps of a validation.
 //
-// The work of a validator is not bounded by the sizes of schema and value: a few
-// schemas that apply one another twice at each level of a nested value are applied
-// 2^depth times. So each application is charged, before it happens, including what
-// the validator does for its parts before it comes to charge them.
+// The sizes of schema and value do not bound the work of a validator: a few schemas that each apply another one twice at each
+// level of a nested value are applied 2^depth times. So each application is charged before it happens. The charge includes what
+// the validator does for a schema's parts before they charge for themselves.
 type meter struct {
 	left     int
 	patterns int  // instructions of the patterns compiled so far
-	checking bool // arguments, after the schema is compiled
+	checking bool // validating arguments; the schema is compiled
 }
 
-// charge takes steps from the budget.
+// charge takes steps from the budget. It panics when the budget is used up.
 func (m *meter) charge(steps int) {
 	if m.left -= steps; m.left < 0 {
 		panic(errBudget)
 	}
 }
 
-// checkDocument counts the values of a schema and looks for what may not stand
-// together.
+// checkDocument counts the values of a schema and refuses combinations whose cost cannot be known.
 func checkDocument(raw jsontext.Value) *SchemaError {
 	nodes, ids, dynamic := 0, 0, false
 	pending := []jsontext.Value{raw}
@@ -54,7 +51,7 @@ func checkDocument(raw jsontext.Value) *SchemaError {
 				}
 				switch name {
 				case "$id", "id":
-					// A fragment names a place in draft 7 and before.
+					// In draft 7 and before, a fragment names a location.
 					if s := unquote(member); nodes > 1 && s != "" && s[0] != '#' {
 						ids++
 					}
@@ -65,16 +62,14 @@ func checkDocument(raw jsontext.Value) *SchemaError {
 		}
 	}
 	if ids > 0 && dynamic {
-		// Where such a reference leads depends on the value, so what it costs is
-		// not known beforehand.
+		// The target of such a reference depends on the value, so its cost is not known beforehand.
 		return &SchemaError{Reason: "has both a dynamic reference and an $id inside"}
 	}
 	return nil
 }
 
-// install makes all parts of a compiled schema charge the meter, unless they apply
-// one another to one value too often. A part's format is checked before anything
-// that takes time, so that is where the charge goes.
+// install makes all parts of a compiled schema charge the meter. It refuses the schema if its parts apply one another to one
+// value too often. The validator checks a part's format before anything that takes time, so the charge is placed there.
 func (m *meter) install(root *jsonschema.Schema) *SchemaError {
 	expansions := map[*jsonschema.Schema]expansion{}
 	seen := map[*jsonschema.Schema]bool{root: true}
@@ -102,14 +97,13 @@ func (m *meter) install(root *jsonschema.Schema) *SchemaError {
 	return nil
 }
 
-// An expansion is what the application of a schema to one value amounts to. It is
-// zero while that is being found out.
+// An expansion counts what applying a schema to one value amounts to. It is zero while it is being computed.
 type expansion struct {
-	applications int // of schemas, repetitions included
-	chain        int // of schemas inside one another
+	applications int // of schemas, including repeated ones
+	chain        int // the longest chain of nested schemas
 }
 
-// expand finds the expansion of a schema. It goes no deeper than maxSchemaChain.
+// expand computes the expansion of a schema. It goes no deeper than maxSchemaChain.
 func expand(s *jsonschema.Schema, known map[*jsonschema.Schema]expansion, depth int) *SchemaError {
 	if e, ok := known[s]; ok {
 		if e.chain == 0 {
@@ -139,7 +133,7 @@ func expand(s *jsonschema.Schema, known map[*jsonschema.Schema]expansion, depth 
 	return nil
 }
 
-// sameValue returns the parts that s applies to the very value it is applied to.
+// sameValue returns the subschemas that s applies to the same value as itself.
 func sameValue(s *jsonschema.Schema) []*jsonschema.Schema {
 	parts := []*jsonschema.Schema{s.Ref, s.RecursiveRef, s.Not, s.If, s.Then, s.Else}
 	if s.DynamicRef != nil {
@@ -159,8 +153,7 @@ func sameValue(s *jsonschema.Schema) []*jsonschema.Schema {
 	return withoutNil(parts)
 }
 
-// innerValues returns the parts that s applies to members, their names, and
-// elements.
+// innerValues returns the subschemas that s applies to members, member names and elements.
 func innerValues(s *jsonschema.Schema) []*jsonschema.Schema {
 	parts := eachValue(s)
 	for _, part := range s.Properties {
@@ -173,7 +166,7 @@ func innerValues(s *jsonschema.Schema) []*jsonschema.Schema {
 	return withoutNil(parts)
 }
 
-// eachValue returns those parts that s may apply to every member or element.
+// eachValue returns the subschemas that s may apply to every member or element.
 func eachValue(s *jsonschema.Schema) []*jsonschema.Schema {
 	parts := []*jsonschema.Schema{s.PropertyNames, s.UnevaluatedProperties, s.UnevaluatedItems, s.Contains, s.Items2020}
 	for _, part := range s.PatternProperties {
@@ -198,7 +191,7 @@ func withoutNil(parts []*jsonschema.Schema) []*jsonschema.Schema {
 	return parts[:n]
 }
 
-// meter makes s charge for each value it is applied to.
+// meter makes s charge for each value that it is applied to.
 func (m *meter) meter(s *jsonschema.Schema) {
 	always := 10 + len(s.Required) + len(s.Dependencies) + len(s.DependentRequired) + len(s.DependentSchemas)
 	for _, part := range sameValue(s) {
@@ -252,8 +245,7 @@ func (m *meter) meter(s *jsonschema.Schema) {
 	s.Format = format
 }
 
-// entrySteps returns the steps that s takes before it charges: comparing the value with
-// those it allows.
+// entrySteps returns the steps that s takes before it charges: comparing the value with its enum and const.
 func entrySteps(s *jsonschema.Schema) int {
 	steps := 1
 	if s.Enum != nil {
@@ -265,8 +257,8 @@ func entrySteps(s *jsonschema.Schema) int {
 	return steps
 }
 
-// comparisonSteps returns the quarter steps of comparing something with value. Numbers are
-// compared exactly, which is not cheap.
+// comparisonSteps returns the cost of one comparison with value, in quarter steps. Numbers are compared exactly, which is
+// expensive.
 func comparisonSteps(value any) int {
 	switch value := value.(type) {
 	case json.Number:

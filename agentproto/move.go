@@ -13,82 +13,78 @@ import (
 	"github.com/millrace/millrace/keyedstream"
 )
 
-// ErrMove is returned for a step of a move that cannot be made where a thread is. The text
-// says where that is.
+// ErrMove is returned for a step of a move that is not possible in the thread's present state. The text names that state.
 var ErrMove = errors.New("the thread cannot do this step of a move now")
 
-// A moveKey names a step, so that it is done once however often it is asked for. What is relayed has a Number in place of a step.
+// A moveKey names a step, so that it is done once however often it is requested. A relayed input has a Number instead of a Step.
 type moveKey struct {
 	GroupID   string
 	Migration string
 	Step      handover.Step
-	ID        string // of what is staged and relayed: the call
+	ID        string // the call, for a staged call or a relayed input
 	Number    uint64
 }
 
-// A move is what a step needs to know.
+// A move holds the data that a step needs.
 type move struct {
 	Now      time.Time     // of Send and Stage
 	Snapshot *CallSnapshot // of Stage; nil for a thread without calls
-	Closed   bool          // of Stage: the thread is closed when it goes on
+	Closed   bool          // of Stage: the thread is to be closed when it goes on
 	Relayed  *Relayed
 }
 
-// A ThreadSnapshot is what moves of a thread.
+// A ThreadSnapshot is the part of a thread's state that moves.
 type ThreadSnapshot struct {
 	GroupID   string
 	Migration string
 	Calls     []*CallSnapshot // in the order in which they were made
-	// Closed says that the thread was closed, before it was frozen or since: it is closed at the
-	// destination when it is committed there.
+	// Closed says that the thread was closed, before it was frozen or since. It is closed at the destination when it is committed
+	// there.
 	Closed bool
 }
 
-// A CallSnapshot is one call, complete in itself: it can be encoded by any codec that keeps
-// fields, such as that of package durable, and staged elsewhere.
+// A CallSnapshot is the complete state of one call. Any codec that keeps fields can encode it, such as that of package durable,
+// and it can be staged elsewhere.
 type CallSnapshot struct {
 	Key       CallKey
 	Migration string
 	State     State
-	Cause     Cause  // of a call that is completed: what is left of it so that late messages stay late
-	Server    string // that of a call that is pending or subscribed
+	Cause     Cause  // of a completed call, so that late messages stay late
+	Server    string // of a pending or subscribed call
 
-	// Call is what was put, of a call that is pending.
+	// Call is the call as it was put, if it is pending.
 	Call *Call
-	// Remaining is how much longer it may be in its state: the rest of its lifetime, or of
-	// the detour's time. Zero is over at once.
+	// Remaining is how much longer the call may stay in its state: the rest of its lifetime, or of the detour's time. Zero ends
+	// the state at once.
 	Remaining time.Duration
-	Detours   uint8       // so far
+	Detours   uint8       // how many it has opened so far
 	Detour    *OpenDetour // nil if none is open
 
-	// Subscribed says that the call has an open subscription. Seen are the digests of its
-	// last message ids, the oldest first, and Left and Gap what has to be told of events that
-	// were left out: how many, and whether there may be more of them.
+	// Subscribed says that the call has an open subscription. Seen are the digests of its last message ids, oldest first. Left is
+	// how many events were dropped and not reported yet, and Gap whether there may be more of them.
 	Subscribed bool
 	Seen       []uint64
 	Left       int
 	Gap        bool
-	// Incarnation is that of a call that is subscribed.
+	// Incarnation is that of a subscribed call.
 	Incarnation uint64
-	// Operation is the tool of a call that is subscribed and keeps its events itself, see [EventsOf]: how many there
-	// were is Heard, and the last ones are Kept.
+	// Operation is the tool of a subscribed call that keeps its events itself, see [EventsOf]. Heard is how many events it had,
+	// and Kept are the texts of the last ones.
 	Operation string
 	Heard     int
 	Kept      []string
 
-	// Held is what came while the call was frozen, in order. It has its effect when the
-	// thread is committed.
+	// Held are the inputs that arrived while the call was frozen, in order. They take effect when the thread is committed.
 	Held []Relayed
 }
 
-// An OpenDetour is what a call asks of its user at present. Its OAuth is as the runtime
-// gave it to the program: one whose AuthURL is sealed has to be opened by who sealed it, and
-// sealed by the destination, before it is staged.
+// An OpenDetour is what a call asks of its user at present. Its OAuth is as the runtime gave it to the program. If its AuthURL is
+// sealed, the source has to open it and the destination has to seal it again before the call is staged.
 type OpenDetour struct {
 	ID       string
 	OAuth    *OAuth
 	Choice   *UserChoice
-	Values   jsontext.Value `json:",omitzero"` // that the user has filled in so far
+	Values   jsontext.Value `json:",omitzero"` // what the user has filled in so far
 	Lifetime time.Duration  // of the event that opened it
 }
 
@@ -98,12 +94,11 @@ type Relayed struct {
 	Outcome DispatchOutcome // of an invocation that was not accepted
 }
 
-// Freeze begins to move a thread away. From now on what happens to its calls has no effect
-// but is held, timers that end too, until [Program.Commit] or [Program.Abort]. It returns
-// when that is so; a runtime answers callbacks 503 from then on, so that little is held
-// (doc/protocol.md §10.4).
+// Freeze begins to move a thread away. From now on the inputs of its calls, including timers that end, have no effect and are
+// held until [Program.Commit] or [Program.Abort]. Freeze returns when that is in force; a runtime answers callbacks 503 from then
+// on, so that few inputs are held (doc/protocol.md §10.4).
 //
-// A move of a thread from program S to program D is, in this order:
+// To move a thread from program S to program D, take these steps in this order:
 //
 //	S.Freeze(thread, m)            and the tool servers are told to migrate
 //	snapshot := S.Export(thread, m)
@@ -111,22 +106,23 @@ type Relayed struct {
 //	D.Commit(thread, m)            they go on at D
 //	S.Commit(thread, m)            and are no longer S's
 //
-// Up to the commit at D, D.Abort makes it forget what it has, and S.Abort takes everything back: nothing is lost, and what
-// was held has its effect at S. Whoever drives the move has to see to it that both programs hear the same of the two. A step that
-// a program cannot make where the thread is, such as an abort behind a commit, is refused with [ErrMove].
-// So if each program is durable, whoever drives the move can be killed at any point and ask again: each step of a migration is
-// done once, and asked for again it has the reply that it had. A second attempt needs another name. Names may begin with
-// a number and a dot, see [Program.Stage].
+// Up to the commit at D, D.Abort makes it forget the thread, and S.Abort takes everything back: nothing is lost, and the held
+// inputs take effect at S. Whoever drives the move has to end it the same way at both programs: commit or abort. A step that is
+// impossible in the thread's present state, such as an abort after a commit, is refused with [ErrMove].
 //
-// Of source and destination together each call is resolved once. What reaches S later is
-// forwarded, see [ProgramOptions].Forward; while a thread is away, new calls of it are
-// resolved by [ByClosure] and it must not be closed. It can come back, by another migration.
+// If both programs are durable, the driver of the move can be killed at any point and repeat its requests: each step of a
+// migration is done once, and a repeated request gets the same reply. A second attempt needs another name. Names may begin with a
+// number and a dot, see [Program.Stage].
+//
+// Source and destination together resolve each call once. Inputs that reach S later are forwarded, see [ProgramOptions].Forward.
+// While a thread is away, new calls of it are resolved by [ByClosure] and it must not be closed. It can come back, by another
+// migration.
 func (p *Program) Freeze(ctx context.Context, groupID, migration string) error {
 	_, err := p.step(ctx, moveKey{GroupID: groupID, Migration: migration, Step: handover.Freeze}, &move{})
 	return err
 }
 
-// Export returns what there is of a frozen thread. From now on the destination may have it.
+// Export returns the state of a frozen thread. From now on the destination may have it.
 func (p *Program) Export(ctx context.Context, groupID, migration string) (*ThreadSnapshot, error) {
 	r, err := p.step(ctx, moveKey{GroupID: groupID, Migration: migration, Step: handover.Send}, &move{Now: p.now()})
 	if err != nil {
@@ -143,11 +139,11 @@ func (p *Program) Export(ctx context.Context, groupID, migration string) (*Threa
 	return thread, nil
 }
 
-// Stage takes in a thread that another program has exported, with what was held there. Nothing of it goes on before
-// [Program.Commit]; its calls are not dispatched, since the source has done that and forwards what came of it.
+// Stage takes in a thread that another program has exported, including the inputs held there. Its calls do not go on before
+// [Program.Commit]. They are not dispatched, since the source has done that and forwards the outcome.
 //
-// Where names of migrations begin with a number and a dot, a migration with a larger number takes the place of one that was staged
-// and not committed, and one with a smaller number is refused. Among names without numbers the first has to be aborted.
+// If names of migrations begin with a number and a dot, a migration with a larger number replaces one that was staged and not
+// committed, and one with a smaller number is refused. With other names the first one has to be aborted.
 func (p *Program) Stage(ctx context.Context, t *ThreadSnapshot) error {
 	if len(t.Calls) == 0 {
 		return p.stage(ctx, t, nil)
@@ -174,22 +170,22 @@ func (p *Program) stage(ctx context.Context, t *ThreadSnapshot, s *CallSnapshot)
 	return err
 }
 
-// Commit ends a move: at the destination the thread goes on, with what was held, and at the source its calls belong to the
-// other program, prompts are withdrawn, and what comes for them is forwarded.
+// Commit ends a move. At the destination the thread goes on, with the held inputs. At the source its calls now belong to the
+// other program: their prompts are withdrawn, and their inputs are forwarded.
 func (p *Program) Commit(ctx context.Context, groupID, migration string) error {
 	_, err := p.step(ctx, moveKey{GroupID: groupID, Migration: migration, Step: handover.Commit}, &move{})
 	return err
 }
 
-// Abort takes a move back: at the source the thread goes on, with what was held, and the destination forgets what it has of it.
+// Abort takes a move back. At the source the thread goes on, with the held inputs; the destination forgets the thread.
 func (p *Program) Abort(ctx context.Context, groupID, migration string) error {
 	_, err := p.step(ctx, moveKey{GroupID: groupID, Migration: migration, Step: handover.Abort}, &move{})
 	return err
 }
 
-// Relay takes in what another program has forwarded, see [ProgramOptions].Forward. What is
-// relayed again, as after a crash of either side, is taken once. An event that is none of a call, or lacks what
-// its kind has, is an error, as in [Program.Deliver].
+// Relay takes in an input that another program has forwarded, see [ProgramOptions].Forward. An input that is relayed again, as
+// after a crash of either side, counts once. As in [Program.Deliver], an event of an unknown kind, or without a field that its
+// kind requires, is an error.
 func (p *Program) Relay(ctx context.Context, f *Forwarded) error {
 	if f.Relayed.Event.Kind == threadClosed {
 		return p.CloseThread(ctx, f.Key.GroupID)
@@ -205,7 +201,7 @@ func (p *Program) Relay(ctx context.Context, f *Forwarded) error {
 	return err
 }
 
-// relays are the inputs that were relayed.
+// relays returns the relayed inputs.
 func relays(moves orderedAt) mergedAt {
 	relayed := keyedstream.FilterMap(moves, func(m *move) (input, bool) {
 		switch r := m.Relayed; {
@@ -220,7 +216,7 @@ func relays(moves orderedAt) mergedAt {
 	return keyedstream.Rekey(relayed, func(k moveKey, _ input) CallKey { return CallKey{k.GroupID, k.ID} })
 }
 
-// step does one step and waits for its reply.
+// step requests one step and waits for its reply.
 func (p *Program) step(ctx context.Context, k moveKey, m *move) (*reply, error) {
 	err := p.moves.Put(ctx, k, m)
 	if err != nil && !errors.Is(err, dataflow.ErrDuplicateKey) {
@@ -238,7 +234,7 @@ func (p *Program) step(ctx context.Context, k moveKey, m *move) (*reply, error) 
 
 type exportKey = dataflow.Pair[string, CallKey] // by migration
 
-// answerMoves makes the outputs in which steps of moves are answered.
+// answerMoves makes the outputs that contain the replies to steps of moves.
 func (p *Program) answerMoves(said toldAt, r retention) {
 	replies := keyedstream.FilterMap(said, func(t told) (*reply, bool) { return t.Reply, t.Reply != nil })
 	byKey := keyedstream.Rekey(replies, func(_ ThreadID, r *reply) moveKey { return r.Key })
@@ -256,10 +252,10 @@ func (p *Program) answerMoves(said toldAt, r retention) {
 	p.exports = output(r, byMove, "exports", movedRetention, lateMove)
 }
 
-// A Forwarded is an input of a call that is elsewhere, for [ProgramOptions].Forward.
+// A Forwarded is an input of a call that has moved away, for [ProgramOptions].Forward.
 type Forwarded struct {
 	Key       CallKey
-	Migration string // the one by which the call went
-	Number    uint64 // tells those of a call apart
+	Migration string // the one that moved the call
+	Number    uint64 // distinguishes the forwarded inputs of one call
 	Relayed   Relayed
 }

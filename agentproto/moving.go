@@ -8,24 +8,24 @@ import (
 	"github.com/millrace/millrace/agentproto/internal/handover"
 )
 
-// A Moved is what a call says while it moves.
+// A Moved is what a call emits while it moves.
 type Moved struct {
 	Snapshot *CallSnapshot
 }
 
-// What a moving call has.
+// A moving is the state of a call that moves or has moved away.
 type moving struct {
 	Migration string
 	Held      []input
-	Sent      int    // of Held, are in the snapshot
-	Forwarded uint64 // how many were, in the snapshot or after it
-	Passing   int    // of these, that [ProgramOptions].Forward has not passed on
+	Sent      int    // how many of Held are in the snapshot
+	Forwarded uint64 // how many inputs were forwarded, in the snapshot or after it
+	Passing   int    // how many of these [ProgramOptions].Forward has not passed on yet
 }
 
-// elsewhere handles an input of a call that is on its way or gone.
+// elsewhere handles an input of a call that is moving or gone.
 func (t turn) elsewhere(in input) {
 	switch {
-	case in.Call != nil: // its thread is here again, and the call is new
+	case in.Call != nil: // its thread has come back, and the call is new
 		if t.s.Place == handover.Gone {
 			t.do.Emit(emission{Result: resultGone})
 			*t.s = callState{}
@@ -41,12 +41,12 @@ func (t turn) elsewhere(in input) {
 	}
 }
 
-// follow takes the call to where its thread is.
+// follow moves the call to the place of its thread.
 func (t turn) follow(e *event) {
 	s := t.s
 	switch o := e.Order; o.Place {
 	case handover.Frozen:
-		if s.Call != nil || s.subscribed() { // else nothing can happen to it
+		if s.Call != nil || s.subscribed() { // otherwise nothing can happen to it
 			s.Place, s.more().Moving = handover.Frozen, &moving{Migration: o.Key.Migration}
 		}
 	case handover.Doubt:
@@ -65,7 +65,7 @@ func (t turn) follow(e *event) {
 	}
 }
 
-// goOnHere lets a call go on with what was held.
+// goOnHere lets a call go on with the held inputs.
 func (t turn) goOnHere() {
 	s := t.s
 	if !s.Place.Still() {
@@ -74,7 +74,7 @@ func (t turn) goOnHere() {
 	m, came := s.More.Moving, s.Place == handover.Staged
 	s.Place, s.More.Moving = handover.Here, nil
 	if came {
-		t.lasts() // its key was put elsewhere
+		t.lasts() // its key was put at the source
 		if open := s.open(); open != nil {
 			t.surface(open)
 		}
@@ -84,7 +84,7 @@ func (t turn) goOnHere() {
 	}
 }
 
-// release gives up a call. What came since its snapshot was made is forwarded.
+// release gives up a call. Inputs that arrived after its snapshot was made are forwarded.
 func (t turn) release() {
 	s := t.s
 	if !s.Place.Still() {
@@ -120,13 +120,13 @@ func (t turn) forward(in input) {
 	}
 }
 
-// passing reports whether something is still to be forwarded.
+// passing reports whether an input is still to be forwarded.
 func (s *callState) passing() bool {
 	return s.Place == handover.Gone && s.More.Moving.Passing > 0
 }
 
-// forwardClosure passes on that a thread was closed when it had left. No call has the key under which that is done: the
-// thread may have had none.
+// forwardClosure forwards the closure of a thread that has moved away. It runs under a key that no call has, because the thread
+// may have had no calls.
 func (t turn) forwardClosure(migration string) {
 	if t.forwards {
 		t.s.Place, t.s.more().Moving = handover.Gone, &moving{Migration: migration}
@@ -134,7 +134,7 @@ func (t turn) forwardClosure(migration string) {
 	}
 }
 
-// performed forgets a request that was performed.
+// performed updates the state after a request was performed.
 func performed(s *callState, q request, _ bool, do *doing) {
 	switch {
 	case q.Forward == nil:
@@ -145,7 +145,7 @@ func performed(s *callState, q request, _ bool, do *doing) {
 	}
 }
 
-// relay returns an input as another program takes it.
+// relay returns an input in the form that another program accepts.
 func relay(in input) (Relayed, bool) {
 	if in.Result != nil {
 		return Relayed{Event: Event{Kind: ResultArrived, Result: in.Result, Incarnation: in.Incarnation}}, true
@@ -157,7 +157,7 @@ func relay(in input) (Relayed, bool) {
 	return Relayed{Event: in.Event.Event, Outcome: in.Event.Outcome}, true
 }
 
-// snapshot returns what there is of a call.
+// snapshot returns the state of a call for a move.
 func (t turn) snapshot(o *order) *CallSnapshot {
 	s := t.s
 	c := &CallSnapshot{
@@ -195,8 +195,7 @@ func (t turn) snapshot(o *order) *CallSnapshot {
 	return c
 }
 
-// ends returns when the state that a call is in has to end. A call that does not say when
-// it was made has its whole lifetime again.
+// ends returns when the present state of a call has to end. A call without a Made time gets its whole lifetime again.
 func ends(s *callState, lifetime time.Duration, now time.Time) time.Time {
 	if open := s.open(); open != nil {
 		return open.Since.Add(open.Timeout)
@@ -211,8 +210,8 @@ func ends(s *callState, lifetime time.Duration, now time.Time) time.Time {
 	return since.Add(lasts)
 }
 
-// arrive takes a call in as it was elsewhere. What was held there is relayed by
-// [Program.Stage]. One that is completed here stays so.
+// arrive takes in a call that was exported elsewhere. [Program.Stage] relays the inputs that were held there. A call that is
+// completed here stays completed.
 func (t turn) arrive(e *event) {
 	s, c := t.s, e.Order.Move.Snapshot
 	if s.State == Completed && !s.subscribed() {
@@ -234,7 +233,7 @@ func (t turn) arrive(e *event) {
 		return
 	}
 	again := *c.Call
-	again.Incarnation += 1 << 8 // its detours are others than those that it had if it was here before
+	again.Incarnation += 1 << 8 // so its detours get other numbers than when it was here before
 	s.Call = &again
 	t.arm(s.More.Lifetime)
 	if d := c.Detour; d != nil {

@@ -11,10 +11,9 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// An object reads the members of one JSON object. What is wrong goes to its
-// failure, so that a message can be read from top to bottom without looking at
-// errors. Names are compared exactly, and members that nobody asks for are
-// ignored. A null is the same as an absent member.
+// An object reads the members of one JSON object. Errors are collected in its failure, so that a message can be read from top to
+// bottom without checking errors. Names are compared exactly, and unknown members are ignored. A null is the same as an absent
+// member.
 type object struct {
 	*failure
 	at      string // JSON pointer of the object
@@ -36,7 +35,7 @@ func (o *object) pointer(name string) string {
 	return o.at + "/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(name)
 }
 
-// optional returns a member, or nil if it is absent or null or is not of the kind.
+// optional returns a member. It returns nil if the member is absent or null, and refuses one of another kind.
 func (o *object) optional(name string, kind jsontext.Kind, want string) jsontext.Value {
 	value, ok := o.members[name]
 	if !ok || value.Kind() == 'n' {
@@ -53,7 +52,7 @@ func (o *object) optional(name string, kind jsontext.Kind, want string) jsontext
 	return value
 }
 
-// required is like optional for a member that must be there.
+// required is like optional for a member that must be present.
 func (o *object) required(name string, kind jsontext.Kind, want string) jsontext.Value {
 	value := o.optional(name, kind, want)
 	if value == nil {
@@ -115,7 +114,7 @@ func (o *object) integer(name string) int {
 	if value == nil {
 		return 0
 	}
-	// Exact arithmetic is cheap, for scan has bounded the exponent.
+	// Exact arithmetic is cheap, because scan has bounded the exponent.
 	x, ok := new(big.Rat).SetString(string(value))
 	if !ok || !x.IsInt() || !x.Num().IsInt64() || x.Num().Int64() > math.MaxInt32 || x.Num().Int64() < math.MinInt32 {
 		o.refuse(o.pointer(name), "must be an integer of at most 32 bits")
@@ -138,7 +137,7 @@ func (o *object) url(name string, check func(string) string) string {
 	return s
 }
 
-// object returns a required object as a value of its own.
+// object returns a required object as a copy in compact form.
 func (o *object) object(name string) jsontext.Value {
 	if value := o.required(name, '{', "an object"); value != nil {
 		return canonical(value)
@@ -146,7 +145,8 @@ func (o *object) object(name string) jsontext.Value {
 	return nil
 }
 
-// extension returns an optional member of any kind as a value of its own, or nil. What others mean by its name is not refused.
+// extension returns an optional member of any kind as a copy in compact form, or nil. It refuses nothing, because others may use
+// the name differently.
 func (o *object) extension(name string) jsontext.Value {
 	if value, ok := o.members[name]; ok && value.Kind() != 'n' {
 		return canonical(value)
@@ -154,7 +154,7 @@ func (o *object) extension(name string) jsontext.Value {
 	return nil
 }
 
-// child returns an object for reading a member. It is empty if the member is.
+// child returns an object for reading a member. It is empty if value is nil.
 func (o *object) child(name string, value jsontext.Value) *object {
 	c := &object{failure: o.failure, at: o.pointer(name)}
 	if value != nil {
@@ -168,8 +168,7 @@ func (o *object) element(index int, value jsontext.Value) *object {
 	return o.child(strconv.Itoa(index), value)
 }
 
-// each calls f for the elements of an optional array as long as nothing is wrong
-// with them. It reports whether the array is there.
+// each calls f for the elements of an optional array. It stops at the first error. It reports whether the array is present.
 func (o *object) each(name string, kind jsontext.Kind, want string, f func(at *object, index int, value jsontext.Value)) bool {
 	array := o.optional(name, '[', "an array")
 	if array == nil {
@@ -188,16 +187,14 @@ func (o *object) each(name string, kind jsontext.Kind, want string, f func(at *o
 	return true
 }
 
-// unquote returns the string that a JSON string stands for.
+// unquote returns the string that a JSON string represents.
 func unquote(value jsontext.Value) string {
 	s, _ := jsontext.AppendUnquote(nil, value)
 	return string(s)
 }
 
-// idReason says what is wrong with an id, or returns "". Ids are opaque, so
-// anything goes that can stand in a log line and is neither empty nor huge:
-// slashes and emoji do, control characters, line breaks and marks that reorder
-// text do not.
+// idReason says what is wrong with an id, or returns "". Ids are opaque: anything is accepted that fits into a log line and is
+// neither empty nor too long. Slashes and emoji are fine; control characters, line breaks and marks that reorder text are not.
 func idReason(s string) string {
 	switch {
 	case s == "":

@@ -10,23 +10,21 @@ import (
 	"github.com/millrace/millrace/keyedstream"
 )
 
-// What has to be done for certain is done by calls of the flow itself, as dispatch is: a
-// durable flow makes a call again after a crash if that it returned was not kept. What is
-// only announced is an effect.
+// What must be done for certain is requested as a call of the flow, as dispatch is: a durable flow repeats a call after a crash
+// if its return was not recorded. What is only announced is an effect.
 
 // A Prompt is a detour on its way to the user, for [ProgramOptions].Prompt.
 type Prompt struct {
 	Key    CallKey
-	Number uint64      // tells the detours of a call apart, also those with one address
+	Number uint64      // unique among the detours of a call, even if they share an address
 	Detour string      // see Event.Detour
-	OAuth  *OAuth      // what to show: this
-	Choice *UserChoice // or this
-	// Server is that of the call: it tells which tool server asks.
+	OAuth  *OAuth      // what to show: either OAuth
+	Choice *UserChoice // or Choice
+	// Server is the call's server: the tool server that asks.
 	Server string
 	// Lifetime is that of the event that opened the detour.
 	Lifetime time.Duration
-	// Operation is the name of the tool that asks, or "" for a detour of a version that did
-	// not keep it.
+	// Operation is the name of the tool that asks, or "" for a detour recorded by a version that did not keep it.
 	Operation string
 }
 
@@ -36,18 +34,18 @@ type Answer struct {
 	Number   uint64 // of the prompt
 	Choice   *UserChoice
 	Selected int
-	Values   jsontext.Value `json:",omitzero"` // what the user has filled in instead of choosing
-	Server   string         // as of [Prompt]
+	Values   jsontext.Value `json:",omitzero"` // what the user filled in instead of choosing
+	Server   string         // as in [Prompt]
 	Trace    Trace          `json:",omitzero"` // that of the call
 }
 
-// A Notice is what a call tells its thread, for [ProgramOptions].Notify.
+// A Notice is a message from a call to its thread, for [ProgramOptions].Notify.
 type Notice struct {
 	Key  CallKey
-	Kept int // bytes of the result that is kept; zero says that the call goes on
+	Kept int // size in bytes of the result that is kept; zero says that the call goes on
 }
 
-// Notify tells a thread what a call of it has to say.
+// Notify passes a notice of a call to its thread.
 func (p *Program) Notify(ctx context.Context, n *Notice) error {
 	w := word{Renewed: n.Key.ID}
 	if n.Kept > 0 {
@@ -56,10 +54,10 @@ func (p *Program) Notify(ctx context.Context, n *Notice) error {
 	return p.words.Send(ctx, ThreadID(n.Key.GroupID), w)
 }
 
-// numbered is an effect under the number of its detour and its call.
+// numbered is the key of a detour: its number and its call.
 type numbered = dataflow.Pair[uint64, CallKey]
 
-// A request is what a call wants done outside of the flow. One of its fields is set.
+// A request is something that a call wants done outside of the flow. Exactly one of its fields is set.
 type request struct {
 	Prompt  *Prompt
 	Answer  *Answer
@@ -67,9 +65,8 @@ type request struct {
 	Notice  *Notice
 }
 
-// perform does what a call wants done. As many prompts may be open as there are, and calls say as much as
-// they like; of answers and of forwards [ProgramOptions].Concurrency are made at once, and the ones do not
-// wait for the others: a host that a session has moved to may be down for hours.
+// perform does what a call requests. Prompts and notices are not limited in number. At most [ProgramOptions].Concurrency answers
+// and as many forwards run at once, and neither waits for the other: a host that a session has moved to may be down for hours.
 func (p *Program) perform(opts ProgramOptions) func(context.Context, keyedstream.Call[CallKey, request]) bool {
 	answers, forwards := make(chan struct{}, opts.Concurrency), make(chan struct{}, opts.Concurrency)
 	return func(ctx context.Context, c keyedstream.Call[CallKey, request]) bool {
@@ -92,7 +89,7 @@ func (p *Program) perform(opts ProgramOptions) func(context.Context, keyedstream
 	}
 }
 
-// within does something when there is room, and reports whether it did.
+// within runs do when a slot is free, and reports whether it did.
 func within(ctx context.Context, room chan struct{}, do func()) bool {
 	select {
 	case room <- struct{}{}:
@@ -104,7 +101,7 @@ func within(ctx context.Context, room chan struct{}, do func()) bool {
 	}
 }
 
-// endings makes the output that says which detours are over.
+// endings makes the output of the detours that are over.
 func (p *Program) endings(r retention) {
 	ended := keyedstream.FilterMapWithKey(p.emitted, func(k CallKey, e emission) (*Effect, bool) {
 		return e.Effect, e.Effect != nil && (e.Effect.Kind == AnswerChoice || e.Effect.Kind == Withdraw)
@@ -114,10 +111,10 @@ func (p *Program) endings(r retention) {
 	p.over = output(r, answered, "detours over", endedDetour, "who shows a detour has heard by then that it is over")
 }
 
-// endedDetour is how long it is remembered that a detour is over.
+// endedDetour is how long the program remembers that a detour is over.
 const endedDetour = 24 * time.Hour
 
-// Prompt returns what is asked by a [SurfaceOAuth] or [PromptChoice].
+// Prompt returns the prompt of a [SurfaceOAuth] or [PromptChoice].
 func (e *Effect) Prompt() *Prompt {
 	return &Prompt{
 		Key: e.Key, Number: e.Number, Detour: e.Detour, OAuth: e.OAuth, Choice: e.Choice,
@@ -125,15 +122,14 @@ func (e *Effect) Prompt() *Prompt {
 	}
 }
 
-// Over waits until a detour is over, and reports whether by the user's answer: if not, what
-// was shown has to be taken back. It may be called after a restart and in every process
-// that shares a durable program; it needs [ProgramOptions].Prompt. The error is that of
-// ctx, or io.EOF if the program ended with the detour open.
+// Over waits until a detour is over. It reports whether the user's answer ended it; if not, the prompt has to be taken back. It
+// may be called after a restart and in every process that shares a durable program; it needs [ProgramOptions].Prompt. The error
+// is that of ctx, or io.EOF if the program ended while the detour was open.
 func (p *Program) Over(ctx context.Context, prompt *Prompt) (answered bool, err error) {
 	return p.over.Await(ctx, numbered{First: prompt.Number, Second: prompt.Key})
 }
 
-// IsOver reports whether a detour is over already.
+// IsOver reports whether a detour is already over.
 func (p *Program) IsOver(prompt *Prompt) bool {
 	_, over := p.over.Get(numbered{First: prompt.Number, Second: prompt.Key})
 	return over

@@ -12,12 +12,12 @@ import (
 
 // A chargedPattern is a pattern whose uses are charged.
 type chargedPattern struct {
-	*regexp.Regexp // nil if RE2 does not have the pattern
+	*regexp.Regexp // nil if RE2 does not support the pattern
 	meter          *meter
 	size           int // instructions
 }
 
-// MatchString charges by the work of the slowest matcher there is.
+// MatchString charges for the work of the slowest matcher.
 func (p *chargedPattern) MatchString(s string) bool {
 	p.meter.charge(1 + (1+len(s))*(1+p.size/4))
 	return p.Regexp == nil || p.Regexp.MatchString(s)
@@ -31,8 +31,7 @@ func (p *chargedPattern) String() string {
 	return p.Regexp.String()
 }
 
-// compilePattern compiles a pattern of a schema, or while arguments are checked one
-// that is their value.
+// compilePattern compiles a pattern of a schema or, while arguments are validated, a value that must be a pattern.
 func (m *meter) compilePattern(pattern string) (jsonschema.Regexp, error) {
 	if m.checking {
 		m.charge(8 * len(pattern))
@@ -45,7 +44,7 @@ func (m *meter) compilePattern(pattern string) (jsonschema.Regexp, error) {
 		return nil, err
 	}
 	if m.checking {
-		return &chargedPattern{meter: m}, nil // only whether it is one matters
+		return &chargedPattern{meter: m}, nil // only whether it is a valid pattern matters
 	}
 	prog, err := syntax.Compile(parsed.Simplify())
 	if err != nil {
@@ -61,8 +60,8 @@ func (m *meter) compilePattern(pattern string) (jsonschema.Regexp, error) {
 	return &chargedPattern{re, m, len(prog.Inst)}, nil
 }
 
-// foreign reports whether an error says that a pattern uses what ECMAScript has and
-// RE2 has not, and not that it is wrong.
+// foreign reports whether an error means that a pattern uses a feature that ECMAScript has and RE2 has not, rather than that the
+// pattern is wrong.
 func foreign(pattern string, err error) bool {
 	var serr *syntax.Error
 	if !errors.As(err, &serr) {
@@ -80,7 +79,7 @@ func foreign(pattern string, err error) bool {
 	return false
 }
 
-// dropForeign removes the patterns of s that cannot be checked.
+// dropForeign removes the patterns of s that cannot be checked. It refuses a patternProperties with one.
 func dropForeign(s *jsonschema.Schema) *SchemaError {
 	if p, ok := s.Pattern.(*chargedPattern); ok && p.Regexp == nil {
 		s.Pattern = nil

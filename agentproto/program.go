@@ -12,78 +12,65 @@ import (
 	"github.com/millrace/millrace/keyedstream"
 )
 
-// The timeouts that hold where a call or a detour does not say otherwise.
+// The default timeouts, for calls and detours that do not set their own.
 const (
 	DefaultLifetime      = 15 * time.Minute
 	DefaultOAuthTimeout  = 10 * time.Minute
 	DefaultChoiceTimeout = 24 * time.Hour
 )
 
-// Host is the location of a [Program]: the runtime's side of the protocol, divided by session.
-// See [SessionOf].
+// Host is the location of a [Program]: the runtime's side of the protocol, partitioned by session. See [SessionOf].
 type Host struct{ dataflow.Cluster }
 
 // ProgramOptions are the settings of a [Program].
 type ProgramOptions struct {
 	// Dispatch posts invocations. It is required.
 	Dispatch Dispatch
-	// Prompt sees to it that the user is asked, and returns when [Program.Over] says that
-	// this is over, or when its context ends, which is when the program does. Where the
-	// history is kept it is called again after a restart for each detour that is open, where
-	// there is no [SurfaceOAuth] or [PromptChoice] again. It may be called before the
-	// program's Start has returned, and by several goroutines, also for one call: a new
-	// detour opens when the one before is over, but the two calls are not ordered. Nil
-	// means that nothing is called, and that a prompt does not survive a restart.
+	// Prompt shows a detour to the user. It returns when [Program.Over] says that the detour is over, or when its context ends,
+	// which is when the program ends. In a durable program it is called again after a restart for each open detour;
+	// [SurfaceOAuth] and [PromptChoice] are not emitted again. It may be called before the program's Start has returned, and by
+	// several goroutines, even for one call: a new detour opens when the previous one is over, but the two calls of Prompt are
+	// not ordered. Nil means that nothing is called, and that a prompt does not survive a restart.
 	Prompt func(ctx context.Context, prompt *Prompt)
-	// Answer delivers the user's choice to the tool. It retries as it sees fit, and returns
-	// when the tool has it, or when that it could not be delivered is taken in as
-	// [AnswerFailed]. Where the history is kept it is called again after a restart if it
-	// had not returned: the tool recognizes the repetition by the prompt's number. Nil
-	// means that nothing is called, and [AnswerChoice] is all that is said.
+	// Answer delivers the user's choice to the tool. It retries as it sees fit. It returns when the tool has the answer, or when
+	// its failure was delivered to the program as [AnswerFailed]. In a durable program it is called again after a restart if it
+	// had not returned; the tool recognizes the repetition by the prompt's number. Nil means that nothing is called, and only
+	// [AnswerChoice] is emitted.
 	Answer func(ctx context.Context, answer *Answer)
-	// Watch finds out whether a call is lost that was acknowledged with
-	// [DispatchOutcome].Watch: it returns why, or "" when the call, and the subscription it
-	// opened, is over or ctx ends. Where the history is kept it is called again after a
-	// restart. It may be called before the program's Start has returned. Nil means that
-	// nothing is called.
+	// Watch finds out whether the tool server has lost a call that was acknowledged with [DispatchOutcome].Watch. It returns the
+	// reason if so, or "" when the call and its subscription are over or ctx ends. In a durable program it is called again after
+	// a restart. It may be called before the program's Start has returned. Nil means that nothing is called.
 	Watch func(ctx context.Context, w *Watched) (lost string)
-	// Forward passes on what comes for a call that was moved away with [Program.Commit],
-	// to [Program.Relay] of the destination. It retries as it sees fit, and returns when the
-	// destination has it. Where the history is kept it is called again after a restart if it
-	// had not returned. Nil means that what comes is lost.
+	// Forward passes an input of a call that was moved away with [Program.Commit] to [Program.Relay] of the destination. It
+	// retries as it sees fit, and returns when the destination has the input. In a durable program it is called again after a
+	// restart if it had not returned. Nil means that such inputs are lost.
 	Forward func(ctx context.Context, f *Forwarded)
-	// Notify gives a notice to the method of that name of the program that was started, and returns
-	// when it was taken: in a flow whose history is kept, that is the one that durable.Start returned,
-	// and where the history is kept Notify is called again after a restart if it had not returned. Nil is right
-	// for a program in memory, which is the one that was built.
+	// Notify passes a notice to [Program.Notify] of the running program and returns when the notice was accepted. In a durable
+	// program that is the program which durable.Start returned, and Notify is called again after a restart if it had not
+	// returned. Nil is right for a program in memory: the program that was built then takes the notice itself.
 	Notify func(ctx context.Context, n *Notice)
-	// Now is the clock for what is left of a timer when a call moves. Nil means [time.Now].
+	// Now is the clock that determines the rest of a timer when a call moves. Nil means [time.Now].
 	Now func() time.Time
-	// Concurrency is how many invocations, and how many answers, are posted at once. Zero
-	// means 256.
+	// Concurrency is how many invocations, and how many answers, are posted at once. Zero means 256.
 	Concurrency int
-	// Lifetime is how long a call that says nothing else may wait for its result.
-	// Zero means [DefaultLifetime].
+	// Lifetime is how long a call may wait for its result, unless the call says otherwise. Zero means [DefaultLifetime].
 	Lifetime time.Duration
-	// Flow is what the program is built on. Nil means a flow of its own; the
-	// simulator gives its own, and so does a flow whose history is kept.
+	// Flow is the flow that the program is built on. Nil means a new flow. The simulator and a durable flow supply their own.
 	Flow *dataflow.Flow
-	// Retain is how long a call is remembered when it is over, with its resolution. Its key can be
-	// used again as soon as the call is forgotten and was put that long ago, twice that long at
-	// most; see [Call].Incarnation. A thread that is closed is remembered for Retain, too, and one that moved
-	// away for seven days at least. Zero means for ever.
+	// Retain is how long a finished call is remembered, with its resolution. A key can be used again when its call is forgotten
+	// and the key was put at least Retain ago, and in some cases twice that; see [Call].Incarnation. A closed thread is
+	// remembered for Retain, too, and one that moved away for at least seven days. Zero means forever.
 	Retain time.Duration
-	// Results is how many bytes of results a thread keeps that have 16 KiB or more each and that nobody has
-	// read, see [Program.Read]. Beyond that the oldest are replaced by a text that says how large they
-	// were. Zero means [DefaultResults]. It needs Retain.
+	// Results is how many bytes of large, unread results a thread keeps. A result counts if it has 16 KiB or more, see
+	// [Program.Read]. Beyond the limit the oldest results are replaced by a text that gives their size. Zero means
+	// [DefaultResults]. Results needs Retain.
 	Results int
-	// Idle is how long a subscription may be silent before it ends. Zero means for ever.
+	// Idle is how long a subscription may be silent before it ends. Zero means forever.
 	Idle time.Duration
 }
 
-// A Program is the runtime's side of the protocol as a dataflow flow. Each call is a machine:
-// whatever happens to it (callbacks, timers, dispatch outcomes, cancellations, closures) is
-// in one order, and the first terminal input resolves it.
+// A Program is the runtime's side of the protocol as a dataflow flow. Each call is a state machine. Its inputs (callbacks,
+// timers, dispatch outcomes, cancellations, closures) have one order, and the first terminal input resolves it.
 //
 //	calls ─┬─ MapAsync(Dispatch) ─ failures ──────┐
 //	       └───┐                                  │
@@ -92,14 +79,13 @@ type ProgramOptions struct {
 //	       └─ relayed ────────────────────────────┤    │                  ▲     └─ effects
 //	events ───────────────────────────────────────┘    └─ Prompt, Answer ─┘
 //
-// It has no locks, so that two inputs that race have one winner, and a simulator can try
-// every order. See doc/protocol.md §6: every invocation has exactly one tool_result. With
-// [ProgramOptions].Retain nothing is kept for ever.
+// It has no locks: of two inputs that race exactly one wins, and a simulator can try every order. See doc/protocol.md §6: every
+// invocation has exactly one tool_result. With [ProgramOptions].Retain nothing is kept forever.
 type Program struct {
 	flow        *dataflow.Flow
 	app         *dataflow.App
 	calls       *dataflow.EntryInputPort[CallKey, *Call]
-	events      *dataflow.SharedKeyedInputPort[CallKey, input] // from handlers of requests, each on a goroutine of its own
+	events      *dataflow.SharedKeyedInputPort[CallKey, input] // from request handlers, each on its own goroutine
 	words       *dataflow.SharedKeyedInputPort[ThreadID, word] // to threads
 	resolutions *dataflow.EntryOutputPort[CallKey, *Resolution]
 	effects     *dataflow.OutputPort[dataflow.Entry[CallKey, emission]]
@@ -153,14 +139,14 @@ func NewProgram(opts ProgramOptions) *Program {
 	said := threads(calls, words, moves, m)
 	inputs = keyedstream.Merge(relays(moves), inputs)
 	inputs = keyedstream.Merge(keyedstream.Merge(inputs, toCalls(said)), arrivals)
-	// Effects come before resolutions, so that whoever has awaited one can rely on its effect
-	// being out, even if the program ends in that moment.
+	// Effects are emitted before resolutions. Whoever has awaited a resolution can rely on its effect having been emitted, even
+	// if the program ends at that moment.
 	var lasting dataflow.KeyedSingleton[CallKey, uint64, Host, bounds.RetainedValue]
 	p.emitted, lasting = keyedstream.CallingMachine(inputs, newCallState, m.step, m.ring,
 		keyedstream.Calling(p.perform(opts), performed, keyedstream.CallOptions{Concurrency: math.MaxInt32}), // as many as are open
 		"the first terminal input wins, and the runtime says which that was: the one it saw first")
 	p.answerMoves(said, r)
-	p.endings(r) // before the effects: who has read that a detour is over finds that IsOver says so
+	p.endings(r) // before the effects: a reader of an effect that ends a detour then finds that IsOver says so
 	p.effects = keyedstream.Output(p.emitted, "effects")
 	p.lasting = keyedsingleton.Output(lasting, "lasting calls")
 	p.kept = keepResults(p.emitted)
@@ -177,22 +163,21 @@ func (p *Program) Start(ctx context.Context) (err error) {
 	return err
 }
 
-// Stop refuses further input, waits until what was accepted is handled and
-// dispatches and answers that were begun have returned, and ends the effects. Calls that
-// are pending then stay unresolved, and prompts that are open are not taken back. Effects
-// must be read while Stop waits.
+// Stop refuses further input, waits until accepted input is handled and running dispatches and answers have returned, and then
+// ends the effects. Pending calls stay unresolved, and open prompts are not taken back. The effects must be read while Stop
+// waits.
 func (p *Program) Stop(ctx context.Context) error {
 	p.end()
 	return p.app.Stop(ctx)
 }
 
-// Done is closed when the program has ended. It must have been started.
+// Done returns a channel that is closed when the program has ended. The program must have been started.
 func (p *Program) Done() <-chan struct{} { return p.app.Done() }
 
 // Err returns why the program has ended, nil while it runs and after Stop.
 func (p *Program) Err() error { return p.app.Err() }
 
-// App returns the flow of a program that was started, to look at it. It is stopped by [Program.Stop].
+// App returns the running app of a started program, for inspection. Stop it with [Program.Stop].
 func (p *Program) App() *dataflow.App { return p.app }
 
 // Call puts a call. It returns [dataflow.ErrDuplicateKey] if the key was used before:
@@ -201,9 +186,8 @@ func (p *Program) Call(ctx context.Context, call *Call) error {
 	return p.calls.Put(ctx, call.Key, call)
 }
 
-// Deliver tells the program what happened to a call. An event for a key that was
-// never put is dropped, as a late one is. An event of an unknown kind, or without what its kind
-// has, is an error.
+// Deliver tells the program what happened to a call. An event for a key that was never put is dropped, like a late one. An event
+// of an unknown kind, or without a field that its kind requires, is an error.
 func (p *Program) Deliver(ctx context.Context, key CallKey, e Event) error {
 	if err := e.check(EventsLeftOut); err != nil {
 		return err
@@ -214,41 +198,38 @@ func (p *Program) Deliver(ctx context.Context, key CallKey, e Event) error {
 	if e.At.IsZero() && (e.Kind == OAuthArrived || e.Kind == ChoiceArrived || e.Kind == ChoiceAnswered) {
 		e.At = p.now()
 	}
-	copied := event{Event: e} // so that a result, which nearly every call has, is not moved to the heap
+	copied := event{Event: e} // a copy, so that a result, which nearly every call has, is not moved to the heap
 	return p.events.Send(ctx, key, input{Event: &copied})
 }
 
-// CloseThread resolves every pending call of a thread, and every later one at once.
-// Closing a thread twice is fine.
+// CloseThread resolves every pending call of a thread, and every later one at once. Closing a thread twice has no further effect.
 func (p *Program) CloseThread(ctx context.Context, groupID string) error {
 	return p.words.Send(ctx, ThreadID(groupID), word{})
 }
 
-// Await returns the resolution of a call as soon as there is one. It returns io.EOF
-// if the program ended without one.
+// Await returns the resolution of a call as soon as it exists. It returns io.EOF if the program ended without one.
 func (p *Program) Await(ctx context.Context, key CallKey) (*Resolution, error) {
 	return p.resolutions.Await(ctx, key)
 }
 
-// Has reports whether a call was put, resolved or not. It sees every [Program.Call] that has
-// returned, for half of [ProgramOptions].Retain, and twice that at most: see [Program.Lasting] for calls that
-// last longer. See [dataflow.EntryInputPort.Has] for what it costs. A call that was staged was put elsewhere, and is one that lasts.
+// Has reports whether a call was put, resolved or not. It knows every [Program.Call] that has returned for at least half of
+// [ProgramOptions].Retain, and for Retain at most; see [Program.Lasting] for calls that last longer. See
+// [dataflow.EntryInputPort.Has] for its cost. A call that was staged here was put elsewhere; only Lasting finds it.
 func (p *Program) Has(ctx context.Context, key CallKey) (bool, error) { return p.calls.Has(ctx, key) }
 
-// Lasting reports whether there is a call that lasts for long, with its [Call].Incarnation, as far as
-// this process knows: it knows those whose functions it runs. With [ProgramOptions].Retain, each call that is
-// pending or subscribed is one before [Program.Has] may have forgotten its key, until it is
-// forgotten itself, and one that came from elsewhere is one as soon as it is committed.
+// Lasting reports whether a call that lasts long exists, and its [Call].Incarnation. It knows the calls whose functions this process
+// runs. With [ProgramOptions].Retain, each pending or subscribed call becomes one before [Program.Has] may have forgotten its key, and
+// stays one until the call itself is forgotten. A call that came from elsewhere becomes one as soon as it is committed.
 func (p *Program) Lasting(key CallKey) (incarnation uint64, lasts bool) { return p.lasting.Get(key) }
 
-// AwaitLasting is Lasting that asks the process whose call it is, for as long as ctx allows.
+// AwaitLasting is like Lasting, but asks the process that owns the call, for as long as ctx allows.
 func (p *Program) AwaitLasting(ctx context.Context, key CallKey) (lasts bool) {
 	_, err := p.lasting.Await(ctx, key)
 	return err == nil
 }
 
-// NextEffect returns the next thing to do. It returns io.EOF when the program has
-// ended. Effects must be read: a runtime that does not stops the program.
+// NextEffect returns the next effect. It returns io.EOF when the program has ended. The effects must be read: a program whose
+// effects are not read stops making progress.
 func (p *Program) NextEffect(ctx context.Context) (Effect, error) {
 	for {
 		e, err := p.effects.Next(ctx)
@@ -261,6 +242,6 @@ func (p *Program) NextEffect(ctx context.Context) (Effect, error) {
 	}
 }
 
-// Resolved returns the resolution of a call if there is one already, as far as this process
-// knows: it knows all of the calls whose functions it runs and whose effects it has.
+// Resolved returns the resolution of a call if it exists and this process knows it. A process knows those of all calls whose
+// functions it runs and whose effects it has.
 func (p *Program) Resolved(key CallKey) (*Resolution, bool) { return p.resolutions.Get(key) }

@@ -9,32 +9,33 @@ import (
 	"github.com/millrace/millrace/keyedstream"
 )
 
-// Of what a call leaves behind, the result may be large. So it is kept whole until it was read, and a
-// little longer: whoever did not get the answer may ask again. And a thread keeps only so many bytes of
-// large results, for an hour, so that a tool costs its own thread only. What stays of a result says how large it was.
+// A result may be large. It is kept whole until it was read and a little longer, because a reader that did not get the answer may
+// ask again. A thread keeps a limited number of bytes of large results, for an hour, so that the results of a tool cost only its
+// own thread. A result that was removed leaves its size.
 
 const (
-	// LargeResult is how many bytes a result has at most that stays as it is for as long as its call
-	// is remembered: see [Program.Read].
+	// LargeResult is the largest size in bytes of a result that stays unchanged for as long as its call is remembered: see
+	// [Program.Read].
 	LargeResult = 1 << 10
-	// countedResult is how many bytes a result has that its thread counts. To be counted costs a record.
+	// countedResult is the size in bytes from which the thread counts a result. Counting costs a record.
 	countedResult = 16 << 10
-	// readResult is how long a large result is kept when it was read, and unreadResult one that is counted, if nobody reads it.
+	// readResult is how long a large result is kept after it was read. unreadResult is how long a counted one is kept if nobody
+	// reads it.
 	readResult   = 10 * time.Minute
 	unreadResult = time.Hour
-	// DefaultResults is how many bytes of results a thread keeps.
+	// DefaultResults is how many bytes of results a thread keeps by default.
 	DefaultResults = 2 << 20
 )
 
-// A resultChange says what an emission does to the resolution that is kept.
+// A resultChange says what an emission does to the stored resolution.
 type resultChange uint8
 
 const (
 	resultGone     resultChange = iota + 1 // it is forgotten
-	resultReplaced                         // by the resolution of the emission
+	resultReplaced                         // the emission's resolution replaces it
 )
 
-// A large is what a call remembers of a result that is kept whole.
+// A large describes a large result that is kept whole.
 type large struct {
 	Bytes  int
 	Error  bool
@@ -42,7 +43,7 @@ type large struct {
 	Read   bool
 }
 
-// Size returns how many bytes the texts and images of a result have.
+// Size returns the total size of a result's texts and images in bytes.
 func (r *ToolResult) Size() (n int) {
 	if r.Text != nil {
 		n = len(*r.Text)
@@ -56,8 +57,8 @@ func (r *ToolResult) Size() (n int) {
 	return n
 }
 
-// KeptFor returns for how long a result is kept that nobody reads, where calls are remembered for retain: a large one is cut
-// earlier. See [Program.Read] for one that is read, and [ProgramOptions].Results for what may cut it still earlier.
+// KeptFor returns how long an unread result is kept if calls are remembered for retain: a large one is cut earlier.
+// [Program.Read] cuts a result earlier, and so may [ProgramOptions].Results.
 func (r *ToolResult) KeptFor(retain time.Duration) time.Duration {
 	if r.Size() >= countedResult {
 		return min(retain, unreadResult)
@@ -91,7 +92,7 @@ func (t turn) keepWhole(call *Call, result *ToolResult) {
 	}
 }
 
-// read has a large result go in a while.
+// read schedules the cut of a large result.
 func (t turn) read() {
 	if l := t.s.Large; l != nil && !l.Read {
 		l.Read = true
@@ -99,7 +100,7 @@ func (t turn) read() {
 	}
 }
 
-// cut replaces a large result by how large it was, and forgets the events of a subscription that has ended.
+// cut replaces a large result by a text that gives its size, and forgets the texts of a subscription that has ended.
 func (t turn) cut() {
 	if h := t.s.Heard; h != nil && h.Ended {
 		h.Texts = nil
@@ -120,7 +121,7 @@ func (t turn) cut() {
 	}})
 }
 
-// keepResults keeps the resolution of each call for as long as the call says.
+// keepResults stores the resolution of each call until the call replaces or forgets it.
 func keepResults(emitted emissionsAt) resolutionsAt {
 	changes := keyedstream.Filter(emitted, func(e emission) bool { return e.Effect == nil })
 	_, kept := keyedstream.Machine(changes, func() struct{} { return struct{}{} },
@@ -134,8 +135,8 @@ func keepResults(emitted emissionsAt) resolutionsAt {
 	return kept
 }
 
-// Read says that a resolution was read by whom it is for. A large result is kept for ten minutes
-// more, and then replaced by a text that says how large it was; without [ProgramOptions].Retain it stays.
+// Read says that the recipient of a resolution has read it. A large result is kept for ten more minutes and then replaced by a
+// text that gives its size. Without [ProgramOptions].Retain it stays.
 func (p *Program) Read(ctx context.Context, r *Resolution) error {
 	if r.Result.Size() <= LargeResult {
 		return nil
@@ -143,14 +144,14 @@ func (p *Program) Read(ctx context.Context, r *Resolution) error {
 	return p.events.Send(ctx, r.Key, input{Event: &event{Event: Event{Kind: resultRead}}})
 }
 
-// A kept is a result that a thread counts.
+// A kept is a result that the thread counts.
 type kept struct {
 	ID    string
 	Bytes int
-	Old   bool // it was there at the last sweep
+	Old   bool // it existed at the last sweep
 }
 
-// count counts a result, and has the oldest ones cut that are too much with it.
+// count adds a result, and cuts the oldest ones until the sum is within most.
 func (t *thread) count(k *kept, most int, emit func(told)) {
 	t.Kept = append(t.Kept, *k)
 	sum := 0
@@ -164,7 +165,7 @@ func (t *thread) count(k *kept, most int, emit func(told)) {
 	}
 }
 
-// age forgets the results that were there two sweeps ago, which are forgotten by now.
+// age removes the results that existed two sweeps ago. Their calls have forgotten them by now.
 func (t *thread) age() {
 	t.Kept = slices.DeleteFunc(t.Kept, func(k kept) bool { return k.Old })
 	for i := range t.Kept {

@@ -9,9 +9,9 @@ import (
 	"github.com/millrace/millrace/keyedstream"
 )
 
-// A retention makes the inputs and outputs of a program, which remember their keys for a time, or
-// for ever if [ProgramOptions].Retain is zero. For a simulator these are different programs:
-// what is forgotten by the time depends on the clock.
+// A retention makes the inputs and outputs of a program. They remember their keys for a limited time, or forever if
+// [ProgramOptions].Retain is zero. To a simulator the two are different programs, because what is forgotten after a time depends
+// on the clock.
 type retention struct {
 	at     Host
 	retain time.Duration
@@ -20,8 +20,8 @@ type retention struct {
 // never is longer than any history.
 const never = 100 * 365 * 24 * time.Hour
 
-// movedRetention is how long it is known at least where a call or a thread has gone. Callback
-// URLs that were made before the move end before that (doc/protocol.md §12.1).
+// movedRetention is how long the new place of a moved call or thread is known at least. Callback URLs that were made before the
+// move expire earlier (doc/protocol.md §12.1).
 const movedRetention = 7 * 24 * time.Hour
 
 const (
@@ -29,7 +29,7 @@ const (
 	lateCall = "a key that is put again so late is dropped if its call is not over, and else it is another call"
 )
 
-// putCalls makes the input of calls. It returns them and what comes of their being posted.
+// putCalls makes the input of calls. It returns the calls and the failures of posting them.
 func (p *Program) putCalls(r retention, opts ProgramOptions) (calls callsAt, inputs mergedAt) {
 	const name = "calls"
 	if r.retain == 0 {

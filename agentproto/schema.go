@@ -15,44 +15,40 @@ import (
 	"github.com/millrace/millrace/internal/plain"
 )
 
-// The limits of a schema. They are far above what tools need and low enough that
-// hostile schemas stay cheap.
+// The limits of a schema. They are far above what tools need, and low enough to keep hostile schemas cheap.
 const (
 	maxSchemaBytes     = 64 << 10
 	maxSchemaNodes     = 2000    // values in the schema
 	maxSchemaChain     = 128     // schemas applied to one value inside one another
 	maxSchemaExpansion = 10_000  // schemas applied to one value, repetitions included
 	maxPatternSize     = 10_000  // instructions of all patterns
-	validationBudget   = 500_000 // steps of a validation
-	validationPerByte  = 4       // further steps for each byte of the arguments
+	validationBudget   = 500_000 // steps of one validation
+	validationPerByte  = 4       // additional steps for each byte of the arguments
 )
 
-// A Schema checks the arguments of a tool. It may be used by several goroutines.
+// A Schema checks the arguments of a tool. It is safe for concurrent use.
 type Schema struct {
-	// A compiled schema counts the steps of one validation at a time, so there are
-	// as many as there are validations at once.
+	// A compiled schema counts the steps of one validation at a time, so each concurrent validation needs its own copy.
 	compiled sync.Pool
 }
 
-// CompileSchema compiles a JSON schema of draft 4, 6, 7, 2019-09 or 2020-12, which
-// is what an absent $schema means. The schema is untrusted:
+// CompileSchema compiles a JSON schema of draft 4, 6, 7, 2019-09 or 2020-12. Without a $schema it is 2020-12. The schema is
+// untrusted:
 //
 //   - It is an object of at most 64 KiB and 2,000 values, 64 deep.
-//   - Nothing is loaded. A reference leads into the schema itself or into one of the
-//     drafts; another one is refused, and so is an unknown $schema.
-//   - A reference that leads back to where it is, without a member or element in
-//     between, is refused, and so are more than 10,000 applications of schemas to
-//     one value or chains of more than 128.
+//   - Nothing is loaded. A reference must lead into the schema itself or into one of the drafts; any other one is refused, and so
+//     is an unknown $schema.
+//   - A reference that leads back to itself without a member or element in between is refused, and so are more than 10,000
+//     applications of schemas to one value or chains of more than 128.
 //   - Dynamic references are refused in a schema that has a second $id.
-//   - Patterns are RE2, which does not backtrack. A pattern of ECMAScript that RE2
-//     does not have, such as one that looks ahead, is not checked; as the name of
-//     patternProperties it is refused.
+//   - Patterns are RE2, which does not backtrack. A pattern of ECMAScript that RE2 does not support, such as a lookahead, is not
+//     checked; as a name in patternProperties it is refused.
 //
 // The error is a *[SchemaError].
 func CompileSchema(raw jsontext.Value) (*Schema, error) {
 	s, err := compileSchema(raw)
 	if err != nil {
-		return nil, err // not err itself: it would be an error that is not nil
+		return nil, err // not err itself: a nil *SchemaError would be an error that is not nil
 	}
 	return s, nil
 }
@@ -62,7 +58,7 @@ func compileSchema(raw jsontext.Value) (*Schema, *SchemaError) {
 	if f.scan(raw, Limits{Bytes: maxSchemaBytes, Members: 2 * maxSchemaNodes}.orDefaults()); f.err != nil {
 		return nil, &SchemaError{Reason: f.err.Reason + atPointer(f.err.Member)}
 	}
-	raw = raw.Clone() // what is compiled again later must not change
+	raw = raw.Clone() // raw is compiled again later and must not change
 	if err := checkDocument(raw); err != nil {
 		return nil, err
 	}
@@ -72,7 +68,7 @@ func compileSchema(raw jsontext.Value) (*Schema, *SchemaError) {
 	}
 	s := &Schema{}
 	s.compiled.New = func() any {
-		again, _ := compile(raw) // compiled before
+		again, _ := compile(raw) // it compiled before
 		return again
 	}
 	s.compiled.Put(first)
@@ -93,10 +89,10 @@ type compiledSchema struct {
 	meter *meter
 }
 
-// compile compiles a document that was checked.
+// compile compiles a document that was already checked.
 func compile(raw jsontext.Value) (c *compiledSchema, refused *SchemaError) {
 	defer func() {
-		// The compiler is not ours and the schema is hostile.
+		// The compiler is third-party code and the schema is hostile.
 		if r := recover(); r != nil {
 			c, refused = nil, &SchemaError{Reason: "cannot be compiled"}
 		}
@@ -124,8 +120,8 @@ func compile(raw jsontext.Value) (c *compiledSchema, refused *SchemaError) {
 	return &compiledSchema{root, m}, nil
 }
 
-// location is where a schema seems to be, so that references into other documents
-// have no meaning of their own, least of all as the name of a file.
+// location is the pretended location of a schema. It gives references into other documents no meaning of their own, least of all
+// as the name of a file.
 const location = "mem:///schema"
 
 // noLoader refuses every reference to another document.
@@ -135,7 +131,7 @@ func (noLoader) Load(url string) (any, error) { return nil, errNoLoader }
 
 var errNoLoader = errors.New("other documents are not loaded")
 
-// schemaError puts an error of the compiler into our words.
+// schemaError translates an error of the compiler.
 func schemaError(err error) *SchemaError {
 	var (
 		load    *jsonschema.LoadURLError
@@ -158,9 +154,8 @@ func schemaError(err error) *SchemaError {
 // Validate checks the arguments of a call. The error is an *[ArgumentError] that
 // names the JSON pointer of the first argument that does not fit.
 //
-// A validation may take 500,000 steps and 4 more for each byte of args. Ten steps
-// are one application of a schema to a value. Where the schema needs more, as
-// hostile ones do, the arguments are refused.
+// A validation may take 500,000 steps, plus 4 for each byte of args. One application of a schema to a value takes about ten
+// steps. If the schema needs more steps, as hostile ones do, the arguments are refused.
 func (s *Schema) Validate(args jsontext.Value) (err error) {
 	f := &failure{message: "arguments"}
 	if f.scan(args, Limits{Bytes: int64(len(args)) + 1}.orDefaults()); f.err != nil {
@@ -190,8 +185,7 @@ func (s *Schema) Validate(args jsontext.Value) (err error) {
 	return nil
 }
 
-// argumentError picks one of the reasons: of the innermost ones that are not
-// alternatives, the one that comes first by its place and its words. The
+// argumentError picks one reason: of the innermost ones that are not alternatives, the first by location and then by text. The
 // validator's own order is that of Go maps.
 func argumentError(e *jsonschema.ValidationError) *ArgumentError {
 	var first *ArgumentError
@@ -216,7 +210,7 @@ func argumentError(e *jsonschema.ValidationError) *ArgumentError {
 	return first
 }
 
-// reasonOf returns the reason without the place and without what lies below it.
+// reasonOf returns the reason without the location and without nested reasons.
 func reasonOf(e *jsonschema.ValidationError) string {
 	switch k := e.ErrorKind.(type) {
 	case *kind.AnyOf:
@@ -246,7 +240,7 @@ func jsonPointer(path []string) string {
 	return clip(b.String(), 256)
 }
 
-// oneLine makes text of others fit for one line of a log.
+// oneLine makes untrusted text fit into one line of a log.
 func oneLine(s string) string {
 	s = strings.Map(func(r rune) rune {
 		if plain.Hidden(r) {

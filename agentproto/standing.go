@@ -11,33 +11,33 @@ import (
 	"github.com/millrace/millrace/dataflow"
 )
 
-// A Standing is where a call stands, for people who look at a program that runs.
+// A Standing describes the state of a call, for people who inspect a running program.
 type Standing struct {
 	Key   CallKey
 	State State
-	Cause Cause // of the resolution; 0 until there is one
+	Cause Cause // of the resolution; 0 while there is none
 
-	// What follows is forgotten when the call is resolved.
+	// The following fields are forgotten when the call is resolved.
 	Operation string
 	Server    string   // that of the call
-	Ancestors []string // of its thread, from the root on
+	Ancestors []string // of its thread, from the root down
 	UserID    string
 	Made      time.Time
 
-	Since  time.Time // of the detour that it is in; zero if it is in none
-	Detour string    // what it asks the user: the name of the detour
-	Prompt *Prompt   // the same, as it is shown; nil if it is in no detour. It is not to be changed
+	Since  time.Time // when its open detour began; zero without one
+	Detour string    // the name of its open detour
+	Prompt *Prompt   // the open detour as it is shown; nil without one. It must not be changed
 
-	Values jsontext.Value // what the user has filled in so far of the form of that; nil for nothing
+	Values jsontext.Value // what the user has filled in so far of its form; nil for nothing
 
-	Detours int // how many detours it has been in, with the one that it is in
+	Detours int // how many detours it has opened, including the open one
 
 	Subscribed bool   // it has an open subscription
-	Place      string // "here", or how far it is on its way to another program
+	Place      string // "here", or the stage of its move to another program
 }
 
-// EachCall calls do with calls that an app remembers whose flow has a [Program], pending and resolved ones: a page of so many
-// at most. It is as [dataflow.EachState] in everything else.
+// EachCall calls do with at most so many of the calls, pending and resolved, that an app with a [Program] remembers: one page. In
+// everything else it is like [dataflow.EachState].
 func EachCall(ctx context.Context, app dataflow.Remembering, from dataflow.StatePlace, most int, do func(Standing)) (next dataflow.StatePlace, more bool, err error) {
 	var page []Standing
 	next, more, err = dataflow.EachState(ctx, app, from, most, func(k CallKey, s *callState) { page = append(page, s.standing(k)) })
@@ -50,7 +50,7 @@ func EachCall(ctx context.Context, app dataflow.Remembering, from dataflow.State
 	return next, more, nil
 }
 
-// StandingOf returns where a call stands, and reports false if the app does not remember it.
+// StandingOf returns the state of a call. It reports false if the app does not remember the call.
 func StandingOf(ctx context.Context, app dataflow.Remembering, key CallKey) (st Standing, found bool, err error) {
 	found, err = dataflow.StateOf(ctx, app, key, func(s *callState) { st = s.standing(key) })
 	if err != nil || !found {
@@ -59,7 +59,7 @@ func StandingOf(ctx context.Context, app dataflow.Remembering, key CallKey) (st 
 	return st, true, nil
 }
 
-// standing returns where the call stands. It keeps nothing that the call may change.
+// standing describes the call. The result shares nothing that the call may change.
 func (s *callState) standing(k CallKey) Standing {
 	st := Standing{Key: k, State: s.State, Cause: s.Cause, Detours: int(s.Detours), Subscribed: s.subscribed(), Place: handover.Place(s.Place).String()}
 	if st.Subscribed {

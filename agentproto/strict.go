@@ -10,11 +10,9 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// scan checks that data is one JSON object within the limits, in one pass over
-// its tokens and without recursion. Whatever reads data after it may rely on: no
-// member is there twice, at any level and however it is written; every string is
-// proper Unicode; every number is within the range of a float64; nothing nests
-// deeper than lim.Depth.
+// scan checks that data is one JSON object within the limits, in one pass over its tokens and without recursion. Later readers of
+// data may rely on this: no member occurs twice, at any level and however it is written; every string is valid Unicode; every
+// number is within the range of a float64; nothing nests deeper than lim.Depth.
 func (f *failure) scan(data []byte, lim Limits) {
 	if int64(len(data)) > lim.Bytes {
 		f.tooLarge("", "is larger than %d bytes", lim.Bytes)
@@ -63,7 +61,7 @@ func (f *failure) scan(data []byte, lim Limits) {
 	}
 }
 
-// isItem reports whether what comes next is an element or the name of a member.
+// isItem reports whether the next token is an element or the name of a member.
 func isItem(dec *jsontext.Decoder, next jsontext.Kind) bool {
 	if next == '}' || next == ']' {
 		return false
@@ -86,10 +84,8 @@ func (f *failure) scalar(dec *jsontext.Decoder, value jsontext.Value, lim Limits
 	}
 }
 
-// inRange reports whether a JSON number neither overflows a float64 nor is so
-// small that it vanishes. Peers that read numbers as float64 would not see the
-// number that was written, and exact arithmetic on it can be made arbitrarily
-// expensive.
+// inRange reports whether a JSON number neither overflows a float64 nor is so small that it becomes zero. Peers that read numbers
+// as float64 would see another number, and exact arithmetic on it can be made arbitrarily expensive.
 func inRange(number string) bool {
 	x, err := strconv.ParseFloat(number, 64)
 	if err != nil {
@@ -115,8 +111,7 @@ func (f *failure) syntax(err error) {
 	}
 }
 
-// splitObject returns the members of an object that passed scan. The values share its
-// memory.
+// splitObject returns the members of an object that passed scan. The values share its memory.
 func splitObject(data []byte) map[string]jsontext.Value {
 	members := make(map[string]jsontext.Value, 8)
 	walkValues(data, func(dec *jsontext.Decoder) {
@@ -144,8 +139,7 @@ func walkValues(data []byte, f func(*jsontext.Decoder)) {
 	}
 }
 
-// nextValue reads a value and returns it as a part of data, since the decoder's own
-// copy does not last.
+// nextValue reads a value and returns it as a part of data, because the decoder's own copy is reused.
 func nextValue(dec *jsontext.Decoder, data []byte) jsontext.Value {
 	value, err := dec.ReadValue()
 	if err != nil {
@@ -155,8 +149,7 @@ func nextValue(dec *jsontext.Decoder, data []byte) jsontext.Value {
 	return data[end-len(value) : end : end]
 }
 
-// canonical returns a copy of a valid value in the shortest form. Numbers and the
-// order of members stay as they are.
+// canonical returns a copy of a valid value in compact form. Numbers and the order of members stay unchanged.
 func canonical(value jsontext.Value) jsontext.Value {
 	value = value.Clone()
 	if err := value.Format(); err != nil {

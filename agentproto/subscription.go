@@ -7,32 +7,29 @@ import (
 	"slices"
 )
 
-// A call whose accepted result opened a subscription goes on: its events are delivered in
-// the order in which they arrived, until one is final, the subscription is cancelled, its
-// thread is closed or the tool server has lost it. See doc/protocol.md §7.
+// A call whose accepted result opened a subscription continues: it delivers events in the order in which they arrived, until one
+// is final, the subscription is cancelled, its thread is closed or the tool server has lost it. See doc/protocol.md §7.
 
-// rememberedEvents is how many message ids of one subscription are remembered. A server that
-// posts an event again does so soon after: what comes again behind so many others is taken
-// for a new one.
+// rememberedEvents is how many message ids of one subscription are remembered. A server that posts an event again does so soon
+// after: a repetition after this many other events counts as a new event.
 const rememberedEvents = 1024
 
-// A subscription is what is remembered of one that is open.
+// A subscription is the state of an open subscription.
 type subscription struct {
 	Key         CallKey
 	Server      string // that of the call
 	Incarnation uint64 // that of the call
-	// Seen are the digests of the last message ids, in no order: a digest is eight bytes
-	// however long the id is. When it is full, the oldest is at Next.
+	// Seen are the digests of the last message ids, eight bytes each. When it is full, it is a ring buffer whose oldest entry is
+	// at Next.
 	Seen []uint64
 	Next int
-	// Left is how many events were left out and not told of yet, and Gap says that there are
-	// some of which the number may be lost.
+	// Left is how many events were dropped and not yet reported. Gap says that events were dropped whose number may be lost.
 	Left int
 	Gap  bool
 }
 
-// repeated reports whether an event with this message id was seen, and remembers it. An
-// event without an id is never a repetition, for two equal events are two.
+// repeated reports whether an event with this message id was seen, and remembers the id. An event without an id is never a
+// repetition: two equal events are two events.
 func (s *subscription) repeated(messageID string) bool {
 	if messageID == "" {
 		return false
@@ -51,7 +48,7 @@ func (s *subscription) repeated(messageID string) bool {
 	return false
 }
 
-// subscribed says whether the call has an open subscription.
+// subscribed reports whether the call has an open subscription.
 func (s *callState) subscribed() bool { return s.More != nil && s.More.Sub != nil }
 
 // afterwards handles an input of a call that is resolved or was never put.
@@ -99,7 +96,7 @@ func (t turn) receive(e *event) {
 	}
 }
 
-// deliver hands on an event, and keeps it if nobody else does.
+// deliver emits an event, and keeps it if the call keeps its events.
 func (t turn) deliver(e *SubscriptionEvent) {
 	e = t.s.More.Sub.telling(e)
 	if h := t.s.Heard; h != nil {
@@ -108,7 +105,7 @@ func (t turn) deliver(e *SubscriptionEvent) {
 	t.ask(Effect{Kind: DeliverEvent, State: t.s.State, Subscription: e})
 }
 
-// listen has a subscription end that is silent for too long.
+// listen restarts the time after which a silent subscription ends.
 func (t turn) listen() {
 	if t.idle > 0 {
 		t.arm(t.idle)
@@ -124,14 +121,13 @@ func (t turn) silent() {
 	t.ask(Effect{Kind: CancelCall, State: t.s.State})
 }
 
-// lose ends a subscription without an event of its own.
+// lose ends a subscription with a final event that the program makes.
 func (t turn) lose(why EventKind, reason string) {
 	t.deliver(t.s.More.Sub.lost(reason))
 	t.unsubscribe(why)
 }
 
-// telling returns an event whose text begins with a line that tells of the events left out
-// before it, if there are any.
+// telling returns the event with a first line that reports the events dropped before it, if any.
 func (s *subscription) telling(e *SubscriptionEvent) *SubscriptionEvent {
 	if s.Left == 0 && !s.Gap {
 		return e
@@ -142,8 +138,8 @@ func (s *subscription) telling(e *SubscriptionEvent) *SubscriptionEvent {
 	return &told
 }
 
-// LeftOutText is the line that tells a model that n events of a subscription are missing in
-// front of what follows. Zero stands for a number that nobody knows.
+// LeftOutText returns the line that tells a model that n events of a subscription are missing at this point. Zero means an
+// unknown number.
 func LeftOutText(n int) string {
 	const why = "left out: the tool sent more than the runtime takes]"
 	switch n {
@@ -155,13 +151,13 @@ func LeftOutText(n int) string {
 	return fmt.Sprintf("[%d events were %s", n, why)
 }
 
-// lost is the final event that the program makes for a server that has none any more.
+// lost returns the final event that the program makes when the tool server sends none.
 func (s *subscription) lost(reason string) *SubscriptionEvent {
 	text := ErrorResult(s.Key, nil, "the tool server lost the subscription: %s", reason)
 	return &SubscriptionEvent{GroupID: s.Key.GroupID, ToolCallID: s.Key.ID, Text: *text.Text, Associative: true, Final: true}
 }
 
-// unsubscribe ends the subscription: nothing is delivered any more.
+// unsubscribe ends the subscription: nothing is delivered after it.
 func (t turn) unsubscribe(why EventKind) {
 	t.s.More = nil
 	t.ask(Effect{Kind: SubscriptionEnded, State: t.s.State, Event: why})

@@ -10,30 +10,30 @@ import (
 	"github.com/millrace/millrace/keyedstream"
 )
 
-// The calls of a thread are closed together, and moved to another host together. So a thread
-// knows its calls, and its inputs (calls, closure, the steps of a move) are in one order.
+// The calls of a thread are closed together, and moved to another host together. So a thread knows its calls, and its inputs
+// (calls, closure, the steps of a move) have one order.
 
 type (
 	orderedAt = dataflow.KeyedStream[moveKey, *move, Host, bounds.Unbounded, dataflow.TotalOrder, dataflow.ExactlyOnce]
 	toldAt    = dataflow.KeyedStream[ThreadID, told, Host, bounds.Unbounded, dataflow.TotalOrder, dataflow.ExactlyOnce]
 )
 
-// A word is said to a thread. If no field is set, it is closed.
+// A word is an input of a thread. If no field is set, it closes the thread.
 type word struct {
 	Call    *Call
 	Order   *order
-	Renewed string // the call that goes on
-	Kept    *kept  // the result that is kept
+	Renewed string // a call that goes on
+	Kept    *kept  // a result that is kept
 }
 
 // An order is one step of a move, for a thread or one of its calls.
 type order struct {
 	Key   moveKey
 	Move  *move
-	Place handover.Place // of an order for a call: where its thread is then
+	Place handover.Place // of an order for a call: the new place of its thread
 }
 
-// A told is what a thread says: an input to a call of it, or the reply to an order.
+// A told is an output of a thread: an input for one of its calls, or the reply to an order.
 type told struct {
 	ID    string
 	Call  *Call
@@ -41,16 +41,15 @@ type told struct {
 	Reply *reply
 }
 
-// A reply says what came of an order.
+// A reply is the outcome of an order.
 type reply struct {
 	Key     moveKey
-	Refused string   // why, or ""
+	Refused string   // the reason, or ""
 	Calls   []string // of export
 	Closed  bool     // of export
 }
 
-// threads hands each call on to its key, and tells each call of a closed thread, and of one
-// that moves.
+// threads passes each call on to its key, and informs the calls of a thread that is closed or moves.
 func threads(calls callsAt, words wordsAt, moves orderedAt, m machine) toldAt {
 	put := keyedstream.Map(keyedstream.Rekey(calls, func(k CallKey, _ *Call) ThreadID { return ThreadID(k.GroupID) }), func(c *Call) word { return word{Call: c} })
 	orders := keyedstream.FilterMapWithKey(moves, orderOf)
@@ -64,35 +63,34 @@ func orderOf(k moveKey, m *move) (word, bool) {
 	return word{Order: &order{Key: k, Move: m}}, k.Step != 0
 }
 
-// toCalls are what threads tell their calls.
+// toCalls returns the outputs of threads that are inputs of calls.
 func toCalls(said toldAt) mergedAt {
 	inputs := keyedstream.Filter(said, func(t told) bool { return t.Reply == nil })
 	byCall := keyedstream.Rekey(inputs, func(thread ThreadID, t told) CallKey { return CallKey{GroupID: string(thread), ID: t.ID} })
 	return keyedstream.Map(byCall, func(t told) input { return input{Call: t.Call, Event: t.Event} })
 }
 
-// A thread is what is remembered of the calls of one thread.
+// A thread is the state of one thread: which calls it has.
 //
-// A call does not say when it is over, which would be a record for each; it says from time to
-// time that it is not. So Calls has those of the time since the last sweep, and Earlier
-// those of the time before and no others.
+// A call does not report its end, which would cost a record for each call; it reports from time to time that it goes on. So Calls
+// holds those heard of since the last sweep, and Earlier those heard of only in the period before.
 type thread struct {
-	Calls   []string // the ids of those that came before
+	Calls   []string // the ids, in the order in which they were heard of
 	Earlier []string
 	Closed  bool
 	Move    handover.State
-	Closing bool   // it was closed where that has to wait
+	Closing bool   // it was closed during a move, and the closure has to wait
 	Told    bool   // Closing is in the snapshot
-	Sweeps  bool   // a sweep is to come
-	Kept    []kept // results, the oldest first
+	Sweeps  bool   // a sweep is scheduled
+	Kept    []kept // results, oldest first
 }
 
 func newThread() thread { return thread{} }
 
-// A hearing is what a thread does about a word.
+// A hearing is what one step of a thread uses to emit and to set timers.
 type hearing = keyedstream.TimedTurn[ThreadID, told, struct{}]
 
-// hear handles what is said to a thread.
+// hear handles an input of a thread.
 func (m machine) hear(t *thread, w word, do *hearing) {
 	was := t.over()
 	if w.Kept != nil {
@@ -118,7 +116,7 @@ func (m machine) hear(t *thread, w word, do *hearing) {
 	}
 }
 
-// retention is how long a thread is remembered that is over.
+// retention is how long a thread that is over is remembered.
 func (m machine) retention(t *thread) time.Duration {
 	if t.Move.Place != handover.Here {
 		return max(m.retain, movedRetention)
@@ -126,7 +124,7 @@ func (m machine) retention(t *thread) time.Duration {
 	return m.retain
 }
 
-// sweep forgets the calls of which nothing was heard for a while.
+// sweep forgets the calls that have not reported for a while.
 func (m machine) sweep(t *thread, _ keyedstream.Timer, do *hearing) {
 	t.Earlier, t.Calls = t.Calls, nil
 	t.age()
@@ -142,12 +140,12 @@ func (t *thread) over() bool {
 	return t.Closed || t.Move.Place == handover.Gone || t.Move.Place == handover.None
 }
 
-// empty reports whether a thread is like one of which nothing was heard.
+// empty reports whether a thread is in the initial state.
 func (t *thread) empty() bool {
 	return len(t.Calls)+len(t.Earlier)+len(t.Kept) == 0 && !t.Closed && !t.Closing && t.Move.Place == handover.Here
 }
 
-// renew notes that a call goes on.
+// renew records that a call goes on.
 func (t *thread) renew(id string) {
 	if t.over() || slices.Contains(t.Calls, id) {
 		return
@@ -159,7 +157,7 @@ func (t *thread) renew(id string) {
 // all returns the calls of the thread that may not be over.
 func (t *thread) all() []string { return slices.Concat(t.Earlier, t.Calls) }
 
-// tell handles what is said to a thread.
+// tell handles an input of a thread.
 func tell(t *thread, w word, emit func(told)) {
 	switch {
 	case w.Order != nil:
@@ -172,7 +170,7 @@ func tell(t *thread, w word, emit func(told)) {
 	case w.Call != nil && (t.Closed || t.Move.Place != handover.Here && t.Move.Place != handover.None):
 		emit(told{ID: w.Call.Key.ID, Call: w.Call, Event: closedEvent})
 	case w.Call != nil:
-		t.Move.Place = handover.Here // or it was to come, and did not
+		t.Move.Place = handover.Here // also if it was expected here and did not come
 		t.Calls = append(t.Calls, w.Call.Key.ID)
 		emit(told{ID: w.Call.Key.ID, Call: w.Call})
 	case w.Renewed != "":
@@ -193,21 +191,21 @@ func (t *thread) close(emit func(told)) {
 	t.Calls, t.Earlier, t.Closed, t.Closing, t.Move.Place = nil, nil, true, false, handover.Here
 }
 
-// tellAll tells every call of the thread.
+// tellAll emits an event to every call of the thread.
 func (t *thread) tellAll(e *event, emit func(told)) {
 	for _, id := range t.all() {
 		emit(told{ID: id, Event: e})
 	}
 }
 
-// obey follows an order, or says why not.
+// obey applies an order, or returns why not.
 func obey(t *thread, o *order, emit func(told)) (refused string) {
 	m, step := t.Move, o.Key.Step
 	if step == handover.Stage {
 		switch {
 		case t.Closed:
 			return "it is closed"
-		case m.Place == handover.Here && len(t.Calls)+len(t.Earlier) == 0: // nothing of it is
+		case m.Place == handover.Here && len(t.Calls)+len(t.Earlier) == 0: // nothing is known of it
 			m.Place = handover.None
 		}
 	}
@@ -215,7 +213,7 @@ func obey(t *thread, o *order, emit func(told)) (refused string) {
 	if why != "" {
 		return why
 	}
-	if step == handover.Stage && changed && t.Move.Place == handover.Staged { // in place of what came before
+	if step == handover.Stage && changed && t.Move.Place == handover.Staged { // it replaces what was staged before
 		t.tellAll(t.move(o, handover.None), emit)
 		t.Calls, t.Earlier, t.Closing = nil, nil, false
 	}
@@ -245,12 +243,12 @@ func obey(t *thread, o *order, emit func(told)) (refused string) {
 	return ""
 }
 
-// closure is what is told to no call: the closure of a thread that has left is forwarded.
+// closure returns the event that forwards the closure of a thread that has left. It belongs to no call.
 func (t *thread) closure() *event {
 	return &event{Event: Event{Kind: threadClosed}, Order: &order{Key: moveKey{Migration: t.Move.Transfer}, Place: handover.Gone}}
 }
 
-// move returns what a call is told of an order.
+// move returns the event that tells a call of an order.
 func (t *thread) move(o *order, to handover.Place) *event {
 	return &event{Event: Event{Kind: ordered, At: o.Move.Now}, Order: &order{o.Key, o.Move, to}}
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/millrace/millrace/internal/plain"
 )
 
-// httpURL says what is wrong with the URL of a peer, or returns "". Whether the
-// address may be connected to is another question, for whoever connects.
+// httpURL says what is wrong with the URL of a peer, or returns "". Whether the address may be connected to is for the caller
+// that connects to check.
 func httpURL(s string) string {
 	return urlReason(s, maxURLBytes, func(u *url.URL) string {
 		if u.Scheme != "http" && u.Scheme != "https" {
@@ -20,9 +20,8 @@ func httpURL(s string) string {
 	})
 }
 
-// authURL says what is wrong with a URL that a person is sent to, or returns "".
-// Such a URL must look like what it is: https, no user name that could pass for
-// the host, nothing invisible, and no backslash, which browsers take for a slash.
+// authURL says what is wrong with a URL that a person is sent to, or returns "". Such a URL must not look like another one: it is
+// https, has no user name that could pass for the host, nothing invisible, and no backslash, which browsers treat as a slash.
 func authURL(s string) string {
 	return urlReason(s, maxAuthURLBytes, func(u *url.URL) string {
 		switch {
@@ -53,7 +52,7 @@ func urlReason(s string, maxBytes int, check func(*url.URL) string) string {
 	}
 	u, err := url.Parse(s)
 	if err != nil {
-		return "is not a URL" // the parser's words would repeat it
+		return "is not a URL" // the parser's error would repeat the URL
 	}
 	if reason := check(u); reason != "" {
 		return reason

@@ -10,16 +10,14 @@ import (
 	"github.com/millrace/millrace/keyedstream"
 )
 
-// A Watched is a call whose tool server may be asked whether it has it still, for
-// [ProgramOptions].Watch.
+// A Watched is a call whose tool server may be asked whether it still has the call, for [ProgramOptions].Watch.
 type Watched struct {
 	Key CallKey
-	// Server is that of the call: it tells which tool server has it.
+	// Server is the call's server: the one to ask.
 	Server string
 }
 
-// once are the bounds of the values that calls and what is made of them have: fixed, whether
-// their keys are forgotten or not.
+// once are the bounds of calls and of what is derived from them: their values are fixed, whether or not their keys are forgotten.
 type once[B bounds.KeyedSingleton] interface {
 	bounds.KeyedSingleton
 	bounds.FixedValues[bounds.Unbounded]
@@ -27,12 +25,10 @@ type once[B bounds.KeyedSingleton] interface {
 	bounds.Filtered[B]
 }
 
-// post posts the calls, and watches those that are to be watched. It returns that a call was not
-// accepted, or is lost; that it was accepted changes nothing. A call is posted whatever becomes
-// of it meanwhile: that it is over is for [ProgramOptions].Dispatch to find out.
+// post posts the calls, and watches those that ask for it. It returns the calls that were not accepted or are lost; an acceptance
+// changes nothing. A call is posted even if it is over by then; [ProgramOptions].Dispatch has to find that out.
 //
-// A call that was not acknowledged is not watched, by a process that takes over neither: its
-// tool server may not have it yet.
+// A call that was not acknowledged is not watched, not even by a process that takes over: its tool server may not have it yet.
 func post[B once[B]](p *Program, calls dataflow.KeyedSingleton[CallKey, *Call, Host, B], opts ProgramOptions) mergedAt {
 	valid := keyedsingleton.Filter(calls, func(c *Call) bool { return c.Rejected == "" })
 	outcomes := keyedsingleton.MapAsync(valid, func(ctx context.Context, c *Call) DispatchOutcome {

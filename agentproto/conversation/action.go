@@ -2,16 +2,15 @@ package conversation
 
 import "context"
 
-// An Action is something that a thread wants done. It is done at least once: after a
-// crash, one whose outcome was not kept is done again, so doing it twice has to be like
-// doing it once.
+// An Action is something that a thread wants done. It is done at least once: after a crash, an action whose outcome was not
+// recorded is done again. So doing it twice must have the same effect as doing it once.
 type Action struct {
 	Kind   ActionKind
 	Number uint64 // in its thread
 
 	Round    uint64   // of Ask and Abandon
-	Messages int      // of Ask: how many there are in the history
-	Kept     Kept     // of Ask: those that are kept
+	Messages int      // of Ask: how many messages the history has
+	Kept     Kept     // of Ask: which of them are kept
 	Session  *Session // of Ask
 
 	Call *ThreadCall // of MakeCall, CancelCall, EndSubscription
@@ -20,37 +19,36 @@ type Action struct {
 	Input *input // of Forward
 }
 
-// An ActionKind says what a thread wants done.
+// An ActionKind is the kind of an [Action].
 type ActionKind uint8
 
-// What a thread wants done.
+// The kinds of actions.
 const (
 	Ask             ActionKind = iota + 1 // ask the model; the outcome has its reply
-	Abandon                               // end the round that asked the model: nobody waits for the reply
+	Abandon                               // end the round that asked the model: the reply is no longer wanted
 	MakeCall                              // make a call
-	CancelCall                            // cancel a call, which may not be made yet: then it is never made
+	CancelCall                            // cancel a call; one that is not made yet must never be made
 	EndSubscription                       // cancel the subscription that a call opened
-	EndThread                             // the thread is closed: resolve its calls, tell the tool servers
-	Forward                               // hand an input to another thread
-	HoldEvents                            // as many events wait as may: have none sent
-	TakeEvents                            // there is room for events again
+	EndThread                             // the thread is closed: resolve its calls and inform the tool servers
+	Forward                               // pass an input to another thread
+	HoldEvents                            // the limit of waiting events is reached: stop the tool servers from sending more
+	TakeEvents                            // events are accepted again
 )
 
-// A ThreadCall is a call with what its thread adds to it.
+// A ThreadCall is a call with the data that its thread adds.
 type ThreadCall struct {
 	Call
 	UserID    string
 	Ancestors []string
 }
 
-// An Outcome says what came of an [Action]. That of an [Ask] which is empty says that
-// nobody waits for the reply, or that the runtime is stopping.
+// An Outcome is the outcome of an [Action]. An empty outcome of an [Ask] says that the reply is not wanted, or that the runtime
+// is stopping.
 type Outcome struct {
 	Reply   *Reply   // of Ask, if the model answered
 	Summary *Summary // of Ask, if the history was too long
-	Failure string   // why not, or why a call could not be made
+	Failure string   // why the model did not answer, or why a call could not be made
 }
 
-// A Do performs an action of a thread. It returns when that is done, and need not when
-// ctx ends.
+// A Do performs an action of a thread. It returns when the action is done; it need not finish if ctx ends.
 type Do func(ctx context.Context, thread string, a *Action) *Outcome

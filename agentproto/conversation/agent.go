@@ -9,76 +9,72 @@ import (
 	"github.com/millrace/millrace/agentproto"
 )
 
-// A Host does for an [Agent] what concerns tool calls. Each method may be called again
-// for the same thing, and by any number of goroutines.
+// A Host performs the actions of an [Agent] that concern tool calls. Each method may be called again for the same thing, and must
+// be safe for concurrent use.
 type Host interface {
-	// Tools returns what the model of a thread may call, with the names by which
-	// [Host.MakeCall] knows the tools.
+	// Tools returns the tools that the model of a thread may call, under the names by which [Host.MakeCall] knows them.
 	Tools(ctx context.Context, s *Session) []Tool
-	// MakeCall makes a call of a thread. A call that was made already is no error. An
-	// error is told to the model in the place of a result; after one of the other methods
-	// it is called again a second later.
+	// MakeCall makes a call of a thread. If the call was made already, it returns nil. The model gets an error of MakeCall in
+	// place of a result. After an error of another method, that method is called again a second later.
 	MakeCall(ctx context.Context, thread string, c *ThreadCall) error
-	// CancelCall ends a call as interrupted by the user. One that was not made yet must
-	// not be made any more.
+	// CancelCall ends a call as interrupted by the user. A call that was not made yet must never be made.
 	CancelCall(ctx context.Context, thread string, c *ThreadCall) error
 	// EndSubscription ends the subscription that a call opened.
 	EndSubscription(ctx context.Context, thread, callID string) error
-	// EndThread resolves the calls of a thread and tells the tool servers that it is closed.
+	// EndThread resolves the calls of a thread and tells the tool servers that the thread is closed.
 	EndThread(ctx context.Context, thread string) error
-	// HoldEvents says whether a thread has as many events waiting as may wait, so that tool
-	// servers are better asked to send those to come later. What was said with the largest
-	// number holds, in whatever order it comes. Another process that goes on with the thread is
-	// told by the next event.
+	// HoldEvents says whether the limit of waiting events of a thread is reached, so that tool servers are asked to send further
+	// ones later. The call with the largest number counts, in whatever order the calls arrive. If another process takes over the
+	// thread, the next event tells it.
 	HoldEvents(ctx context.Context, thread string, number uint64, hold bool) error
 }
 
 // AgentOptions are the settings of an [Agent].
 type AgentOptions struct {
-	Model Model // required; a [Models] for several
+	Model Model // required; a [Models] to choose between several
 	Host  Host  // required
 
-	// Retry holds the pauses before the model is asked a second time and every later
-	// time, if it fails. Nil means 1, 2, 5, 10, 20 and 30 s; empty means one attempt. Of one that
-	// has a fallback, the first two hold; if it says itself that it wants more time, the fallback is asked at once.
+	// Retry holds the pauses before the second and every later attempt to ask a failing model. Nil means 1, 2, 5, 10, 20 and 30
+	// s; empty means one attempt. A model that has a fallback gets the first two pauses only. If it asks for a longer pause than
+	// these itself, the fallback is asked at once.
 	Retry []time.Duration
-	// Attempt is how long one attempt may take. Zero means 15 minutes: what the
-	// model's service may take to begin and to go on is for the model to bound.
+	// Attempt is how long one attempt may take. Zero means 15 minutes. The model itself bounds how long its service may take to
+	// begin and to continue.
 	Attempt time.Duration
 	// Concurrency is how many models are asked at once. Zero means 1,024.
 	Concurrency int
 
-	// Watch, if not nil, is told what the models write while they are asked. It is called by many
-	// goroutines, for one thread by one at a time, and returns soon.
+	// Watch, if not nil, receives what the models write while they are asked. It is called by many goroutines, but for one thread
+	// by one at a time. It must return quickly.
 	Watch func(thread string, w Writing)
 
 	Logger *slog.Logger // nil means slog.Default()
 }
 
-// A Writing is a step of a round in which a model is asked.
+// A Writing is an observed step of a round, which is one request to a model.
 type Writing struct {
 	Round   uint64
-	Attempt int // the first one is 0; what was written in an earlier one is void
-	// Messages is how many there were in the history when the model was asked. Its reply, if it
-	// is one, is message number Messages or a later one.
+	Attempt int // starts at 0; text written in an earlier attempt is void
+	// Messages is how many messages the history had when the model was asked. The model's reply, if there is one, has number
+	// Messages or a later one.
 	Messages int
 	Stage    Stage
 	Delta    Delta // of Writes
 }
 
-// A Stage says how far a round is.
+// A Stage is the stage of a round.
 type Stage uint8
 
-// The stages of a round, of which each attempt has Begins.
+// The stages of a round. Each attempt has its own Begins.
 const (
 	Begins  Stage = iota + 1 // the model is asked
-	Writes                   // it has written Writing.Delta
-	Answers                  // it has answered, and the answer is on its way into the history
-	Fails                    // the round has no reply: nobody waits for it, or the model has failed
+	Writes                   // the model has written Writing.Delta
+	Answers                  // the model has answered; the answer is not in the history yet
+	Fails                    // the round has no reply: it is not wanted, or the model has failed
 )
 
-// An Agent performs the actions of threads: it asks the model and has the host make
-// calls. Its Do is that of [ProgramOptions].
+// An Agent performs the actions of threads: it asks the model and lets the host make calls. Its Do method is for
+// [ProgramOptions].Do.
 type Agent struct {
 	opts  AgentOptions
 	slots chan struct{}
@@ -90,11 +86,11 @@ type Agent struct {
 	done context.Context // ends when models are no longer asked
 
 	mu     sync.Mutex
-	rounds map[string]*round // those under way, by thread
+	rounds map[string]*round // running rounds, by thread
 	counts map[string]ModelCounts
 }
 
-// A round is a model being asked.
+// A round is one request to a model.
 type round struct {
 	number uint64
 	cancel context.CancelFunc // nil if it was abandoned before it began
@@ -122,15 +118,15 @@ func NewAgent(opts AgentOptions) *Agent {
 	return a
 }
 
-// Attach tells the agent which program's actions it performs. It is called once, when the
-// program has started; until then actions wait.
+// Attach sets the program whose actions the agent performs. It is called once, when the program has started; until then actions
+// wait.
 func (a *Agent) Attach(p *Program) {
 	a.program = p
 	close(a.ready)
 }
 
-// Stop ends every round that is under way, with a failure. It is for a program that is not
-// kept and ends for good: one that is kept asks again after a restart instead.
+// Stop ends every running round with a failure. It is for a program without a stored history that ends for good. A durable
+// program asks again after a restart instead.
 func (a *Agent) Stop() { a.stop() }
 
 // Do performs an action of a thread.
@@ -151,7 +147,7 @@ func (a *Agent) Do(ctx context.Context, thread string, action *Action) *Outcome 
 		case action.Kind == MakeCall:
 			return &Outcome{Failure: err.Error()}
 		}
-		// Nobody else would do it, so it is done when it can be.
+		// Nobody else would do it, so it is retried until it succeeds.
 		a.opts.Logger.Warn("action of a thread failed", "thread", quoted(thread), "action", action.Kind.String(), "error", err)
 		timer := time.NewTimer(time.Second)
 		select {
@@ -185,8 +181,7 @@ func (a *Agent) perform(ctx context.Context, thread string, action *Action) erro
 	return nil
 }
 
-// begin makes a context for a round, which ends when the round is abandoned, also if
-// that was before.
+// begin makes a context for a round. The context ends when the round is abandoned, even if that happened before begin.
 func (a *Agent) begin(ctx context.Context, thread string, number uint64) (context.Context, func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	detach := context.AfterFunc(a.done, cancel)
@@ -208,8 +203,8 @@ func (a *Agent) begin(ctx context.Context, thread string, number uint64) (contex
 	}
 }
 
-// abandon ends a round and those before it. One that has not begun yet will not. What is
-// remembered of that goes with the next round.
+// abandon ends a round and all earlier ones. If the round has not begun yet, it will end as soon as it begins. The record of that
+// is replaced by the next round.
 func (a *Agent) abandon(thread string, number uint64) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

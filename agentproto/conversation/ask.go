@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// ask asks the model of a thread, or its fallbacks, for a reply, or for a summary if the history is longer than they are
-// shown.
+// ask asks the model of a thread, or its fallbacks, for a reply. If the history is longer than what these models may be shown, it
+// asks for a summary instead.
 func (a *Agent) ask(ctx context.Context, thread string, action *Action) *Outcome {
 	ctx, over := a.begin(ctx, thread, action.Round)
 	defer over()
@@ -56,14 +56,14 @@ func (a *Agent) ask(ctx context.Context, thread string, action *Action) *Outcome
 	return &Outcome{Reply: reply}
 }
 
-// abandoned is the outcome of a round that nobody waits for: it changes nothing.
+// abandoned is the outcome of a round that is not wanted: it changes nothing.
 var abandoned = &Outcome{}
 
-// beforeFallback is how many of the pauses of [AgentOptions].Retry are made for a model that has a fallback.
+// beforeFallback is how many of the pauses of [AgentOptions].Retry a model with a fallback gets.
 const beforeFallback = 2
 
-// replyOf asks models one after the other until one answers. Names, if not nil, are those of the tools in the request, and now
-// is told what the models write then. The error is permanent if that of the last model is.
+// replyOf asks models one after another until one answers. Names, if not nil, are the tool names of the request, and watchers
+// then receive what the models write. The error is permanent if that of the last model is.
 func (a *Agent) replyOf(ctx context.Context, models []NamedModel, r *Request, now *Writing, names *names) (*Reply, error) {
 	var notes []string
 	for i, m := range models {
@@ -93,11 +93,11 @@ func (a *Agent) replyOf(ctx context.Context, models []NamedModel, r *Request, no
 		}
 		return nil, err
 	}
-	panic("unreachable") // there is a model
+	panic("unreachable") // models is never empty
 }
 
-// tryModel asks a model until it answers, or the pauses between the attempts are used up. If it is not the last one it is not
-// waited for longer than these. Now has the number of the attempt to come.
+// tryModel asks a model until it answers or the pauses between attempts are used up. Unless the model is the last one, tryModel
+// does not wait longer than these pauses. Now holds the number of the next attempt.
 func (a *Agent) tryModel(ctx context.Context, m NamedModel, r *Request, now *Writing, names *names, pauses []time.Duration, last bool) (*Reply, error) {
 	for attempt := 0; ; attempt++ {
 		a.count(m.Name, func(c *ModelCounts) { c.Requests++ })
@@ -132,14 +132,14 @@ func (a *Agent) tryModel(ctx context.Context, m NamedModel, r *Request, now *Wri
 	}
 }
 
-// tell tells who watches.
+// tell passes w to the watcher, if any.
 func (a *Agent) tell(thread string, w Writing) {
 	if a.opts.Watch != nil {
 		a.opts.Watch(thread, w)
 	}
 }
 
-// once asks a model once. A model that panics has failed.
+// once asks a model once. A panic of the model counts as a failure.
 func (a *Agent) once(ctx context.Context, m Model, r *Request, now Writing, names *names) (reply *Reply, err error) {
 	ctx, cancel := context.WithTimeout(ctx, a.opts.Attempt)
 	defer cancel()
@@ -148,7 +148,7 @@ func (a *Agent) once(ctx context.Context, m Model, r *Request, now Writing, name
 			reply, err = nil, Permanent(fmt.Errorf("the model panicked: %v", p))
 		}
 	}()
-	if names == nil { // nobody is to see it
+	if names == nil { // not shown to watchers
 		reply, err = m.Reply(ctx, r)
 	} else {
 		now.Stage = Begins

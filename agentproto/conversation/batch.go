@@ -18,11 +18,10 @@ func sprintf(format string, args ...any) string {
 	return fmt.Sprintf(format, args...)
 }
 
-// maxID is how long an identifier of the model's may be; it travels in URLs.
+// maxID is the maximum length of an identifier made by the model. Identifiers are parts of URLs.
 const maxID = 100
 
-// name gives each call of a reply an identifier that was not used before in the thread.
-// See doc/protocol.md §1.2, case I14.
+// name gives each call of a reply an identifier that was not used in the thread before. See doc/protocol.md §1.2, case I14.
 func (t *turn) name(calls []Call) []Call {
 	named := slices.Clone(calls)
 	for i := range named {
@@ -38,8 +37,8 @@ func (t *turn) name(calls []Call) []Call {
 // manyIDs is how many identifiers of calls are remembered at least.
 const manyIDs = 4096
 
-// unused returns an identifier for call i of a round that no call before it has: id if that
-// is one. When some identifiers are no longer remembered, it has the number of the round.
+// unused returns an identifier for call i of a round that no earlier call has: id if it is unused. If some identifiers are no
+// longer remembered, the result contains the number of the round.
 func (t *turn) unused(id string, i int) string {
 	s := t.s
 	free := id
@@ -61,10 +60,9 @@ func usable(id string) bool {
 	return id != "" && len(id) <= maxID && utf8.ValidString(id) && !strings.ContainsFunc(id, unicode.IsControl)
 }
 
-// builtin returns the result of a call that the conversation answers itself, at once,
-// or nil.
+// builtin returns the result of a call that the conversation answers itself, immediately. It returns nil for other calls.
 func (t *turn) builtin(c Call) *ToolResult {
-	if c.Alias != "" { // a tool of a toolset that has the same name
+	if c.Alias != "" { // a tool of a toolset with the same name
 		return nil
 	}
 	switch c.Name {
@@ -85,7 +83,7 @@ func (t *turn) builtin(c Call) *ToolResult {
 	return nil
 }
 
-// unsubscribe ends a subscription of the thread. It reports false if there is none.
+// unsubscribe ends a subscription of the thread. It reports false if the subscription does not exist.
 func (t *turn) unsubscribe(id string) bool {
 	i := t.subscription(id)
 	if i < 0 {
@@ -104,8 +102,8 @@ func (t *turn) subscription(id string) int {
 	return slices.IndexFunc(t.s.Subscriptions, func(s Subscription) bool { return s.Call.ID == id })
 }
 
-// happen takes in an event. The model is told at once if it is waiting for nothing,
-// else when the calls that are under way are settled: cases S02 and S07.
+// happen handles an event. If the model is idle it is told at once, otherwise when the pending calls are settled: cases S02 and
+// S07.
 func (t *turn) happen(e Event) {
 	e.Text = cut(e.Text, t.limits.Text)
 	if e.Foreign {
@@ -114,7 +112,7 @@ func (t *turn) happen(e Event) {
 		return
 	}
 	i := t.subscription(e.Call.ID)
-	if i < 0 { // cancelled, or never there
+	if i < 0 { // cancelled, or it never existed
 		return
 	}
 	sub := &t.s.Subscriptions[i]
@@ -137,14 +135,14 @@ func (t *turn) happen(e Event) {
 	}
 }
 
-// end takes in that a subscription is over without an event.
+// end handles the end of a subscription that ends without an event.
 func (t *turn) end(id string) {
 	if i := t.subscription(id); i >= 0 && !slices.ContainsFunc(t.s.Deferred, func(e Event) bool { return e.Final && e.Call.ID == id }) {
 		t.s.Subscriptions = slices.Delete(t.s.Subscriptions, i, i+1)
 	}
 }
 
-// postpone has the model told of something as soon as it can be. Of events so many may wait.
+// postpone queues something for the model. The number of queued events is limited.
 func (t *turn) postpone(e Event) {
 	s := t.s
 	if e.Result == nil {
@@ -164,12 +162,12 @@ func (t *turn) postpone(e Event) {
 	s.Deferred = append(s.Deferred, e)
 	if e.Result == nil && t.crowded(1, 1) {
 		s.Holding = true
-		t.perform(Action{Kind: HoldEvents}) // again for each event: whoever was asked may have forgotten it
+		t.perform(Action{Kind: HoldEvents}) // again for each event, because the host may have forgotten the request
 	}
 }
 
-// crowded reports whether so many times as many events wait as may wait, or as many bytes. Small ones come fast: in
-// the time that a host takes to hold them there may be thousands.
+// crowded reports whether the waiting events exceed the limits of their number and bytes, times the given factors. Small events
+// arrive fast: before the host stops them, thousands may arrive.
 func (t *turn) crowded(events, size int) bool {
 	n, bytes := 0, 0
 	for _, e := range t.s.Deferred {
@@ -181,7 +179,7 @@ func (t *turn) crowded(events, size int) bool {
 	return n >= events*t.limits.Deferred || bytes >= size*t.limits.DeferredBytes
 }
 
-// welcome lets events come again if there is room.
+// welcome accepts events again once the queue is below its limits.
 func (t *turn) welcome() {
 	if t.s.Holding && !t.crowded(1, 1) {
 		t.s.Holding = false
@@ -189,10 +187,10 @@ func (t *turn) welcome() {
 	}
 }
 
-// size returns what an event counts that waits.
+// size returns how much a waiting event counts.
 func (e *Event) size() int { return messageOverhead + len(e.Text) }
 
-// flush writes what came in, in order. It reports whether there was anything.
+// flush writes the queued events to the history, in order. It reports whether there were any.
 func (t *turn) flush() bool {
 	deferred := t.s.Deferred
 	t.s.Deferred = nil
@@ -212,7 +210,7 @@ func (t *turn) flush() bool {
 	return len(deferred) > 0
 }
 
-// inject writes a call of [EventTool] that nobody made, and its result.
+// inject writes a call of [EventTool] that the model did not make, and its result.
 func (t *turn) inject(e Event) {
 	what := struct {
 		Kind       string          `json:"kind"`
@@ -228,7 +226,7 @@ func (t *turn) inject(e Event) {
 		what.Kind = "result"
 	}
 	args, err := json.Marshal(what)
-	if err != nil { // strings and valid JSON can be marshalled
+	if err != nil { // cannot happen: strings and valid JSON can be marshalled
 		args = []byte("{}")
 	}
 	call := t.name([]Call{{ID: fmt.Sprintf("event-%d", t.s.Messages), Name: EventTool, Arguments: string(args)}})

@@ -11,7 +11,7 @@ import (
 // A RetryError is a failure of a model that says when to ask again.
 type RetryError struct {
 	Err   error
-	After time.Duration // at least
+	After time.Duration // the shortest pause
 }
 
 // Error returns the cause and the time.

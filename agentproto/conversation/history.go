@@ -5,29 +5,27 @@ import (
 	"time"
 )
 
-// A line is what becomes of a message: it is written, or dropped after a while.
+// A line is a change of the stored history: a message is written, or dropped after a while.
 type line struct {
 	N       int
 	Message *Message      // nil to drop it
-	Keep    time.Duration // for how long, if it is dropped; 0 is not at all
-	Back    bool          // it has come from elsewhere, and may have been here and been dropped
+	Keep    time.Duration // how long a dropped message stays; 0 drops it at once
+	Back    bool          // the thread came from elsewhere, and the message may have been here before and been dropped
 }
 
-// droppedMessage is how long a message is kept that its thread has dropped, for whoever reads
-// the history at that moment.
+// droppedMessage is how long a dropped message stays readable, for readers that are in the middle of the history.
 const droppedMessage = 10 * time.Minute
 
-// Kept says which messages of a thread are kept: the one that opened it, Said, Summary and those from
-// First on.
+// Kept says which messages of a thread are kept: the first one, Said, Summary and those from First on.
 type Kept struct {
 	First int
-	Said  int // what the user said last, if that is before First; else 0
-	// Summary is the number of the summary in force, and From that of the first message that it does not stand for; 0
-	// if there is none.
+	Said  int // the user's last message if it is before First; otherwise 0
+	// Summary is the number of the summary in force, and From the number of the first message that it does not replace. Both are
+	// 0 if there is no summary.
 	Summary, From int
 }
 
-// next returns the number of the first message from n on that is kept, or will be.
+// next returns the number of the first message from n on that is kept or still to come.
 func (k Kept) next(n int) int {
 	if n <= 0 {
 		return 0
@@ -41,7 +39,7 @@ func (k Kept) next(n int) int {
 	return at
 }
 
-// alone returns the messages besides the first that are kept although they are before First.
+// alone returns the kept messages before First, except the very first one.
 func (k Kept) alone() (all []int) {
 	if k.Said > 0 {
 		all = append(all, k.Said)
@@ -52,16 +50,16 @@ func (k Kept) alone() (all []int) {
 	return all
 }
 
-// A written is what is remembered of a message in the history.
+// A written is what a thread remembers of a message in its history.
 type written struct {
 	Bytes int
 	Kind  Kind
 }
 
-// messageOverhead is what a message counts besides its texts.
+// messageOverhead is what a message counts in addition to its texts.
 const messageOverhead = 256
 
-// size returns what a message counts in the budget of its thread.
+// size returns how much a message counts in the budget of its thread.
 func (m *Message) size() int {
 	n := messageOverhead + len(m.Text) + len(m.Model)
 	for _, note := range m.Notes {
@@ -76,7 +74,7 @@ func (m *Message) size() int {
 	return n
 }
 
-// size returns what a result counts.
+// size returns how much a result counts.
 func (r *ToolResult) size() int {
 	n := len(r.ID)
 	for _, c := range r.Content {
@@ -101,22 +99,22 @@ func (t *turn) write(m Message) {
 	t.keep(&m)
 }
 
-// keep keeps a message that has a number.
+// keep stores a message that already has a number.
 func (t *turn) keep(m *Message) {
 	s, n := t.s, m.size()
-	if m.N == s.Kept.First+len(s.Written) { // and not the first one, nor what the user said before
+	if m.N == s.Kept.First+len(s.Written) { // not for the first one, nor for the user's earlier message
 		s.Written = append(s.Written, written{n, m.Kind})
 		s.Bytes += n
 	}
 	t.emit(emission{Line: &line{N: m.N, Message: m}})
 }
 
-// drop has a message go.
+// drop removes a message after keep.
 func (t *turn) drop(n int, keep time.Duration) { t.emit(emission{Line: &line{N: n, Keep: keep}}) }
 
-// trim drops the oldest messages, if there are more than the thread may keep, so that a quarter
-// is free again. A call stays as long as its result, and what the user said last stays in any
-// case: the model goes on with it. It is called when all calls in the history have results.
+// trim drops the oldest messages if they exceed the limit of the history, down to three quarters of it. A call stays as long as
+// its result, and the user's last message always stays, because the model goes on from it. trim is called when all calls in the
+// history have results.
 func (t *turn) trim() {
 	s := t.s
 	if s.Bytes <= t.limits.History {
@@ -156,7 +154,7 @@ func (t *turn) trim() {
 	}
 }
 
-// dropAll has all messages go when the thread is no longer kept.
+// dropAll removes all messages, when the thread is no longer kept.
 func (t *turn) dropAll(keep time.Duration) {
 	s := t.s
 	t.drop(0, keep)
@@ -168,7 +166,7 @@ func (t *turn) dropAll(keep time.Duration) {
 	}
 }
 
-// missing tells a model that the history has a gap.
+// missing returns a message that tells the model of the gap in the history, or nil without a gap.
 func (k Kept) missing() *Message {
 	n := k.First - 1 - len(k.alone())
 	if n <= 0 {

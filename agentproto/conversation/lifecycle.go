@@ -9,7 +9,7 @@ import (
 	"github.com/millrace/millrace/agentproto/internal/handover"
 )
 
-// child opens a child thread, in which the user says text unless that is empty.
+// child opens a child thread, in which the user says text unless it is empty.
 func (t *turn) child(id, text string) {
 	if slices.Contains(t.s.Children, id) || t.full() {
 		return
@@ -43,19 +43,19 @@ func (t *turn) close() {
 	}
 }
 
-// A Status is what a thread stands at.
+// A Status describes the state of a thread.
 type Status struct {
-	// Refused says why the thread did not take in what it was told, if it did not.
+	// Refused says why the thread refused an input, or is empty.
 	Refused string
 	Session *Session // nil for a thread that was never opened
 
-	Messages      int              // how many there are in the history, those that are no longer kept included
+	Messages      int              // how many the history has, including those that are no longer kept
 	Kept          Kept             // the messages that are kept
 	Asking        bool             // the model is being asked
 	Pending       []Pending        // calls without a result
-	Subscriptions []Call           // the calls that opened them
-	Deferred      int              // what waits until calls are settled
-	Usage         Usage            // of all rounds whose replies are in the history, those that are no longer kept included
+	Subscriptions []Call           // the calls that opened the subscriptions
+	Deferred      int              // how many events and late results wait until calls are settled
+	Usage         Usage            // of all rounds whose replies are in the history, including those no longer kept
 	Models        map[string]Usage // the same by the name of the model
 	Children      []string
 	Views         map[string]jsontext.Value // by view_type
@@ -66,8 +66,8 @@ type Status struct {
 // A Pending is a call that has no result yet.
 type Pending struct {
 	Call Call
-	// Authorizing says that it waits for the user to authorize its tool, Told that the
-	// model knows and goes on meanwhile.
+	// Authorizing says that the call waits for the user to authorize its tool. Told says that the model knows this and has gone
+	// on.
 	Authorizing, Told bool
 }
 
@@ -81,7 +81,7 @@ const (
 	refusedChildren = "the thread has too many children"
 )
 
-// refuses says why the thread does not take in an input.
+// refuses returns why the thread refuses an input, or "".
 func (t *turn) refuses(in input) string {
 	s, k := t.s, in.Kind
 	switch {
@@ -95,7 +95,7 @@ func (t *turn) refuses(in input) string {
 		return refusedMoved
 	case s.Closed && k != closed:
 		return refusedClosed
-	case in.From == "" && fromUser(k) && (s.Move.place() == handover.Doubt || s.Move.place() == handover.Staged): // it would be lost if it is elsewhere then
+	case in.From == "" && fromUser(k) && (s.Move.place() == handover.Doubt || s.Move.place() == handover.Staged): // lost if the thread is elsewhere by then
 		return refusedMoving
 	case k == openChild && t.full() && !slices.Contains(s.Children, in.Thread):
 		return refusedChildren
@@ -105,7 +105,7 @@ func (t *turn) refuses(in input) string {
 	return ""
 }
 
-// fromUser says whether an input comes from somebody who is told whether it was taken in.
+// fromUser reports whether the sender of an input learns whether it was accepted.
 func fromUser(k inputKind) bool {
 	return k == said || k == interrupted || k == openChild || k == unsubscribed || k == closed || k == viewed
 }
@@ -125,7 +125,7 @@ func (t *turn) status(refused string) Status {
 	return st
 }
 
-// pending returns the calls that have no result yet.
+// pending returns the calls without a result.
 func (s *State) pending() (all []Pending) {
 	for _, o := range s.Batch {
 		if o.Result == nil {

@@ -12,18 +12,18 @@ import (
 	"github.com/millrace/millrace/keyedstream"
 )
 
-// The state machine of one thread, as the functions of a [keyedstream.CallingMachine]. They
-// are pure: what they want done they call for.
+// This file is the state machine of one thread, as the functions of a [keyedstream.CallingMachine]. They are pure: whatever they
+// want done they request by calls.
 
-// A machine is the step function with its settings.
+// A machine holds the settings of the step functions.
 type machine struct{ limits Limits }
 
 func newState() State { return State{} }
 
-// A doing is what a thread does about an input.
+// A doing is what one step of a thread uses to emit, to call and to set timers.
 type doing = keyedstream.CallingTurn[agentproto.ThreadID, emission, struct{}, Action]
 
-// idle is the timer that closes a thread of which nobody takes notice.
+// idle is the timer that closes a thread without inputs.
 const idle keyedstream.Timer = 0
 
 // step handles one input of a thread.
@@ -42,7 +42,7 @@ func (m machine) step(s *State, in input, do *doing) {
 			}
 			do.ForgetAfter(t.retention())
 		}
-	case was && !is: // it is back from elsewhere
+	case was && !is: // it has come back from elsewhere
 		do.ForgetAfter(never)
 		fallthrough
 	case !is && in.Kind != asked && t.limits.Idle > 0:
@@ -53,12 +53,12 @@ func (m machine) step(s *State, in input, do *doing) {
 // never is longer than any history.
 const never = 100 * 365 * 24 * time.Hour
 
-// answer takes in what came of an action.
+// answer handles the outcome of an action.
 func (m machine) answer(s *State, a Action, o Outcome, do *doing) {
 	m.step(s, input{Kind: done, Action: a.Number, Outcome: &o}, do)
 }
 
-// ring closes a thread that was idle for too long, unless something is still to come.
+// ring closes a thread that was idle for too long, unless an action or a call is still pending.
 func (m machine) ring(s *State, _ keyedstream.Timer, do *doing) {
 	if s.Move.place().Still() || s.Asking || len(s.Undone)+len(s.Batch)+len(s.Background) > 0 {
 		do.After(idle, m.limits.Idle)
@@ -67,7 +67,7 @@ func (m machine) ring(s *State, _ keyedstream.Timer, do *doing) {
 	m.step(s, input{Kind: closed}, do)
 }
 
-// over reports whether the thread is closed or lives elsewhere: nothing more happens in it.
+// over reports whether the thread is closed or elsewhere: nothing more happens in it.
 func (s *State) over() bool {
 	return s.Closed || s.Move.place() == handover.Gone || s.Move.place() == handover.None
 }
@@ -80,15 +80,15 @@ func (t *turn) retention() time.Duration {
 	return t.limits.Retain
 }
 
-// movedRetention is how long a thread is known to live elsewhere at least. Callback URLs that
-// were made before the move end before that (doc/protocol.md §12.1).
+// movedRetention is how long a thread is known at least to have moved away. Callback URLs that were made before the move expire
+// earlier (doc/protocol.md §12.1).
 const movedRetention = 7 * 24 * time.Hour
 
-// take takes in one input of a thread.
+// take handles one input of a thread.
 func (t *turn) take(in input) {
 	s := t.s
 	if in.From != "" && s.Session != nil && in.Number <= s.Heard[in.From] {
-		return // it was forwarded before
+		return // it was already forwarded
 	}
 	refused, again := "", t.again(in)
 	if in.Kind != moves {
@@ -97,7 +97,7 @@ func (t *turn) take(in input) {
 	switch {
 	case in.Kind == moves:
 		if refused = t.move(in); refused == "" {
-			in.Token = "" // it was answered, or is later
+			in.Token = "" // it was answered, or will be
 		}
 	case s.Session == nil && in.Kind == opened:
 		t.open(in)
@@ -125,26 +125,25 @@ func (t *turn) take(in input) {
 	}
 }
 
-// manyOnce is how many names of texts are remembered that were said once: see [Program.SayOnce].
+// manyOnce is how many names of texts are remembered for [Program.SayOnce].
 const manyOnce = 64
 
-// again reports whether an input has a text that was said before under the same name.
+// again reports whether an input has a text whose name was used before.
 func (t *turn) again(in input) bool {
 	return in.Kind == said && in.Once != "" && slices.Contains(t.s.SaidOnce, in.Once)
 }
 
-// A turn is a step under way.
+// A turn is one step in progress.
 type turn struct {
 	machine
 	s  *State
 	do *doing
 }
 
-// emit lets something out.
+// emit emits a change of the history or an answer.
 func (t *turn) emit(e emission) { t.do.Emit(e) }
 
-// handle handles an input of a thread that is open and not frozen, or one that is
-// handled all the same.
+// handle handles an input of a thread that is open and not frozen, or an input that is handled in any case.
 func (t *turn) handle(in input) {
 	switch in.Kind {
 	case said:
@@ -180,10 +179,10 @@ func (t *turn) handle(in input) {
 	}
 }
 
-// open makes the thread.
+// open creates the thread.
 func (t *turn) open(in input) {
 	s := t.s
-	s.Move.Place = uint8(handover.Here) // or it was to come, and did not
+	s.Move.Place = uint8(handover.Here) // also if it was expected here and did not come
 	*s = State{Move: s.Move, Session: in.Session, Kept: Kept{First: 1}, Used: map[string]bool{}, Undone: map[uint64]Action{}, Views: map[string]jsontext.Value{}}
 	t.write(Message{Kind: Opened, Session: in.Session})
 	if in.Text != "" {
@@ -191,7 +190,7 @@ func (t *turn) open(in input) {
 	}
 }
 
-// perform asks for an action.
+// perform requests an action.
 func (t *turn) perform(a Action) uint64 {
 	t.s.Actions++
 	a.Number = t.s.Actions
@@ -200,8 +199,7 @@ func (t *turn) perform(a Action) uint64 {
 	return a.Number
 }
 
-// say takes in what the user says. What was going on is interrupted; what came in
-// meanwhile goes first.
+// say handles a message of the user. It interrupts whatever is in progress, and writes the queued events first.
 func (t *turn) say(text string) {
 	t.interrupt(false)
 	t.flush()
@@ -210,8 +208,8 @@ func (t *turn) say(text string) {
 	t.ask()
 }
 
-// interrupt ends the round and the calls that are under way. Those that wait for the user
-// to authorize them, which the model knows, go on unless all is set.
+// interrupt ends the running round and the pending calls. Calls that wait for an authorization, which the model knows of, go on
+// unless all is set.
 func (t *turn) interrupt(all bool) {
 	t.abandon()
 	for i := range t.s.Batch {
@@ -234,7 +232,7 @@ func (t *turn) interrupt(all bool) {
 
 const interruptedText = "Tool call interrupted by user"
 
-// resolve takes in the result of a call.
+// resolve handles the result of a call.
 func (t *turn) resolve(id string, r *agentproto.Resolution) {
 	s := t.s
 	result := resultOf(r.Result, id, s.Session.Images, t.limits.Text)
@@ -243,7 +241,7 @@ func (t *turn) resolve(id string, r *agentproto.Resolution) {
 	if o == nil || o.Result != nil {
 		o, late = find(s.Background, id), true
 	}
-	if o == nil { // it was interrupted, and the model was told so
+	if o == nil { // it was interrupted, and the model knows
 		if subscribes {
 			t.perform(Action{Kind: EndSubscription, Call: t.callOf(Call{ID: id})})
 		}
@@ -262,9 +260,8 @@ func (t *turn) resolve(id string, r *agentproto.Resolution) {
 	t.advance()
 }
 
-// advance goes on when it is the conversation's turn: the calls of the last reply are
-// all resolved, or those that are not wait for the user to authorize them, so that the
-// model had better know; or something came in.
+// advance asks the model again if it has something new: all calls of the last reply are resolved, or the unresolved ones wait for
+// the user to authorize them, which the model should know; or events are queued.
 func (t *turn) advance() {
 	s := t.s
 	if s.Asking || s.Move.place().Still() {
@@ -281,8 +278,7 @@ func (t *turn) advance() {
 	}
 }
 
-// report writes the results of the batch, in the order of its calls. It reports whether
-// there were any.
+// report writes the results of the batch, in the order of its calls. It reports whether there were any.
 func (t *turn) report() bool {
 	batch := t.s.Batch
 	t.s.Batch = nil
@@ -308,7 +304,7 @@ func find(calls []Open, id string) *Open {
 	return &calls[i]
 }
 
-// done takes in that an action was performed.
+// done handles the outcome of an action.
 func (t *turn) done(in input) {
 	s := t.s
 	a, ok := s.Undone[in.Action]
@@ -319,7 +315,7 @@ func (t *turn) done(in input) {
 	failure := in.Outcome.Failure
 	switch a.Kind {
 	case Ask:
-		if s.Asking && a.Round == s.Round { // else it was abandoned
+		if s.Asking && a.Round == s.Round { // otherwise it was abandoned
 			t.answered(in.Outcome)
 		}
 	case MakeCall:
@@ -336,7 +332,7 @@ func (t *turn) done(in input) {
 	t.exportWanted()
 }
 
-// forward has another thread handle an input, after those before it.
+// forward passes an input to another thread, after those forwarded before it.
 func (t *turn) forward(to string, in input) {
 	t.s.Actions++
 	in.From, in.Number = t.s.Session.ID, t.s.Actions
@@ -347,12 +343,12 @@ func (t *turn) forward(to string, in input) {
 	}
 }
 
-// notice tells the user something that is not for the model.
+// notice writes a message for the user that the model does not see.
 func (t *turn) notice(format string, args ...any) {
 	t.write(Message{Kind: Notice, Text: sprintf(format, args...)})
 }
 
-// callOf returns everything that is needed to make a call.
+// callOf returns a call with all the data needed to make it.
 func (t *turn) callOf(c Call) *ThreadCall {
 	return &ThreadCall{Call: c, UserID: t.s.Session.UserID, Ancestors: t.s.Session.Ancestors}
 }

@@ -13,26 +13,26 @@ import (
 type NamedModel struct {
 	Name  string // 1 to 64 letters, digits, and . _ - behind the first one
 	Model Model
-	// Fallback are the names of models that are asked in its place, one after the other, while it does not answer.
-	// Those of a fallback are not asked.
+	// Fallback names the models that are asked in its place, in order, if it does not answer. The fallbacks of a fallback are not
+	// used.
 	Fallback []string
-	// Context is how many bytes of messages the model is shown, each counting 256 besides its texts, and an image
-	// 4 KiB. Of more, the first ones are summarized: see [Summarized]. Zero is no bound.
+	// Context is how many bytes of messages the model is shown. Each message counts 256 bytes in addition to its texts, and an
+	// image 4 KiB. If there are more, the first messages are summarized: see [Summarized]. Zero means no bound.
 	Context int
 }
 
-// Models are several models with names. An [Agent] that has them as its Model asks the one that the session of a thread
-// names, see [Session].Model, and its fallbacks. A Models does not change and may be used by any number of goroutines.
+// Models is a set of named models. An [Agent] that has it as its Model asks the model that the thread's session names, see
+// [Session].Model, and its fallbacks. A Models is immutable and safe for concurrent use.
 type Models struct {
 	all   map[string]NamedModel
 	names []string
 }
 
-// modelName is what names of models look like.
+// modelName matches valid names of models.
 var modelName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
 
-// NewModels returns models, of which the first is that of sessions that name none. The error says which name cannot be
-// one, is there twice, or is that of no model.
+// NewModels returns a set of models. The first is the default, for sessions that name none. The error says which name is invalid,
+// is used twice, or is a fallback that is not in the set.
 func NewModels(all ...NamedModel) (*Models, error) {
 	if len(all) == 0 {
 		return nil, errors.New("conversation: NewModels needs a model")
@@ -65,10 +65,10 @@ func NewModels(all ...NamedModel) (*Models, error) {
 	return m, nil
 }
 
-// Names returns the names, that of the default first.
+// Names returns the names, the default first.
 func (m *Models) Names() []string { return slices.Clone(m.names) }
 
-// Has reports whether a session can name a model. The empty name is that of the default.
+// Has reports whether a session can name a model. The empty name means the default.
 func (m *Models) Has(name string) bool {
 	_, known := m.all[name]
 	return known || name == ""
@@ -85,7 +85,7 @@ func (m *Models) Reply(ctx context.Context, r *Request) (reply *Reply, err error
 	return reply, err
 }
 
-// of returns the models to ask in a session, one after the other, and what is to be said of the choice.
+// of returns the models to ask in a session, in order, and notes about the choice.
 func (m *Models) of(s *Session) (models []NamedModel, notes []string) {
 	first := m.names[0]
 	if s != nil && s.Model != "" {
@@ -102,7 +102,7 @@ func (m *Models) of(s *Session) (models []NamedModel, notes []string) {
 	return models, notes
 }
 
-// modelsOf is [Models.of] for any model: one without a name has no fallback and no bound.
+// modelsOf is [Models.of] for any model. A single model has no name, no fallback and no bound.
 func modelsOf(m Model, s *Session) ([]NamedModel, []string) {
 	if several, ok := m.(*Models); ok {
 		return several.of(s)
@@ -110,7 +110,7 @@ func modelsOf(m Model, s *Session) ([]NamedModel, []string) {
 	return []NamedModel{{Model: m}}, nil
 }
 
-// leastContext returns the smallest bound of models, zero if none has one: whichever answers is shown the same.
+// leastContext returns the smallest bound of models, or zero if none has one, so that each is shown the same.
 func leastContext(models []NamedModel) (least int) {
 	for _, m := range models {
 		if m.Context > 0 && (least == 0 || m.Context < least) {
@@ -120,16 +120,16 @@ func leastContext(models []NamedModel) (least int) {
 	return least
 }
 
-// ModelCounts are what an [Agent] has counted of a model.
+// ModelCounts are an [Agent]'s counts for one model.
 type ModelCounts struct {
-	Requests  uint64 // times that it was asked
-	Failures  uint64 // of these, that failed, and were not abandoned
-	Fallbacks uint64 // rounds in which another one was asked then
+	Requests  uint64 // how often it was asked
+	Failures  uint64 // how many of these failed without being abandoned
+	Fallbacks uint64 // rounds in which another model was asked after it
 	Usage     Usage  // of the replies
 }
 
-// Counts returns what was counted of each model since the agent was made, by its name. What was asked before a restart is
-// not in it, and neither is a reply that came when the process ended.
+// Counts returns the counts of each model since the agent was made, by the model's name. They do not include requests before a
+// restart, nor a reply that arrived while the process ended.
 func (a *Agent) Counts() map[string]ModelCounts {
 	a.mu.Lock()
 	defer a.mu.Unlock()

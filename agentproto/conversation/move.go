@@ -9,7 +9,7 @@ import (
 	"github.com/millrace/millrace/agentproto/internal/handover"
 )
 
-// move makes a step of a migration, or says why not. An export is answered later if something is under way.
+// move does a step of a migration, or returns why not. If actions are in progress, an export is answered later.
 func (t *turn) move(in input) (refused string) {
 	s, m, step := t.s, t.s.Move.state(), handover.Step(in.Step)
 	switch {
@@ -49,14 +49,13 @@ func (t *turn) move(in input) (refused string) {
 	return ""
 }
 
-// freeze stops the thread: the round that is under way is abandoned, and begun again
-// when the thread goes on.
+// freeze stops the thread. A running round is abandoned, and repeated when the thread goes on.
 func (t *turn) freeze() {
 	t.s.Owing = t.s.Asking
 	t.abandon()
 }
 
-// goOn goes on with what waited, in order.
+// goOn continues with the inputs that waited, in order.
 func (t *turn) goOn() {
 	s := t.s
 	held, owing := s.Held, s.Owing
@@ -73,13 +72,13 @@ func (t *turn) goOn() {
 	}
 }
 
-// export answers with everything there is of the thread.
+// export answers with the complete state of the thread.
 func (t *turn) export(token string) {
 	s := t.s
 	t.emit(emission{Answer: &answer{Token: token, Status: t.status(""), Export: &Export{Thread: s.Session.ID, State: s.copy()}}})
 }
 
-// exportWanted does that for whoever has waited until nothing is under way.
+// exportWanted answers the exports that waited for actions to finish.
 func (t *turn) exportWanted() {
 	if len(t.s.Undone) > 0 {
 		return
@@ -93,7 +92,7 @@ func (t *turn) exportWanted() {
 	}
 }
 
-// copy returns a state that shares nothing that changes.
+// copy returns a copy of the state that shares nothing mutable.
 func (s *State) copy() *State {
 	c := *s
 	c.Batch, c.Background = slices.Clone(s.Batch), slices.Clone(s.Background)
@@ -106,7 +105,7 @@ func (s *State) copy() *State {
 	return &c
 }
 
-// install makes the thread of one that lived elsewhere. Nothing of it goes on yet.
+// install creates the thread from an import. It does not run yet.
 func (t *turn) install(in input) {
 	*t.s = *in.Import.copy()
 	s := t.s
@@ -122,7 +121,7 @@ func (t *turn) install(in input) {
 	}
 }
 
-// leave forgets a thread that lives elsewhere, and one that was to come and does not whole.
+// leave forgets a thread that has moved away or was staged and aborted; the latter as a whole.
 func (t *turn) leave(whole bool) {
 	s := t.s
 	if whole {

@@ -6,24 +6,23 @@ import (
 	"strconv"
 )
 
-// The APIs of models take names of 1 to 64 letters, digits, _ and - only, and refuse a whole
-// request for another name in it. The names of tools are freer (doc/protocol.md §3.3), so a
-// model is shown substitutes where it must be. See doc/protocol.md §3.9.
+// The APIs of models accept names of 1 to 64 letters, digits, _ and - only, and refuse a whole request because of any other name
+// in it. The names of tools are less restricted (doc/protocol.md §3.3), so a model is shown substitutes where necessary. See
+// doc/protocol.md §3.9.
 
-// maxName is how long a name may be that a model is shown.
+// maxName is the maximum length of a name that a model is shown.
 const maxName = 64
 
-// A names has the names of the tools in one request to a model.
+// A names maps between the names of tools and those shown to a model, in one request.
 type names struct {
 	shown []string          // for each tool
 	own   map[string]string // the tool's own name, by the name that the model is shown
-	next  map[string]int    // the number to try next, by what is before it
+	next  map[string]int    // the number to try next, by the prefix before it
 }
 
-// nameTools gives each tool a name that a model can have, which is its own name if that is
-// one and it is free. The names are all different, and none is one of the conversation's own
-// tools. A name that the history has for a tool stays that tool's, also if the list of tools
-// is another one than before.
+// nameTools gives each tool a name that a model can be shown: its own name if it is valid and free. The names are distinct, and
+// none is that of a built-in tool. A name that the history uses for a tool stays that tool's, even if the list of tools has
+// changed.
 func nameTools(tools []Tool, history []Message) *names {
 	n := &names{shown: make([]string, len(tools)), own: map[string]string{EventTool: EventTool}, next: map[string]int{}}
 	for _, t := range builtinTools() {
@@ -56,8 +55,7 @@ func nameTools(tools []Tool, history []Message) *names {
 	return n
 }
 
-// free returns a name that no tool has: name, or its beginning with the first number that
-// makes it one.
+// free returns an unused name: name itself, or its beginning followed by the first number that makes it unique.
 func (n *names) free(name string) string {
 	taken := func(name string) bool { _, is := n.own[name]; return is }
 	if !taken(name) {
@@ -66,7 +64,7 @@ func (n *names) free(name string) string {
 	for number := 2; ; number++ {
 		suffix := "_" + strconv.Itoa(number)
 		before := name[:min(len(name), maxName-len(suffix))]
-		if from := n.next[before]; from > number { // the others are taken
+		if from := n.next[before]; from > number { // the smaller numbers are taken
 			number = from - 1
 			continue
 		}
@@ -77,7 +75,7 @@ func (n *names) free(name string) string {
 	}
 }
 
-// show returns the tools with the names that the model is shown.
+// show returns the tools under the names that the model is shown.
 func (n *names) show(tools []Tool) []Tool {
 	shown := slices.Clone(tools)
 	for i := range shown {
@@ -86,8 +84,8 @@ func (n *names) show(tools []Tool) []Tool {
 	return shown
 }
 
-// resolve returns a reply of the model in which calls have the tools' own names. A name that
-// the model was not shown stays as it is: it may be a tool's own one.
+// resolve returns a reply of the model whose calls have the tools' own names. A name that the model was not shown stays
+// unchanged: it may be a tool's own name.
 func (n *names) resolve(r *Reply) *Reply {
 	resolved := *r
 	resolved.Calls = slices.Clone(r.Calls)
@@ -113,8 +111,8 @@ func (n *names) resolveDelta(d Delta) Delta {
 	return d
 }
 
-// asShown returns a message of the history with the names that the model has used. One that
-// it has made up and that its API would refuse is replaced.
+// asShown returns a message of the history with the names that the model used. A name that the model made up and that its API
+// would refuse is replaced.
 func asShown(m Message) Message {
 	m.Calls = slices.Clone(m.Calls)
 	for i := range m.Calls {
@@ -140,13 +138,13 @@ func showable(name string) bool {
 	return true
 }
 
-// inName reports whether the APIs of models take a character in a name.
+// inName reports whether the APIs of models accept a character in a name.
 func inName(r rune) bool {
 	return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '_' || r == '-'
 }
 
-// substitute returns the name if a model can be shown it. Otherwise each character that a
-// model does not take becomes _, and what is too long is cut.
+// substitute returns the name if a model can be shown it. Otherwise it replaces each invalid character by _ and cuts the name to
+// the maximum length.
 func substitute(name string) string {
 	if showable(name) {
 		return name

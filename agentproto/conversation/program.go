@@ -19,44 +19,43 @@ import (
 
 // ProgramOptions are the settings of a [Program].
 type ProgramOptions struct {
-	// Do performs what threads want done. It is required.
+	// Do performs the actions of threads. It is required.
 	Do Do
-	// Concurrency is how many actions are performed at once. Zero means 65,536: an
-	// action may take as long as a model does, and many wait for nothing else.
+	// Concurrency is how many actions are performed at once. Zero means 65,536: an action may take as long as a model takes, and
+	// most of them only wait.
 	Concurrency int
-	// Limits bound what a thread does.
+	// Limits bound the resources of a thread.
 	Limits Limits
 }
 
-// A Program is the threads of a runtime as part of the flow of its calls: what is decided
-// about a call and what its thread makes of that are one step of one history.
+// A Program is the threads of a runtime as part of the flow of its calls: the decision about a call and its effect on the thread
+// are one step of one history.
 //
 //	inputs ────────┐                               ┌─ messages: the history, an entry each
 //	calls.Effects ─┴─ a machine for each thread ───┼─ answers
 //	                    │ actions ▲ outcomes       └─ emissions
 //	                    └── Do ───┘
 //
-// It has no locks, so that a simulator can try every order of what happens. What is kept is
-// bounded: see [Limits].
+// It has no locks, so that a simulator can try every order of inputs. The state is bounded: see [Limits].
 type Program struct {
 	inputs   *dataflow.SharedKeyedInputPort[agentproto.ThreadID, input]
 	messages *dataflow.EntryOutputPort[position, Message]
 	answers  *dataflow.EntryOutputPort[request, answer]
 }
 
-// A request names an input whose sender waits for an answer.
+// A request identifies an input whose sender waits for an answer.
 type request struct{ Thread, Token string }
 
-// A position is where a message is.
+// A position identifies a message.
 type position struct {
 	Thread string
 	N      int
 }
 
-// Affinity says that an answer is kept with the session of its thread.
+// Affinity returns the session of the thread, which partitions the answer.
 func (r request) Affinity() string { return agentproto.SessionOf(r.Thread) }
 
-// Affinity says that a message is kept with the session of its thread.
+// Affinity returns the session of the thread, which partitions the message.
 func (p position) Affinity() string { return agentproto.SessionOf(p.Thread) }
 
 type (
@@ -64,8 +63,7 @@ type (
 	emittedAt = dataflow.KeyedStream[agentproto.ThreadID, emission, agentproto.Host, bounds.Unbounded, dataflow.TotalOrder, dataflow.ExactlyOnce]
 )
 
-// NewProgram builds the threads on a program of calls that has not started. It panics
-// without a Do.
+// NewProgram builds the threads on a program of calls that has not started. It panics without a Do.
 func NewProgram(calls *agentproto.Program, opts ProgramOptions) *Program {
 	if opts.Do == nil {
 		panic("conversation: NewProgram: threads without Do cannot ask or call anything")
@@ -88,7 +86,7 @@ func NewProgram(calls *agentproto.Program, opts ProgramOptions) *Program {
 	return p
 }
 
-// histories are the messages of the threads, each for as long as its thread keeps it.
+// histories returns the messages of the threads, each for as long as its thread keeps it.
 func histories(emitted emittedAt) dataflow.KeyedSingleton[position, Message, agentproto.Host, bounds.RetainedValue] {
 	type turn = keyedstream.TimedTurn[position, struct{}, Message]
 	lines := ordered(emitted, lineOf, "a message is written before it is dropped")
@@ -98,7 +96,7 @@ func histories(emitted emittedAt) dataflow.KeyedSingleton[position, Message, age
 			do.Forget()
 		case l.Message == nil:
 			do.ForgetAfter(l.Keep)
-		case l.Back: // what was to forget it must not do so now
+		case l.Back: // cancels an earlier timer that would forget it
 			do.ForgetAfter(never)
 			fallthrough
 		default:
@@ -108,16 +106,16 @@ func histories(emitted emittedAt) dataflow.KeyedSingleton[position, Message, age
 	return kept
 }
 
-// answers are what the senders of inputs wait for.
+// answers returns the answers that the senders of inputs wait for.
 func answers(emitted emittedAt) dataflow.KeyedSingleton[request, answer, agentproto.Host, bounds.RetainedValue] {
 	return keyedstream.FirstWithin(ordered(emitted, answerOf, "a token is used once, so each key has one value"),
 		keyedstream.Retain{For: unreadAnswer}, "nobody waits for an answer that long after it was given, and a token is used once")
 }
 
-// unreadAnswer is how long an answer is kept for its sender.
+// unreadAnswer is how long an unread answer is kept.
 const unreadAnswer = 10 * time.Minute
 
-// ordered returns what pick finds in what the threads emit, by keys of its own.
+// ordered returns what pick selects from the emissions of the threads, under the keys that pick returns.
 func ordered[K comparable, V any](
 	emitted emittedAt, pick func(thread string, e emission) (K, V, bool), why dataflow.NonDet,
 ) dataflow.KeyedStream[K, V, agentproto.Host, bounds.Unbounded, dataflow.TotalOrder, dataflow.ExactlyOnce] {
@@ -142,13 +140,13 @@ func answerOf(thread string, e emission) (request, answer, bool) {
 	return request{thread, e.Answer.Token}, *e.Answer, true
 }
 
-// ofCalls returns what happens to the calls, for their threads.
+// ofCalls returns the effects of calls as inputs of their threads.
 func ofCalls(calls *agentproto.Program) inputsAt {
 	told := keyedstream.FilterMapWithKey(calls.Effects(), ofEffect)
 	return keyedstream.Rekey(told, func(k agentproto.CallKey, _ input) agentproto.ThreadID { return agentproto.ThreadID(k.GroupID) })
 }
 
-// ofEffect returns what an effect of a call is to its thread.
+// ofEffect returns an effect of a call as an input of its thread.
 func ofEffect(k agentproto.CallKey, e agentproto.Effect) (input, bool) {
 	switch e.Kind {
 	case agentproto.Resolve:
@@ -174,19 +172,19 @@ var (
 	ErrUnknownThread = errors.New("conversation: there is no such thread")
 	// ErrClosedThread says that a thread is closed.
 	ErrClosedThread = errors.New("conversation: the thread is closed")
-	// ErrMoved says that a thread lives elsewhere, or is on its way.
+	// ErrMoved says that a thread has moved away or is moving.
 	ErrMoved = errors.New("conversation: the thread has moved")
-	// ErrNotMoving says that a thread cannot make this step of a migration. The text says where it is.
+	// ErrNotMoving says that a thread cannot do this step of a migration in its present state. The text names the state.
 	ErrNotMoving = errors.New("conversation: the thread cannot do this step of a move now")
-	// ErrTooManyChildren says that a thread has as many children as it may have: see [Limits].
+	// ErrTooManyChildren says that a thread has the maximum number of children: see [Limits].
 	ErrTooManyChildren = errors.New("conversation: the thread has too many children")
-	// ErrBadName says that a text cannot have such a name: see [Program.SayOnce].
+	// ErrBadName says that the name of a text is invalid: see [Program.SayOnce].
 	ErrBadName = errors.New("conversation: the name of a text has 1 to 256 bytes")
 	// ErrNoSubscription says that a thread has no such subscription.
 	ErrNoSubscription = errors.New("conversation: the thread has no such subscription")
 )
 
-// tell gives a thread an input and returns its answer.
+// tell sends an input to a thread and returns its answer.
 func (p *Program) tell(ctx context.Context, thread string, in input) (answer, error) {
 	in.Token = rand.Text()
 	if err := p.inputs.Send(ctx, agentproto.ThreadID(thread), in); err != nil {
@@ -217,15 +215,15 @@ func (p *Program) tell(ctx context.Context, thread string, in input) (answer, er
 	return a, nil
 }
 
-// Open opens a root thread, or finds it open. It returns the session that the thread has,
-// which is that of who opened it first.
+// Open opens a root thread if it is not open already. It returns the session of the thread, which is the one it was first opened
+// with.
 func (p *Program) Open(ctx context.Context, s Session) (*Session, error) {
 	a, err := p.tell(ctx, s.ID, input{Kind: opened, Session: &s})
 	return a.Status.Session, err
 }
 
-// OpenChild opens a child of a thread and returns when it is open. If text is not empty,
-// that is what is said in it first. Doing it again changes nothing.
+// OpenChild opens a child of a thread and returns when it is open. If text is not empty, it is the first thing the user says in
+// the child. If the child exists already, nothing changes.
 func (p *Program) OpenChild(ctx context.Context, parent, id, text string) error {
 	if _, err := p.tell(ctx, parent, input{Kind: openChild, Thread: id, Text: text}); err != nil {
 		return err
@@ -234,16 +232,16 @@ func (p *Program) OpenChild(ctx context.Context, parent, id, text string) error 
 	return err
 }
 
-// Say tells a thread what the user says. It returns when that is kept, not when the model
-// has answered. What was going on in the thread is interrupted.
+// Say sends a message of the user to a thread. It returns when the message is accepted, not when the model has answered. The
+// message interrupts whatever is in progress in the thread.
 func (p *Program) Say(ctx context.Context, thread, text string) error {
 	_, err := p.tell(ctx, thread, input{Kind: said, Text: strings.ToValidUTF8(text, "\uFFFD")})
 	return err
 }
 
-// SayOnce is [Program.Say] for a text that may be said again because the answer was lost: of several with the same name, which
-// has 1 to 256 bytes, in one thread the first one counts, and the others change nothing. It reports whether it was said before. The last 64 names are
-// remembered, also over a restart and where the thread moves.
+// SayOnce is like [Program.Say] for a text that may be sent again because the answer was lost. Of several texts with the same
+// name in one thread, the first counts and the others change nothing. A name has 1 to 256 bytes. SayOnce reports whether the name
+// was used before. The last 64 names are remembered, across restarts and moves of the thread.
 func (p *Program) SayOnce(ctx context.Context, thread, name, text string) (again bool, err error) {
 	if name == "" || len(name) > maxOnce {
 		return false, fmt.Errorf("%w: it has %d bytes", ErrBadName, len(name))
@@ -252,17 +250,16 @@ func (p *Program) SayOnce(ctx context.Context, thread, name, text string) (again
 	return a.Again, err
 }
 
-// maxOnce is how long a name may be for [Program.SayOnce].
+// maxOnce is the maximum length of a name for [Program.SayOnce].
 const maxOnce = 256
 
-// Interrupt ends what is going on in a thread: the model is not asked any further, and
-// every pending call is cancelled.
+// Interrupt ends whatever is in progress in a thread: the model is no longer asked, and every pending call is cancelled.
 func (p *Program) Interrupt(ctx context.Context, thread string) error {
 	_, err := p.tell(ctx, thread, input{Kind: interrupted})
 	return err
 }
 
-// Close closes a thread and its children. Closing a thread twice is fine.
+// Close closes a thread and its children. Closing a thread twice has no further effect.
 func (p *Program) Close(ctx context.Context, thread string) error {
 	_, err := p.tell(ctx, thread, input{Kind: closed})
 	return err
@@ -274,8 +271,8 @@ func (p *Program) CancelSubscription(ctx context.Context, thread, callID string)
 	return err
 }
 
-// View keeps the content of a view of a thread, in place of the one before. A thread that
-// is unknown or closed has none, and it is no error; for one that is on its way it is [ErrMoved].
+// View replaces the content of a view of a thread. If the thread is unknown or closed, the content is dropped and the error is
+// nil. If the thread is moving, the error is [ErrMoved].
 func (p *Program) View(ctx context.Context, v *agentproto.ViewUpdate) error {
 	_, err := p.tell(ctx, v.GroupID, input{Kind: viewed, View: v})
 	if errors.Is(err, ErrUnknownThread) || errors.Is(err, ErrClosedThread) {
@@ -284,14 +281,14 @@ func (p *Program) View(ctx context.Context, v *agentproto.ViewUpdate) error {
 	return err
 }
 
-// Status returns what a thread stands at. Whatever was told to the thread before is in it.
+// Status returns the state of a thread. It reflects every input that was accepted before.
 func (p *Program) Status(ctx context.Context, thread string) (Status, error) {
 	a, err := p.tell(ctx, thread, input{Kind: asked})
 	return a.Status, err
 }
 
-// History returns the messages of a thread that are kept, from number from on. It is empty for
-// a thread that was never opened, or is no longer kept.
+// History returns the kept messages of a thread whose numbers are at least from. It is empty for a thread that was never opened
+// or is no longer kept.
 func (p *Program) History(ctx context.Context, thread string, from int) ([]Message, error) {
 	st, err := p.Status(ctx, thread)
 	if err != nil {
@@ -300,7 +297,7 @@ func (p *Program) History(ctx context.Context, thread string, from int) ([]Messa
 	return p.read(ctx, thread, st.Kept, from, st.Messages)
 }
 
-// read returns the messages from number from up to number to of those that are kept.
+// read returns the kept messages from number from up to, but not including, number to.
 func (p *Program) read(ctx context.Context, thread string, kept Kept, from, to int) ([]Message, error) {
 	var all []Message
 	for n := kept.next(from); n < to; n = kept.next(n + 1) {
@@ -313,10 +310,9 @@ func (p *Program) read(ctx context.Context, thread string, kept Kept, from, to i
 	return all, nil
 }
 
-// Follow returns the messages of a thread from number from on, those that are kept and those
-// to come. It ends behind the one that says that the thread is closed, with an error, and
-// with the error of ctx. A reader that is slower than what is kept misses messages, which
-// their numbers tell.
+// Follow returns the messages of a thread from number from on, first the kept ones and then new ones as they arrive. It ends
+// after the message that closes the thread, after an error, or with the error of ctx. A reader that falls behind what is kept
+// misses messages; the gaps in the numbers show it.
 func (p *Program) Follow(ctx context.Context, thread string, from int) iter.Seq2[Message, error] {
 	return func(yield func(Message, error) bool) {
 		for n := from; ; n++ {

@@ -2,9 +2,9 @@ package conversation
 
 import "slices"
 
-// A round: the model is asked, and answers.
+// A round is one request to the model and its answer.
 
-// abandon ends the round that is under way, if there is one.
+// abandon ends the running round, if any.
 func (t *turn) abandon() {
 	if t.s.Asking {
 		t.s.Asking = false
@@ -12,7 +12,7 @@ func (t *turn) abandon() {
 	}
 }
 
-// ask asks the model what comes next.
+// ask asks the model to continue.
 func (t *turn) ask() {
 	s := t.s
 	if s.Rounds >= t.limits.Rounds {
@@ -27,7 +27,7 @@ func (t *turn) ask() {
 	t.perform(Action{Kind: Ask, Round: s.Round, Messages: s.Messages, Kept: s.Kept, Session: &session})
 }
 
-// answered takes in what came of the round that is under way.
+// answered handles the outcome of the running round.
 func (t *turn) answered(o *Outcome) {
 	switch s := t.s; {
 	case o.Reply != nil:
@@ -41,7 +41,7 @@ func (t *turn) answered(o *Outcome) {
 	}
 }
 
-// reply takes in what the model answered to the round that is under way.
+// reply handles the model's reply of the running round.
 func (t *turn) reply(r *Reply) {
 	s := t.s
 	s.Asking = false
@@ -66,7 +66,7 @@ func (t *turn) reply(r *Reply) {
 	t.advance()
 }
 
-// summarized takes in a summary, which was asked for in place of a reply. The model is asked again, with it.
+// summarized handles a summary, which was requested in place of a reply. The model is then asked again, with the summary.
 func (t *turn) summarized(sum *Summary) {
 	s := t.s
 	s.Asking = false
@@ -79,10 +79,10 @@ func (t *turn) summarized(sum *Summary) {
 	t.ask()
 }
 
-// manyModels is of how many models a thread counts what it has used.
+// manyModels is the number of models whose usage a thread counts separately.
 const manyModels = 64
 
-// use counts what a model has read and written.
+// use adds what a model has read and written to the counts.
 func (t *turn) use(model string, u Usage) {
 	s := t.s
 	s.Usage = s.Usage.Add(u)

@@ -6,14 +6,13 @@ import (
 	"sync"
 )
 
-// A Script is a [Model] that gives the replies of a list, one for each time that a thread
-// asks, so that a test or a demonstration has the same conversation each time. Each
-// thread goes through the list from its beginning. A reply goes with the number of what
-// the model has said before in the history, so that a round that is made again, by a
-// restart or because the user interrupted, gets the same reply again.
+// A Script is a [Model] that returns the replies of a list, one for each time that a thread asks, so that a test or a
+// demonstration has the same conversation each time. Each thread starts at the beginning of the list. The index of a reply is the
+// number of earlier replies of the model in the history, so a round that is repeated after a restart or an interruption gets the
+// same reply again.
 type Script []Reply
 
-// Reply returns the next reply. It is an error to ask beyond the end of the list.
+// Reply returns the next reply. It returns an error after the end of the list.
 func (s Script) Reply(_ context.Context, r *Request) (*Reply, error) {
 	if r.Summary {
 		return &Reply{Text: "A summary, as a script has it."}, nil
@@ -31,15 +30,15 @@ func (s Script) Reply(_ context.Context, r *Request) (*Reply, error) {
 	return &reply, nil
 }
 
-// A Manual is a [Model] that somebody else plays, such as a test or a person: each request
-// waits until [Question.Answer] is called for its thread. The zero value is ready to use.
+// A Manual is a [Model] whose answers come from other code, such as a test, or from a person: each request waits until
+// [Question.Answer] is called for it. The zero value is ready to use.
 type Manual struct {
 	mu    sync.Mutex
 	asked map[string]*Question
-	news  chan struct{} // closed when there is another question
+	news  chan struct{} // closed when a new question arrives
 }
 
-// A Question is a request that waits for its answer.
+// A Question is a request that waits for an answer.
 type Question struct {
 	Request *Request
 	answer  chan *Reply
@@ -65,7 +64,7 @@ func (m *Manual) Reply(ctx context.Context, r *Request) (*Reply, error) {
 	}
 }
 
-// tell wakes who waits for a question, with mu held.
+// tell wakes the callers of Next. The caller holds mu.
 func (m *Manual) tell() {
 	if m.news != nil {
 		close(m.news)
@@ -73,8 +72,7 @@ func (m *Manual) tell() {
 	}
 }
 
-// Next waits until a thread asks and returns what it asks. The request stays open until
-// it is answered or no longer wanted.
+// Next waits until a thread asks and returns the question. The request stays open until it is answered or no longer wanted.
 func (m *Manual) Next(ctx context.Context, thread string) (*Question, error) {
 	for {
 		m.mu.Lock()
@@ -96,7 +94,7 @@ func (m *Manual) Next(ctx context.Context, thread string) (*Question, error) {
 	}
 }
 
-// close makes q a question that is not open any more.
+// close removes q from the open questions.
 func (q *Question) close() {
 	q.manual.mu.Lock()
 	defer q.manual.mu.Unlock()
@@ -105,7 +103,7 @@ func (q *Question) close() {
 	}
 }
 
-// Answer answers a question, once.
+// Answer answers a question. Only the first answer counts.
 func (q *Question) Answer(r *Reply) {
 	q.close()
 	select {

@@ -9,30 +9,30 @@ import (
 	"github.com/millrace/millrace/dataflow"
 )
 
-// A Standing is where a thread stands, for people who look at a program that runs: its [Status] in few words.
+// A Standing describes the state of a thread, for people who inspect a running program. It is a short form of [Status].
 type Standing struct {
 	ID        string
 	UserID    string
 	Ancestors []string // from the root to the parent; none for a root thread
 
-	Messages      int       // how many there are in the history, those that are no longer kept included
+	Messages      int       // how many the history has, including those that are no longer kept
 	Asking        bool      // the model is being asked
 	Pending       int       // calls without a result
 	Calls         []Pending // these calls
-	Authorizing   int       // of these, that wait for the user to authorize their tools
+	Authorizing   int       // how many of these wait for the user to authorize their tools
 	Subscriptions int
-	Deferred      int // what waits until calls are settled
+	Deferred      int // how many events and late results wait until calls are settled
 	Children      int
 	Views         int
 	Usage         Usage            // of all rounds whose replies are in the history
 	Models        map[string]Usage // the same by the name of the model
-	Model         string           // that the session names; empty is the default
+	Model         string           // the model that the session names; empty is the default
 	Closed        bool
-	Place         string // "here", or how far it is on its way to another host
+	Place         string // "here", or the stage of its move to another host
 }
 
-// EachThread calls do with threads that an app remembers whose flow has a [Program]: a page of so many at most. It is as
-// [dataflow.EachState] in everything else.
+// EachThread calls do with at most so many of the threads that an app with a [Program] remembers: one page. In everything else it
+// is like [dataflow.EachState].
 func EachThread(ctx context.Context, app dataflow.Remembering, from dataflow.StatePlace, most int, do func(Standing)) (next dataflow.StatePlace, more bool, err error) {
 	var page []Standing
 	next, more, err = dataflow.EachState(ctx, app, from, most, func(id agentproto.ThreadID, s *State) {
@@ -47,7 +47,7 @@ func EachThread(ctx context.Context, app dataflow.Remembering, from dataflow.Sta
 	return next, more, nil
 }
 
-// StandingOf returns where a thread stands, and reports false if the app does not remember it.
+// StandingOf returns the state of a thread. It reports false if the app does not remember the thread.
 func StandingOf(ctx context.Context, app dataflow.Remembering, thread string) (st Standing, found bool, err error) {
 	found, err = dataflow.StateOf(ctx, app, agentproto.ThreadID(thread), func(s *State) { st = s.standing(thread) })
 	if err != nil || !found {
@@ -56,7 +56,7 @@ func StandingOf(ctx context.Context, app dataflow.Remembering, thread string) (s
 	return st, true, nil
 }
 
-// standing returns where the thread stands. It keeps nothing that the thread may change.
+// standing describes the thread. The result shares nothing that the thread may change.
 func (s *State) standing(id string) Standing {
 	st := Standing{
 		ID: id, Messages: s.Messages, Asking: s.Asking, Calls: s.pending(), Usage: s.Usage, Models: maps.Clone(s.Models),

@@ -7,7 +7,7 @@ import (
 	"github.com/millrace/millrace/agentproto"
 )
 
-// view keeps the content of a view.
+// view stores the content of a view.
 func (t *turn) view(v *agentproto.ViewUpdate) {
 	views := maps.Clone(t.s.Views)
 	if string(bytes.Join(bytes.Fields(v.Content), nil)) == "{}" {
@@ -24,7 +24,7 @@ func (t *turn) view(v *agentproto.ViewUpdate) {
 	}
 }
 
-// What a thread keeps of views, beyond which one is dropped (case V04).
+// The limits of the views that a thread keeps. An update beyond them is dropped (case V04).
 const (
 	maxViews     = 64
 	maxViewBytes = 1 << 20

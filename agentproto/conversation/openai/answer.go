@@ -11,8 +11,7 @@ import (
 	"github.com/millrace/millrace/agentproto/conversation"
 )
 
-// A chunk is one part of an answer, or the whole of one. What services write in different
-// ways is decoded by hand.
+// A chunk is one part of an answer, or a whole answer. Members that services write in different ways are decoded by hand.
 type chunk struct {
 	Object  string         `json:"object"`
 	Choices []choice       `json:"choices"`
@@ -20,7 +19,7 @@ type chunk struct {
 	Usage   jsontext.Value `json:"usage"`
 }
 
-// A counted is what the service has counted.
+// A counted is the service's count of tokens.
 type counted struct {
 	Prompt     int64 `json:"prompt_tokens"`
 	Completion int64 `json:"completion_tokens"`
@@ -31,8 +30,8 @@ type counted struct {
 
 type choice struct {
 	Index        jsontext.Value `json:"index"`
-	Delta        *said          `json:"delta"`   // more of the answer
-	Message      *said          `json:"message"` // the whole of it
+	Delta        *said          `json:"delta"`   // a part of the answer
+	Message      *said          `json:"message"` // the whole answer
 	FinishReason jsontext.Value `json:"finish_reason"`
 	Error        jsontext.Value `json:"error"`
 }
@@ -45,7 +44,7 @@ type said struct {
 		ID       jsontext.Value `json:"id"`
 		Function called         `json:"function"`
 	} `json:"tool_calls"`
-	FunctionCall *called `json:"function_call"` // the one call of older services
+	FunctionCall *called `json:"function_call"` // the only call, in the format of older services
 }
 
 type called struct {
@@ -53,18 +52,17 @@ type called struct {
 	Arguments jsontext.Value `json:"arguments"`
 }
 
-// An answer is put together from the parts in which it comes. It is kept until it is
-// complete, so its texts and calls are bounded.
+// An answer is assembled from the parts in which it arrives. It is held in memory until it is complete, so its texts and calls
+// are bounded.
 type answer struct {
-	tools         []string // what the model was offered
+	tools         []string // the names of the tools offered to the model
 	text, refusal strings.Builder
 	calls, older  []*call
-	size          int // of all texts together
+	size          int // of all texts together, in bytes
 
-	chosen bool // there was a choice
-	done   bool // the service said that this is all
-	// The numbers of the parts that were read, that had a finish reason last, and that
-	// added something last.
+	chosen bool // a choice has arrived
+	done   bool // the service said that the answer is complete
+	// The number of parts read, and the numbers of the last part with a finish reason and of the last part that added something.
 	parts, finished, grown int
 
 	usage conversation.Usage
@@ -73,10 +71,10 @@ type answer struct {
 
 const maxSize, maxCalls = 16 << 20, 1024
 
-// lenient has services write JSON that is not perfect.
+// lenient lets services write imperfect JSON.
 var lenient = json.JoinOptions(jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 
-// add takes in a part. An error is errLong, errBroken, a *reported or one of package json.
+// add handles one part. An error is errLong, errBroken, a *reported or one of package json.
 func (a *answer) add(data jsontext.Value) error {
 	var part chunk
 	if err := json.Unmarshal(data, &part, lenient); err != nil {
@@ -93,7 +91,7 @@ func (a *answer) add(data jsontext.Value) error {
 	for i := range part.Choices {
 		c := &part.Choices[i]
 		if n := text(c.Index); n != "0" && (n != "" || i != 0) {
-			continue // nobody asked for alternatives
+			continue // an alternative, which was not requested
 		}
 		if present(c.Error) {
 			return reportedIn(c.Error)
@@ -102,7 +100,7 @@ func (a *answer) add(data jsontext.Value) error {
 		before := a.size
 		switch {
 		case c.Message != nil:
-			// A whole message takes the place of the parts before it.
+			// A whole message replaces the parts before it.
 			a.text.Reset()
 			a.refusal.Reset()
 			a.calls, a.older = nil, nil
@@ -127,8 +125,8 @@ func (a *answer) add(data jsontext.Value) error {
 	return nil
 }
 
-// count takes in what the service has counted so far. Some count in each part, so the last one
-// holds. What cannot be read is not counted.
+// count records the service's counts. Some services count in every part, so the last count holds. A count that cannot be decoded
+// is ignored.
 func (a *answer) count(v jsontext.Value) {
 	var c counted
 	if v.Kind() != '{' || json.Unmarshal(v, &c, lenient) != nil {
@@ -141,7 +139,7 @@ func (a *answer) count(v jsontext.Value) {
 	a.usage = u
 }
 
-// take takes in more of the answer. Each call of a whole message is a call of its own.
+// take adds a part of the answer. Each call in a whole message is a separate call.
 func (a *answer) take(s *said, whole bool) {
 	words, refusal := contentOf(s.Content), text(s.Refusal)
 	a.text.WriteString(words)
@@ -166,14 +164,14 @@ func (a *answer) take(s *said, whole bool) {
 	}
 }
 
-// last reports whether the service gave a finish reason, and nothing after it.
+// last reports whether the service gave a finish reason and added nothing after it.
 func (a *answer) last() bool { return a.finished > 0 && a.finished >= a.grown }
 
-// words returns what the model has said so far.
+// words returns the text so far.
 func (a *answer) words() string { return cmp.Or(a.text.String(), a.refusal.String()) }
 
-// reply returns the whole, which has to be complete. Services that give no finish reason
-// have finished if nothing shows that they have not.
+// reply returns the whole answer, or an error if it is incomplete. If a service gives no finish reason, the answer counts as
+// complete unless something shows that it is not.
 func (a *answer) reply() (*conversation.Reply, error) {
 	reply := &conversation.Reply{Text: a.words(), Usage: a.usage}
 	calls := a.calls
@@ -183,8 +181,8 @@ func (a *answer) reply() (*conversation.Reply, error) {
 			c.id = ""
 		}
 	}
-	// Arguments that the service says are complete are the model's words, and wrong ones
-	// its mistake. Others may have been cut.
+	// If the service says that arguments are complete, they are the model's words, and an error in them is the model's mistake.
+	// Other arguments may have been cut.
 	said := a.finished > 0 && (a.done || a.finished > a.grown)
 	for _, c := range calls {
 		args := c.args.String()
@@ -211,8 +209,7 @@ func (a *answer) reply() (*conversation.Reply, error) {
 // present reports whether a member has a value other than null.
 func present(v jsontext.Value) bool { return len(v) > 0 && v.Kind() != 'n' }
 
-// text returns a string, any other value as its JSON text, and null and an absent value as
-// nothing.
+// text returns a string as it is, any other value as its JSON text, and "" for null and an absent value.
 func text(v jsontext.Value) string {
 	if !present(v) {
 		return ""
@@ -231,8 +228,7 @@ func text(v jsontext.Value) string {
 	return string(v)
 }
 
-// contentOf returns the text of a message, which some services divide into pieces of
-// several types.
+// contentOf returns the text of a message, which some services split into pieces of several types.
 func contentOf(v jsontext.Value) string {
 	switch v.Kind() {
 	case '"':

@@ -6,36 +6,34 @@ import (
 	"strings"
 )
 
-// A piecemeal is a part of a call, as a service sends it. Nothing in it has to be there.
+// A piecemeal is a part of a call, as a service sends it. Every field may be empty.
 type piecemeal struct{ index, id, name, args string }
 
-// A call is a call of the model that is put together from its parts.
+// A call is a call of the model, assembled from its parts.
 type call struct {
 	index, id, name string
 	args            strings.Builder
 
-	// How far the arguments are read, if they are an object.
-	depth           int // of braces and brackets
+	// How far the arguments have been read, if they are an object.
+	depth           int // nesting of braces and brackets
 	quoted, escaped bool
-	begun, other    bool // whether there was a brace at first, or something else
+	begun, other    bool // whether the text began with a brace, or with something else
 
-	again bool // the name came again after the arguments were complete
+	again bool // the name was repeated after the arguments were complete
 }
 
-// newCall returns a call of which this is the first part.
+// newCall returns a call whose first part is p.
 func newCall(p *piecemeal) *call {
 	c := &call{index: p.index, id: p.id, name: p.name}
 	c.write(p.args)
 	return c
 }
 
-// place adds a part to the call it is a part of, or begins another one with it.
+// place adds a part to its call, or begins a new call with it.
 //
-// In the interface calls are told apart by their index and only the first part of one has
-// an id and a name. Services leave out the index or have every call at 0, repeat the id
-// and the name in each part, make up an id for each part, and divide names. What they
-// agree on is that the arguments of a call come after its name, and are an object: when
-// that is closed, the call is complete.
+// By the interface, an index distinguishes calls and only the first part of a call has an id and a name. Some services leave out
+// the index or give every call index 0, repeat the id and the name in each part, make up an id for each part, or split names.
+// They all send the arguments of a call after its name, and the arguments are an object: when it is closed, the call is complete.
 func place(calls []*call, p *piecemeal, tools []string) []*call {
 	c := find(calls, p)
 	switch {
@@ -62,8 +60,7 @@ func place(calls []*call, p *piecemeal, tools []string) []*call {
 	return calls
 }
 
-// find returns the call that a part names by its id, else the last one at its index, else
-// nil.
+// find returns the call that a part names by its id, otherwise the last call at its index, otherwise nil.
 func find(calls []*call, p *piecemeal) (last *call) {
 	for _, c := range slices.Backward(calls) {
 		there := p.index == "" || c.index == "" || p.index == c.index
@@ -77,20 +74,20 @@ func find(calls []*call, p *piecemeal) (last *call) {
 	return last
 }
 
-// endsBefore reports whether a part is the first of another call.
+// endsBefore reports whether a part begins another call.
 func (c *call) endsBefore(p *piecemeal, tools []string) bool {
 	switch {
 	case p.id != "" && p.id == c.id:
 		return false
 	case p.id != "" && c.id != "":
-		// Arguments that are not complete go on, whatever the id.
+		// Incomplete arguments go on, whatever the id.
 		return p.name != "" || c.closed()
 	case p.name == "":
 		return c.again && !blank(p.args)
 	case c.name == "":
 		return c.closed()
 	case c.closed():
-		// A service that repeats names does so in a last part without arguments, too.
+		// A service that repeats names may also do so in a last part without arguments.
 		return p.name != c.name || p.id != "" || !blank(p.args)
 	case c.args.Len() > 0:
 		return p.name != c.name
@@ -99,9 +96,8 @@ func (c *call) endsBefore(p *piecemeal, tools []string) bool {
 	return !ok
 }
 
-// join returns the name that has come so far with another part of it, which may be the
-// next piece, the same name again, or all that the service has of it. It reports false if
-// the part is another name.
+// join returns the name so far, combined with a further part of it. The part may be the next piece, the same name again, or the
+// whole name. It reports false if the part is a different name.
 func join(name, part string, tools []string) (string, bool) {
 	is := func(s string) bool { return slices.Contains(tools, s) }
 	begins := func(s string) bool {
@@ -121,11 +117,11 @@ func join(name, part string, tools []string) (string, bool) {
 	case is(part):
 		return "", false
 	}
-	return name + part, true // the model has made it up
+	return name + part, true // the model made the name up
 }
 
-// more takes in more of the arguments. What comes after they are complete is the same once
-// more, or the arguments that an empty object stood in for.
+// more adds to the arguments. Text after complete arguments is a repetition of them, or replaces an empty object that stood in
+// for them.
 func (c *call) more(args string) {
 	if c.closed() && !blank(args) {
 		switch strings.TrimSpace(c.args.String()) {
@@ -168,5 +164,5 @@ func (c *call) write(args string) {
 // closed reports whether the arguments are a complete object.
 func (c *call) closed() bool { return c.begun && c.depth <= 0 }
 
-// blank reports whether there is nothing but space.
+// blank reports whether s contains only white space.
 func blank(s string) bool { return strings.TrimSpace(s) == "" }

@@ -18,8 +18,7 @@ import (
 	"github.com/millrace/millrace/agentproto/conversation"
 )
 
-// errLong says that an answer is longer than what is kept of one. Asking again would cost
-// the same again.
+// errLong says that an answer exceeds the limits. Asking again would cost the same again.
 var errLong = conversation.Permanent(fmt.Errorf("the model's service sent an answer of more than %d bytes or %d calls", maxSize, maxCalls))
 
 // errBroken says that an answer ended before it was complete.
@@ -36,8 +35,7 @@ func noAnswer(resp *http.Response, why string) error {
 		resp.StatusCode, cmp.Or(resp.Header.Get("Content-Type"), "no Content-Type"), why))
 }
 
-// A reported is an error that the service describes, in a response of its own or in the
-// middle of an answer.
+// A reported is an error that the service describes, in an error response or in the middle of an answer.
 type reported struct {
 	status     int    // 0 if unknown
 	code, kind string // such as insufficient_quota and invalid_request_error
@@ -64,14 +62,14 @@ func reportedIn(v jsontext.Value) *reported {
 	return e
 }
 
-// refused reads the body of a response that is none of success.
+// refused reads the body of an unsuccessful response.
 func (m *Model) refused(resp *http.Response) error {
 	data, err := io.ReadAll(io.LimitReader(resp.Body, 64<<10))
 	if err != nil {
 		data = nil // the status is enough
 	}
 	data = bytes.TrimSpace(data)
-	var list []jsontext.Value // in which one service wraps its errors
+	var list []jsontext.Value // one service wraps its errors in a list
 	if json.Unmarshal(data, &list, lenient) == nil && len(list) > 0 {
 		data = list[0]
 	}
@@ -92,7 +90,7 @@ func (m *Model) refused(resp *http.Response) error {
 	return m.failure(e, resp.Header)
 }
 
-// failure says what the service reported, without secrets, and whether to ask again.
+// failure returns the error that the service reported, without secrets. The error says whether to ask again.
 func (m *Model) failure(e *reported, header http.Header) error {
 	named := func(names ...string) bool { return slices.Contains(names, e.code) || slices.Contains(names, e.kind) }
 	words := e.words
@@ -106,7 +104,7 @@ func (m *Model) failure(e *reported, header http.Header) error {
 	switch {
 	case e.status == http.StatusUnauthorized, e.status == http.StatusForbidden,
 		e.status == 0 && named("authentication_error", "permission_error", "invalid_api_key"):
-		// Its words may repeat a part of the key.
+		// The service's words may repeat a part of the key.
 		return conversation.Permanent(fmt.Errorf("the model's service answered %d: the key is not accepted", cmp.Or(e.status, http.StatusUnauthorized)))
 	case named("insufficient_quota"):
 		return conversation.Exhausted(said)
@@ -120,7 +118,7 @@ func (m *Model) failure(e *reported, header http.Header) error {
 	return conversation.Permanent(said)
 }
 
-// after returns when to ask again: what the service says, up to five minutes, else 30 s.
+// after returns when to ask again: as long as the service says, at most five minutes, or 30 s by default.
 func after(header http.Header) time.Duration {
 	if seconds, err := strconv.Atoi(header.Get("Retry-After")); err == nil && seconds >= 0 {
 		return min(time.Duration(seconds)*time.Second, 5*time.Minute)

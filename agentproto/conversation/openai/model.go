@@ -16,34 +16,30 @@ import (
 
 // Options are the settings of a [Model]. Name is required.
 type Options struct {
-	// Name is the model's, such as gpt-5.
+	// Name is the name of the model, such as gpt-5.
 	Name string
-	// BaseURL is where the service is. Empty means https://api.openai.com/v1; many other
-	// services, and servers for models of one's own, understand the same requests. A query
-	// in it is kept.
+	// BaseURL is the URL of the service. Empty means https://api.openai.com/v1; many other services and self-hosted model servers
+	// accept the same requests. A query in the URL is kept.
 	BaseURL string
-	// Key is the secret of the account. It goes into the requests and nowhere else. Empty
-	// means that none is sent.
+	// Key is the secret of the account. It is sent in the requests and used nowhere else. Empty means that no key is sent.
 	Key string
-	// HTTP is what the requests are made with. Nil means http.DefaultClient.
+	// HTTP is the client for the requests. Nil means http.DefaultClient.
 	HTTP *http.Client
 
-	// Start is how long the service may take until the first part of its answer, and
-	// Stall how long from one part to the next. Comments and blank lines are no parts. Zero
-	// means 60 s and 120 s.
+	// Start is how long the service may take until the first part of its answer, and Stall how long between two parts. Comments
+	// and blank lines are not parts. Zero means 60 s and 120 s.
 	Start, Stall time.Duration
-	// MaxTokens is how long an answer may be. Zero leaves that to the service.
+	// MaxTokens is the maximum length of an answer. Zero leaves it to the service.
 	MaxTokens int64
 }
 
-// A Model is a model behind an HTTP service. It may be used by any number of goroutines.
+// A Model is a model behind an HTTP service. It is safe for concurrent use.
 type Model struct {
 	opts     Options
-	noCounts atomic.Bool // the service refuses a request that asks it to count
+	noCounts atomic.Bool // the service refuses requests that ask it to count
 }
 
-// New returns a model. It panics without a name. Nothing is read from the environment but
-// what the HTTP client does.
+// New returns a model. It panics without a name. It reads nothing from the environment, except what the HTTP client reads.
 func New(opts Options) *Model {
 	if opts.Name == "" {
 		panic("openai: New: a model needs a name")
@@ -58,14 +54,13 @@ func New(opts Options) *Model {
 // errSlow says that the service took too long.
 var errSlow = errors.New("the model's service does not answer")
 
-// Reply asks the model. An answer that breaks off is an error as a whole. What is no
-// answer, and what asking again cannot change, is an error for which
-// [conversation.IsPermanent] is true.
+// Reply asks the model. An answer that breaks off is an error as a whole. For a response that is no answer, and for an error that
+// asking again cannot change, [conversation.IsPermanent] is true.
 func (m *Model) Reply(ctx context.Context, r *conversation.Request) (*conversation.Reply, error) {
 	return m.Stream(ctx, r, func(conversation.Delta) {})
 }
 
-// Stream is Reply for those who watch: see [conversation.Streamer].
+// Stream is like Reply and also reports the parts of the reply: see [conversation.Streamer].
 func (m *Model) Stream(ctx context.Context, r *conversation.Request, write func(conversation.Delta)) (*conversation.Reply, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -87,8 +82,7 @@ func (m *Model) Stream(ctx context.Context, r *conversation.Request, write func(
 // errNoCounts says that the service refuses a request that asks it to count tokens.
 var errNoCounts = errors.New("the model's service does not count tokens")
 
-// ask makes the request and reads the answer. It calls progress for each part, and write for what
-// is new in it.
+// ask makes the request and reads the answer. It calls progress for each part, and write with what is new in it.
 func (m *Model) ask(ctx context.Context, r *conversation.Request, progress func(), write func(conversation.Delta)) (*conversation.Reply, error) {
 	at, err := url.Parse(m.opts.BaseURL)
 	if err != nil {

@@ -19,13 +19,12 @@ type request struct {
 	Options   *options  `json:"stream_options,omitzero"`
 }
 
-// options say how the service streams.
+// options are the settings of a streamed answer.
 type options struct {
 	Usage bool `json:"include_usage"`
 }
 
-// A message is one entry of the history. Content is a string or a list of pieces, and nil
-// where the model made calls without a text.
+// A message is one entry of the history. Content is a string or a list of pieces, or nil if the model made calls without a text.
 type message struct {
 	Role       string     `json:"role"`
 	Content    any        `json:"content,omitzero"`
@@ -68,7 +67,7 @@ type function struct {
 	Parameters  jsontext.Value `json:"parameters"`
 }
 
-// body returns a request as the service reads it.
+// body returns a request in the service's format.
 func (m *Model) body(r *conversation.Request) ([]byte, error) {
 	out := request{Model: m.opts.Name, MaxTokens: m.opts.MaxTokens, Stream: true}
 	if !m.noCounts.Load() {
@@ -84,8 +83,7 @@ func (m *Model) body(r *conversation.Request) ([]byte, error) {
 	if r.Session != nil && r.Session.Instructions != "" {
 		say("system", r.Session.Instructions)
 	}
-	// The interface has no images in results, so they follow the results in a message of
-	// the user.
+	// The interface allows no images in results, so they follow the results in a message of the user.
 	var images []piece
 	show := func() {
 		if len(images) > 0 {
@@ -100,7 +98,7 @@ func (m *Model) body(r *conversation.Request) ([]byte, error) {
 			say("user", said.Text)
 		case conversation.Assistant:
 			show()
-			if said.Text != "" || len(said.Calls) > 0 { // it may have had nothing to say
+			if said.Text != "" || len(said.Calls) > 0 { // the model may have returned nothing
 				out.Messages = append(out.Messages, assistant(said))
 			}
 		case conversation.Result:
@@ -112,7 +110,7 @@ func (m *Model) body(r *conversation.Request) ([]byte, error) {
 	return json.Marshal(&out, json.Deterministic(true), jsontext.AllowInvalidUTF8(true), jsontext.AllowDuplicateNames(true))
 }
 
-// assistant returns what the model said earlier.
+// assistant returns an earlier message of the model.
 func assistant(said *conversation.Message) message {
 	m := message{Role: "assistant"}
 	if said.Text != "" {
@@ -128,7 +126,7 @@ func assistant(said *conversation.Message) message {
 	return m
 }
 
-// imagesOf returns the images of a result, after a text that says whose they are.
+// imagesOf returns the images of a result, after a text that names the result.
 func imagesOf(r *conversation.ToolResult) (pieces []piece) {
 	for i := range r.Content {
 		c := &r.Content[i]
@@ -143,9 +141,8 @@ func imagesOf(r *conversation.ToolResult) (pieces []piece) {
 	return pieces
 }
 
-// schema returns the schema of a tool's arguments. A service refuses the whole request for
-// one schema that is not an object with a type, so such a schema is replaced by one that
-// takes any object.
+// schema returns the schema of a tool's arguments. A service refuses the whole request if one schema is not an object with a
+// type, so such a schema is replaced by one that accepts any object.
 func schema(t conversation.Tool) jsontext.Value {
 	var members map[string]jsontext.Value
 	if json.Unmarshal(t.Schema, &members, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true)) != nil || members == nil {

@@ -13,9 +13,8 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// read takes in a response of success: a stream of events, or the whole answer as one JSON
-// object, which some services send whatever they are asked for. It calls progress for each
-// part, and tell when it has one more part of a stream.
+// read reads a successful response: a stream of events, or the whole answer as one JSON object, which some services send
+// regardless of the request. It calls progress for each part, and tell after each part of a stream.
 func (a *answer) read(resp *http.Response, progress, tell func()) error {
 	in := bufio.NewReader(resp.Body)
 	first, err := skipSpace(in)
@@ -52,12 +51,12 @@ func (a *answer) read(resp *http.Response, progress, tell func()) error {
 	return nil
 }
 
-// delimited reports whether the end of a body can be told from a connection that broke.
+// delimited reports whether the end of a body is distinguishable from a broken connection.
 func delimited(resp *http.Response) bool {
 	return resp.ContentLength >= 0 || len(resp.TransferEncoding) > 0 || resp.ProtoMajor >= 2 || resp.Uncompressed
 }
 
-// skipSpace returns the first byte that is no space, without reading it.
+// skipSpace returns the first non-space byte without consuming it.
 func skipSpace(in *bufio.Reader) (byte, error) {
 	if mark, _ := in.Peek(3); string(mark) == "\ufeff" {
 		in.Discard(len(mark))
@@ -86,7 +85,7 @@ func (a *answer) readWhole(in io.Reader, progress func()) error {
 	return a.add(data)
 }
 
-// A watched is a reader that calls progress when something has come.
+// A watched is a reader that calls progress when data has arrived.
 type watched struct {
 	io.Reader
 	progress func()
@@ -101,13 +100,12 @@ func (w *watched) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// readEvents reads a stream of events, as text/event-stream has them, until the service
-// says that it is done or the stream ends.
+// readEvents reads a stream of events in the format text/event-stream, until the service says that it is done or the stream ends.
 func (a *answer) readEvents(in *bufio.Reader, progress, tell func()) error {
 	lines := lines{in: in}
 	var data []byte
 	var kind string
-	over := func() error { // of an event
+	over := func() error { // ends an event
 		event, failed := bytes.TrimSpace(data), kind == "error"
 		data, kind = data[:0], ""
 		if len(event) == 0 {
@@ -160,9 +158,8 @@ func (a *answer) readEvents(in *bufio.Reader, progress, tell func()) error {
 	}
 }
 
-// ended returns the error of a stream that ended without saying that it is done, if it was
-// cut in the middle of a line or its last event cannot be read. After a finish reason
-// nothing is missing.
+// ended returns the error of a stream that ended without the service saying that it is done. It is an error if the stream was cut
+// in the middle of a line or its last event cannot be read. After a finish reason nothing is missing.
 func (a *answer) ended(cut bool, last error) error {
 	if _, is := errors.AsType[*jsontext.SyntacticError](last); is {
 		cut, last = true, nil
@@ -173,9 +170,8 @@ func (a *answer) ended(cut bool, last error) error {
 	return last
 }
 
-// divides reports whether a line of data begins an event of its own, although there was no
-// blank line: what came before ends an object, and two objects do not follow each other in
-// JSON.
+// divides reports whether a line of data begins a new event although no blank line preceded it: the data so far ends an object,
+// and JSON does not allow two objects in a row.
 func divides(data, line []byte) bool {
 	return bytes.HasSuffix(bytes.TrimSpace(data), []byte("}")) && bytes.HasPrefix(bytes.TrimSpace(line), []byte("{"))
 }
@@ -184,11 +180,11 @@ func divides(data, line []byte) bool {
 type lines struct {
 	in   *bufio.Reader
 	line []byte
-	cr   bool // the line before ended with CR
+	cr   bool // the previous line ended with CR
 }
 
-// next returns the next line, which is valid until the next call, and [io.EOF] with the
-// last one. Of a connection that breaks it returns an error without what came last.
+// next returns the next line, which is valid until the next call, and [io.EOF] together with the last one. If the connection
+// breaks, it returns an error without the incomplete line.
 func (l *lines) next() ([]byte, error) {
 	l.line = l.line[:0]
 	for {

@@ -6,21 +6,21 @@ import (
 	"github.com/millrace/millrace/agentproto/conversation"
 )
 
-// A told is how much of an answer was told while it came.
+// A told is the part of an answer that was reported while it arrived.
 type told struct {
 	words string
 	calls []toldCall
-	over  bool // what comes does not go on from what was told
+	over  bool // the answer no longer continues what was reported
 }
 
-// A toldCall is how much was told of a call.
+// A toldCall is the reported part of a call.
 type toldCall struct {
 	id, name string
 	args     int // bytes
 }
 
-// tell tells what is new in the answer since it was called last. Where the service takes back what
-// it has written, by a whole message that is another one, nothing more is told: the reply has it.
+// tell reports what is new in the answer since the last call. If the service takes back what it wrote, by a whole message with a
+// different text, nothing more is reported; the reply contains it.
 func (a *answer) tell(write func(conversation.Delta)) {
 	t := &a.told
 	words := a.words()

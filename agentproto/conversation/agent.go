@@ -34,8 +34,8 @@ type AgentOptions struct {
 	Model Model // required; a [Models] to choose between several
 	Host  Host  // required
 
-	// Retry holds the pauses before the second and every later attempt to ask a failing model. Nil means 1, 2, 5, 10, 20 and 30
-	// s; empty means one attempt. A model that has a fallback gets the first two pauses only. If it asks for a longer pause than
+	// Retry holds the pauses before the second and every later attempt to ask a failing model. Nil means 1, 2, 5, 10, 20 and 30 s;
+	// empty means one attempt. A model that has a fallback gets the first two pauses only. If it asks for a longer pause than
 	// these itself, the fallback is asked at once.
 	Retry []time.Duration
 	// Attempt is how long one attempt may take. Zero means 15 minutes. The model itself bounds how long its service may take to

@@ -75,8 +75,7 @@ type Limits struct {
 	// Deferred is how many events may wait until the model can be told, and DeferredBytes how many bytes, each event counting 256
 	// bytes in addition to its text. When a limit is reached, [Host].HoldEvents asks tool servers to stop. Events that are
 	// already under way are still queued, up to 16 times the number and 4 times the bytes. Further ones are dropped; the next
-	// event of the subscription and a [Notice] say so. The last event of a subscription is never dropped. Zero means 256 and 1
-	// MiB.
+	// event of the subscription and a [Notice] say so. The last event of a subscription is never dropped. Zero means 256 and 1 MiB.
 	Deferred, DeferredBytes int
 	// History is how many bytes of messages a thread keeps, each counting 256 bytes in addition to its texts. Beyond that the
 	// oldest are dropped, and the model is told how many. Calls stay with their results, and the user's last message always

@@ -16,40 +16,37 @@ import (
 	"github.com/millrace/millrace/internal/freeport"
 )
 
-// A Command is a tool server that the runtime starts itself, on this machine. Apart from that it
-// is a tool server as those of [Options].Toolsets, with secrets and headers by its URL.
+// A Command is a tool server that the runtime itself starts on this machine. In all other respects it is like the tool servers of
+// [Options].Toolsets: its URL is the key for its secrets and headers.
 //
-// The program is started with the runtime, and [Start] waits until it hands out a manifest, for as
-// long as [Timeouts].Discovery. It serves all sessions. When it ends it is started again, after
-// 0.1, 0.5, 1 and 2 s and then up to 30 s, and without that pause, though not twice in a second, when
-// something is sent to it or a session comes from another host. It is ended by [Runtime.Stop], last
-// of all: its standard input is closed and its group of processes interrupted, with SIGINT, and
-// killed five seconds later.
+// [Start] starts the program and waits, for at most [Timeouts].Discovery, until it serves a manifest. The program serves all
+// sessions. When it exits it is started again after 0.1, 0.5, 1 and 2 s and then up to 30 s. When something is sent to it or a
+// session arrives from another host, it is started without that pause, but at most once a second. [Runtime.Stop] ends it last of
+// all: it closes the program's standard input, interrupts its process group with SIGINT, and kills it five seconds later.
 //
-// A runtime that is killed leaves no tool server behind. On Linux the kernel kills the program with
-// the runtime. What it has started itself, and the program on other systems, has to end when its
-// standard input ends, as 'millrace tool --leash' does.
+// A runtime that is killed leaves no tool server behind. On Linux the kernel kills the program together with the runtime.
+// Processes that the program itself started, and on other systems the program too, have to exit when their standard input ends,
+// as 'millrace tool --leash' does.
 type Command struct {
-	// URL is the base URL at which the program is to listen, such as http://127.0.0.1:8801.
-	// Sessions, callback URLs and prompts refer to a tool server by it, so it has to stay, and a
-	// runtime with a State needs it. Empty means a free port of 127.0.0.1, found when the runtime
-	// starts.
+	// URL is the base URL at which the program is to listen, such as http://127.0.0.1:8801. Sessions, callback URLs and prompts
+	// refer to a tool server by its URL, so it must not change, and a runtime with a State needs one. Empty means a free port of
+	// 127.0.0.1, chosen when the runtime starts.
 	URL string
-	// Args are the program, looked for in PATH unless it has a slash, and its arguments. No shell
-	// is involved. In these and in Env, {url}, {host} and {port} stand for URL and its parts.
+	// Args are the program and its arguments. The program is looked up in PATH unless it contains a slash. No shell is involved.
+	// In Args and Env, {url}, {host} and {port} stand for URL and its parts.
 	Args []string
-	// Env is the environment of the program, NAME=VALUE each. Nil means that of this process, with
-	// whatever secrets that has.
+	// Env is the environment of the program, each entry NAME=VALUE. Nil means the environment of this process, including any
+	// secrets in it.
 	Env []string
 	// Dir is the working directory of the program. Empty means that of this process.
 	Dir string
-	// Output is written what the program prints, as it is. Nil discards it, but for the last line,
-	// which the error has when the program ends.
+	// Output receives the output of the program unchanged. Nil discards it, except for the last line, which is part of the error
+	// when the program exits.
 	Output io.Writer
 }
 
-// withCommands returns o with the commands as they are started, and their URLs and those of handlers of this
-// process among the toolsets.
+// withCommands returns o with expanded commands, and with the URLs of the commands and of the local handlers added to the
+// toolsets.
 func (o Options) withCommands() (Options, error) {
 	if len(o.Commands)+len(o.Local) == 0 {
 		return o, nil
@@ -93,7 +90,7 @@ func (c *Command) mentions(what string) bool {
 	return slices.ContainsFunc(c.Args, has) || slices.ContainsFunc(c.Env, has)
 }
 
-// expand puts the parts of the URL where they belong.
+// expand replaces the placeholders by the parts of the URL.
 func (c *Command) expand() error {
 	c.URL = strings.TrimSuffix(c.URL, "/")
 	u, err := url.Parse(c.URL)
@@ -118,9 +115,8 @@ func (c *Command) expand() error {
 	return nil
 }
 
-// startCommands starts the tool servers that the runtime runs itself, and waits until each is up
-// or is known not to be. That one cannot be started is an error; that it ended again is not, as it
-// is started again, and is what discovery says then.
+// startCommands starts the tool servers that the runtime runs itself, and waits until each is up or has failed. It is an error if
+// one cannot be started. If one exits again, that is not an error: it is restarted, and discovery reports the failure.
 func (rt *Runtime) startCommands(ctx context.Context) error {
 	for _, c := range rt.opts.Commands {
 		i := slices.IndexFunc(rt.peers.All, func(s *peer.Server) bool { return s.Base == c.URL })

@@ -14,8 +14,8 @@ import (
 	"github.com/millrace/millrace/agentproto/internal/tracing"
 )
 
-// perform is the goroutine that does what the program asks for. Nothing in it
-// waits: a program whose effects are not read stops.
+// perform is the goroutine that performs the effects of the program. It must never wait: a program whose effects are not read
+// stops making progress.
 func (rt *Runtime) perform() {
 	for {
 		e, err := rt.program.NextEffect(rt.ctx)
@@ -51,7 +51,7 @@ func (rt *Runtime) do(e agentproto.Effect) {
 		rt.trail.Note(key, "prompt withdrawn", "")
 		rt.display.End(key, e.Number, true)
 
-	case agentproto.AnswerChoice: // the program calls answer
+	case agentproto.AnswerChoice: // the program calls SendAnswer of the dispatcher
 		rt.trail.Note(key, "answer is sent", choiceOf(e.Choice, e.Selected))
 		rt.display.End(key, e.Number, false)
 		rt.display.Progress(key, e.State)
@@ -90,13 +90,13 @@ func (rt *Runtime) do(e agentproto.Effect) {
 	}
 }
 
-// traceResolution makes the last span of a call.
+// traceResolution records the last span of a call.
 func (rt *Runtime) traceResolution(r *agentproto.Resolution) {
 	_, span := tracing.Start(rt.ctx, rt.opts.Tracer, agentproto.SpanStart{Name: agentproto.SpanResolve, Parent: r.Trace, Key: r.Key})
 	span.End(r.Cause.String(), r.Cause != agentproto.ByResult)
 }
 
-// resolved hands a resolution to whoever follows the results.
+// resolved passes a resolution to the callers of Results.
 func (rt *Runtime) resolved(r *agentproto.Resolution) {
 	rt.dispatcher.Settle(r.Key)
 	s := rt.peers.Named(r.Server)
@@ -113,10 +113,9 @@ func (rt *Runtime) resolved(r *agentproto.Resolution) {
 	}
 }
 
-// Results returns the resolutions of all calls from now on, in the order in which
-// they were resolved. Each caller sees all of them. What is not yet read is kept,
-// so the sequence has to be read; it can be read once, and ends with ctx or after
-// the runtime has stopped.
+// Results returns the resolutions of all calls from now on, in the order in which they were resolved. Each caller gets all of
+// them. Unread resolutions are queued, so the sequence has to be read. It can be read once, and ends when ctx ends or after the
+// runtime has stopped.
 func (rt *Runtime) Results(ctx context.Context) iter.Seq[*agentproto.Resolution] {
 	q := queue.New[*agentproto.Resolution]()
 	rt.mu.Lock()
@@ -135,7 +134,7 @@ func (rt *Runtime) Results(ctx context.Context) iter.Seq[*agentproto.Resolution]
 	return func(yield func(*agentproto.Resolution) bool) {
 		defer stop()
 		defer leave()
-		for ctx.Err() == nil { // what is in the queue by then is not wanted
+		for ctx.Err() == nil { // what is still queued when ctx ends is not wanted
 			r, err := q.Next(ctx)
 			if err != nil || !yield(r) {
 				return

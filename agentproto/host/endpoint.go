@@ -18,8 +18,7 @@ import (
 	"github.com/millrace/millrace/internal/edge"
 )
 
-// listen opens the callback endpoint's listener, nil for an external one, and
-// settles the public URL.
+// listen opens the listener of the callback endpoint, nil for an external one, and determines the public URL.
 func (rt *Runtime) listen() (net.Listener, error) {
 	public := strings.TrimSuffix(rt.opts.PublicURL, "/")
 	if public == "" && rt.opts.External {
@@ -61,7 +60,7 @@ func (rt *Runtime) serve(listener net.Listener) {
 	t := &rt.opts.Timeouts
 	rt.endpoint = edge.New(rt.Handler(), edge.Options{
 		ReadHeader: t.ReadHeader, Read: t.Read, Write: t.Read + t.Accept + t.Read, Idle: t.Idle,
-		Body:        -1, // what is too large resolves its call: see Handler
+		Body:        -1, // an oversized body resolves its call: see Handler
 		Connections: rt.opts.Bounds.Connections, Log: rt.log,
 	})
 	go func() {
@@ -71,12 +70,11 @@ func (rt *Runtime) serve(listener net.Listener) {
 	}()
 }
 
-// PublicURL returns the address under which tool servers reach the callback
-// endpoint.
+// PublicURL returns the address under which tool servers reach the callback endpoint.
 func (rt *Runtime) PublicURL() string { return rt.publicURL }
 
-// hostsOf returns what requests to a listener may be addressed to, besides the address that
-// their connection comes to: what callback URLs say, and localhost.
+// hostsOf returns the hosts that requests to a listener may name, in addition to the address that their connection comes to: the
+// host of callback URLs, and localhost.
 func hostsOf(public string, listener net.Listener) []string {
 	hosts := []string{listener.Addr().String()}
 	if origin, err := peer.Origin(public); err == nil {
@@ -89,13 +87,12 @@ func hostsOf(public string, listener net.Listener) []string {
 	return hosts
 }
 
-// fromElsewhere returns the status that refuses a request that a page in a browser sent: a
-// page can resolve a name of its own to this machine, and would be of the same origin then,
-// but its requests name another host, or say which page they come from (threat 16 of
-// doc/threats.md). It returns 0 for any other.
+// fromElsewhere returns the status that refuses a request sent by a page in a browser, or 0 for any other request. A page can let
+// a name of its own resolve to this machine and would then have the same origin, but its requests name another host, or contain
+// the page's origin (threat 16 of doc/threats.md).
 //
-// Nothing is refused where there is a PublicURL: a proxy in front of the endpoint names
-// whichever host it likes, and what is protected then is protected by the capability alone.
+// With a PublicURL nothing is refused: a proxy in front of the endpoint may name any host, and the capability alone protects the
+// endpoint.
 func (rt *Runtime) fromElsewhere(r *http.Request) int {
 	switch {
 	case rt.addressed == nil:
@@ -108,9 +105,8 @@ func (rt *Runtime) fromElsewhere(r *http.Request) int {
 	return 0
 }
 
-// Handler returns the callback endpoint. It is served by the runtime unless
-// [Options].External is set. It answers below the path of the public URL, and below
-// the root for a proxy that strips that path:
+// Handler returns the callback endpoint. The runtime serves it unless [Options].External is set. It answers below the path of the
+// public URL, and below the root for a proxy that strips that path:
 //
 //	200  taken in; late and repeated messages too, so that tools stop sending them
 //	400  malformed, with the member that is wrong
@@ -123,24 +119,20 @@ func (rt *Runtime) fromElsewhere(r *http.Request) int {
 //	503  not taken in, with Retry-After: the program is busy, or stopping, or the
 //	     callback URL or the thread exceeds its [Bounds]
 //
-// Without a PublicURL it also answers 403 to whatever has the header Origin, which tools do
-// not send and browsers do. A message without a Content-Type is taken for JSON, and one
-// without a Host, as of HTTP/1.0, for its own: what it needs to be taken in is the URL.
+// Without a PublicURL it also answers 403 to every request with the header Origin, which browsers send and tools do not. A
+// message without a Content-Type is treated as JSON. A message without a Host, as in HTTP/1.0, is accepted: its URL is what
+// authorizes it.
 //
-// What exceeds the [Bounds] is put off, but for what nobody may be able to send again: the
-// result of a call, five authorizations and choices on the way to it, and the final event of
-// a subscription, each of them once.
+// Messages that exceed the [Bounds] are answered 503. Exceptions are messages that perhaps nobody can send again: the result of a
+// call, five authorizations and choices before it, and the final event of a subscription, each of them once.
 //
-// What is refused although its URL is genuine is logged at WARN, once a minute for each
-// status and tool server.
+// Refused messages with a genuine URL are logged at WARN, once a minute for each status and tool server.
 //
-// Tools do not retry what was answered 4xx, so 400, 413 and 415 also resolve the
-// call that the URL identifies: nothing else would before its lifetime ends. A
-// malformed view_update or subscription_event does not, as the call can still get
-// its result, and neither does what is too large to see whether it is signed.
+// Tools do not retry after a 4xx, so 400, 413 and 415 also resolve the call that the URL identifies; otherwise it would stay
+// pending until its lifetime ends. A malformed view_update or subscription_event does not resolve the call, because the call can
+// still get its result. A message that is too large to verify its signature does not either.
 //
-// A message with the webhook-id of one that was taken in lately is answered 200 and has
-// no effect.
+// A message with the webhook-id of a recently accepted message is answered 200 and has no effect.
 func (rt *Runtime) Handler() http.Handler { return http.HandlerFunc(rt.serveCallback) }
 
 func (rt *Runtime) serveCallback(w http.ResponseWriter, r *http.Request) {
@@ -171,8 +163,7 @@ func (rt *Runtime) serveCallback(w http.ResponseWriter, r *http.Request) {
 	rt.callbacks.Serve(w, r, segments, status)
 }
 
-// callbackSegments returns what is secret of a callback URL's path. It reports false for any
-// other path.
+// callbackSegments returns the secret segments of a callback URL's path. It reports false for any other path.
 func (rt *Runtime) callbackSegments(path string) (string, bool) {
 	segments, ok := strings.CutPrefix(path, rt.pathPrefix+capability.Path)
 	if !ok {
@@ -181,7 +172,7 @@ func (rt *Runtime) callbackSegments(path string) (string, bool) {
 	return segments, ok && strings.Count(segments, "/") == 1
 }
 
-// callbackFlow takes what callbacks say, for the endpoint.
+// callbackFlow passes the content of callbacks to the runtime.
 type callbackFlow struct{ rt *Runtime }
 
 // Deliver gives an event to the program.
@@ -189,12 +180,12 @@ func (f callbackFlow) Deliver(ctx context.Context, key agentproto.CallKey, e age
 	return f.rt.deliver(ctx, key, e)
 }
 
-// Resolved returns what the program knows of a call.
+// Resolved returns the resolution of a call, if the program knows it.
 func (f callbackFlow) Resolved(key agentproto.CallKey) (*agentproto.Resolution, bool) {
 	return f.rt.program.Resolved(key)
 }
 
-// View gives a view to its thread, where there are conversations.
+// View passes a view to its thread, if the runtime holds conversations.
 func (f callbackFlow) View(ctx context.Context, from agentproto.CallKey, v *agentproto.ViewUpdate) error {
 	return f.rt.keepView(ctx, from, v)
 }

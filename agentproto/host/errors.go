@@ -9,27 +9,25 @@ import (
 )
 
 var (
-	// ErrStopped is returned by the methods of a [Runtime] that was stopped, or
-	// whose context ended.
+	// ErrStopped is returned by the methods of a [Runtime] that was stopped or whose context ended.
 	ErrStopped = peer.ErrStopped
 
-	// ErrFull is returned by [Runtime.Call] and [Runtime.OpenSession] when nine tenths of [Bounds].Memory are
-	// used. Calls that were made before go on.
+	// ErrFull is returned by [Runtime.Call] and [Runtime.OpenSession] when nine tenths of [Bounds].Memory are in use. Earlier
+	// calls go on.
 	ErrFull = room.ErrFull
 
 	// ErrBadID is returned by [Runtime.Call] for an identifier that is empty, too
 	// long, not UTF-8, or contains control characters.
 	ErrBadID = capability.ErrBadID
 
-	// ErrDuplicateCall is returned by [Runtime.Call] for a key that was used before.
-	// The earlier call is not touched.
+	// ErrDuplicateCall is returned by [Runtime.Call] for a key that was used before. The earlier call is not affected.
 	ErrDuplicateCall = errors.New("host: identifier was used before in this thread")
 
-	// ErrUnknownCall is returned by [Runtime.Describe] for a call that was never made, or that is
-	// forgotten: a day after its result, unless [Options].Conversation says otherwise.
+	// ErrUnknownCall is returned by [Runtime.Describe] for a call that was never made or is forgotten. A call is forgotten a day
+	// after its result, unless [Options].Conversation says otherwise.
 	ErrUnknownCall = errors.New("host: there is no such call")
 
-	// ErrUnknownModel is returned by [Runtime.OpenSession] for the name of no model of [Options].Model.
+	// ErrUnknownModel is returned by [Runtime.OpenSession] for a name that no model of [Options].Model has.
 	ErrUnknownModel = errors.New("host: there is no such model")
 
 	// ErrBadChoice is returned by [Runtime.Answer] for a selection that is not an

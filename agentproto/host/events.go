@@ -9,11 +9,11 @@ import (
 	"github.com/millrace/millrace/agentproto/host/internal/quote"
 )
 
-// Events returns the events that are kept of the subscription that a call opened, as soon as there is one whose number is more than
-// after or the subscription has ended. An after of -1 does not wait. See [agentproto.EventsOf] for what is kept; of a call of a
-// conversation that is nothing, since its events are messages of its thread.
+// Events returns the events that a call keeps of its subscription. It waits until an event with a number greater than after
+// exists or the subscription has ended; with an after of -1 it does not wait. See [agentproto.EventsOf] for what is kept. A call
+// of a conversation keeps nothing, because its events are messages of its thread.
 //
-// The error is [ErrUnknownCall] for a call of which no events are kept in this process, and those of [Runtime.Changed].
+// The error is [ErrUnknownCall] for a call that keeps no events in this process, or one of those of [Runtime.Changed].
 func (rt *Runtime) Events(ctx context.Context, key agentproto.CallKey, after int) (agentproto.Events, error) {
 	none := agentproto.Events{Key: key}
 	if capability.CheckID("thread", key.GroupID) != nil || capability.CheckID("call", key.ID) != nil {
@@ -44,8 +44,8 @@ func (rt *Runtime) Events(ctx context.Context, key agentproto.CallKey, after int
 	}
 }
 
-// Subscriptions returns the open subscriptions of a thread of which [Runtime.Events] has the events, without their texts. It looks at
-// each call of the thread that this process remembers.
+// Subscriptions returns the open subscriptions of a thread whose events [Runtime.Events] returns, without their texts. It reads
+// the state of every call of the thread that this process remembers.
 func (rt *Runtime) Subscriptions(ctx context.Context, groupID string) ([]agentproto.Events, error) {
 	if err := capability.CheckID("thread", groupID); err != nil {
 		return nil, err
@@ -57,7 +57,8 @@ func (rt *Runtime) Subscriptions(ctx context.Context, groupID string) ([]agentpr
 	return open, programError(err)
 }
 
-// EndSubscription ends the subscription that a call opened, and tells all tool servers. A call without an open one stays as it is.
+// EndSubscription ends the subscription that a call opened, and notifies all tool servers. It has no effect on a call without an
+// open subscription.
 func (rt *Runtime) EndSubscription(ctx context.Context, key agentproto.CallKey) error {
 	return rt.deliver(ctx, key, agentproto.Event{Kind: agentproto.SubscriptionCancelled})
 }

@@ -16,16 +16,15 @@ import (
 	"github.com/millrace/millrace/agentproto/host/internal/quote"
 )
 
-// Known reports whether a call was made, and not forgotten: whether [Runtime.Await] will return its
-// resolution at some time. It sees every call for which [Runtime.Call] has returned without an error,
-// also in a process that shares the state, and before a crash. It returns [ErrElsewhere] for
-// a call of a thread that has moved away.
+// Known reports whether a call was made and not forgotten, so that [Runtime.Await] will eventually return its resolution. It
+// knows every call for which [Runtime.Call] has returned without an error, even one made in another process that shares the
+// state, or before a crash. It returns [ErrElsewhere] for a call of a thread that has moved away.
 //
-// Of a call that this process does not know of by itself the flow is asked. Where the state
-// is kept, that is a record of the history each time, until the answer is that there is one.
+// For a call that this process does not know itself, Known asks the flow. With [Options].State each such request costs a record
+// of the history, until the call is found.
 func (rt *Runtime) Known(ctx context.Context, key agentproto.CallKey) (bool, error) {
 	if capability.CheckID("thread", key.GroupID) != nil || capability.CheckID("call", key.ID) != nil {
-		return false, nil // nobody could make it
+		return false, nil // such a call cannot be made
 	}
 	if err := rt.moves.LeftTo(key.GroupID); err != nil {
 		return false, err
@@ -48,59 +47,59 @@ func (rt *Runtime) Known(ctx context.Context, key agentproto.CallKey) (bool, err
 	return known, programError(err)
 }
 
-// knows notes that a call was made.
+// knows records that a call was made.
 func (rt *Runtime) knows(key agentproto.CallKey) {
 	rt.mu.Lock()
 	defer rt.mu.Unlock()
 	*rt.known.Get(key, time.Now()) = true
 }
 
-// askLasting is how long the process of a call may take to say that it lasts.
+// askLasting is how long the process that has a call may take to confirm it.
 const askLasting = 50 * time.Millisecond
 
-// A Description says where a call stands, for programs that show it to others.
+// A Description describes the state of a call, for programs that show it to others.
 type Description struct {
 	Key       agentproto.CallKey
-	Operation string // the tool; empty when the call is resolved
-	Toolset   string // base URL of the tool server; empty if it is not known
+	Operation string // the tool; empty after the call is resolved
+	Toolset   string // base URL of the tool server; empty if unknown
 	State     agentproto.State
 
-	// Version grows with each change of the call's state. It is a function of the state: a restart does
-	// not change it, and neither does another process of the same flow.
+	// Version grows with each change of the call's state. It is a function of the state: it is the same after a restart and in
+	// every process of the same flow.
 	Version uint64
 
-	// Created is when the call was made. It is zero when the call is resolved, and if another process has it.
+	// Created is when the call was made. It is zero after the call is resolved, and for a call of another process.
 	Created time.Time
-	// Changed is when something last happened to the call that this process has seen. It is zero if there was nothing.
+	// Changed is when this process last saw something happen to the call. It is zero if it saw nothing.
 	Changed time.Time
 
-	Prompt     *CallPrompt            // what the user is asked; nil if that is nothing
-	Progress   *CallProgress          // what the tool has said last of how far the call is; nil if this process has heard nothing
+	Prompt     *CallPrompt            // what the user is asked; nil for nothing
+	Progress   *CallProgress          // the tool's last progress report; nil if this process has received none
 	Resolution *agentproto.Resolution // nil until the call is resolved; see [Runtime.Resolution]
 }
 
-// A CallProgress is what a tool has said of how far a call is. It is not kept over a restart: a tool says more.
+// A CallProgress is a tool's report of the progress of a call. It does not survive a restart; the tool will report again.
 type CallProgress struct {
 	agentproto.Progress
-	// Number tells what was said from what was said before. It grows, and across restarts it does as the clock does.
+	// Number distinguishes one report from the earlier ones. It grows, also across restarts as long as the clock does.
 	Number uint64
 }
 
-// A CallPrompt is what the user is asked for a call. One of OAuth and Choice is set. All texts and URLs are the tool server's.
+// A CallPrompt is what a call asks its user. Either OAuth or Choice is set. All texts and URLs come from the tool server.
 type CallPrompt struct {
-	// Number counts the prompts of the call from 1 on. It names a prompt for ever: a restart does not change it.
+	// Number counts the prompts of the call from 1. It identifies a prompt permanently, also after a restart.
 	Number int
 	Since  time.Time
-	OAuth  *agentproto.OAuth // with the auth_url in clear, which is not to be kept nor logged
+	OAuth  *agentproto.OAuth // with the auth_url in the clear, which must be neither stored nor logged
 	Choice *agentproto.UserChoice
-	// Form are the questions of Choice.Form that have no answer yet. It is empty if there is no form.
+	// Form are the unanswered questions of Choice.Form. It is empty if there is no form.
 	Form form.Form
 
-	values   int // bytes of the values of the others
+	values   int // size in bytes of the values of the answered questions
 	lifetime time.Duration
 }
 
-// openForm returns the questions of the form of a choice that have no answer among values.
+// openForm returns the questions of a choice's form for which values has no answer.
 func openForm(c *agentproto.UserChoice, values jsontext.Value) form.Form {
 	if c == nil || c.Form == nil {
 		return form.Form{}
@@ -116,7 +115,8 @@ func openForm(c *agentproto.UserChoice, values jsontext.Value) form.Form {
 	return f.Without(func(name string) bool { _, ok := answered[name]; return ok })
 }
 
-// resolvedVersion is the version of a call that is resolved: no call has so many detours.
+// resolvedVersion is the version of a resolved call. It is larger than that of any pending call, because the number of detours is
+// limited.
 const resolvedVersion = 1 << 16
 
 // versionOf returns the version of a pending call.
@@ -128,11 +128,11 @@ func versionOf(detours int, open bool) uint64 {
 	return v
 }
 
-// Describe returns where a call stands. The error is [ErrUnknownCall] for a call that was never made or is forgotten, and
+// Describe returns the state of a call. The error is [ErrUnknownCall] for a call that was never made or is forgotten, and
 // [ErrElsewhere] for one of a thread that has moved away.
 //
-// A call whose resolution is kept here or that is pending in this process costs no record of a history. Of a call of another process
-// that shares the state it is known only that it is pending, and later its resolution: Prompt is nil.
+// Describe costs no record of a history for a call that is pending in this process or whose resolution this process has. For a
+// call of another process that shares the state, it knows only that the call is pending, and later its resolution: Prompt is nil.
 func (rt *Runtime) Describe(ctx context.Context, key agentproto.CallKey) (Description, error) {
 	d := Description{Key: key}
 	if capability.CheckID("thread", key.GroupID) != nil || capability.CheckID("call", key.ID) != nil {
@@ -170,7 +170,7 @@ func (rt *Runtime) Describe(ctx context.Context, key agentproto.CallKey) (Descri
 		}
 		return d, nil
 	}
-	known := found // resolved, and its resolution is on its way to this process
+	known := found // it is resolved, and its resolution has not reached this process yet
 	if !known {
 		if known, err = rt.Known(ctx, key); err != nil {
 			return d, err
@@ -185,7 +185,7 @@ func (rt *Runtime) Describe(ctx context.Context, key agentproto.CallKey) (Descri
 	return d, nil
 }
 
-// resolution describes a call that is resolved, and reports whether it is.
+// resolution describes a resolved call. It reports whether the call is resolved.
 func (rt *Runtime) resolution(d *Description) bool {
 	r, resolved := rt.program.Resolved(d.Key)
 	if !resolved {
@@ -195,26 +195,26 @@ func (rt *Runtime) resolution(d *Description) bool {
 	return true
 }
 
-// Changed returns where a call stands as soon as its Version is more than after. It does not wait for changes that nobody can see
-// in the version, such as a view. The errors are those of [Runtime.Describe], of ctx, and [ErrStopped]. Of a call of another process
-// it sees the resolution, and no prompt.
+// Changed returns the state of a call as soon as its Version is greater than after. It does not wait for changes that do not
+// affect the version, such as a view. The errors are those of [Runtime.Describe], that of ctx, and [ErrStopped]. For a call of
+// another process it sees the resolution but no prompt.
 func (rt *Runtime) Changed(ctx context.Context, key agentproto.CallKey, after uint64) (Description, error) {
 	return rt.await(ctx, key, func(d Description) bool { return d.Version > after })
 }
 
-// Progressed is as [Runtime.Changed], and also returns as soon as the Progress of the call is another one than that with the number
-// said, which is 0 for none. Who is slow misses progress between two others.
+// Progressed is like [Runtime.Changed], but also returns as soon as the call has a Progress whose number is not said; a said of 0
+// means none. A slow caller misses intermediate reports.
 func (rt *Runtime) Progressed(ctx context.Context, key agentproto.CallKey, after, said uint64) (Description, error) {
 	return rt.await(ctx, key, func(d Description) bool {
 		return d.Version > after || d.Progress != nil && d.Progress.Number != said
 	})
 }
 
-// await returns where a call stands as soon as that is what is waited for.
+// await returns the state of a call as soon as wanted reports true for it.
 func (rt *Runtime) await(ctx context.Context, key agentproto.CallKey, wanted func(Description) bool) (Description, error) {
 	changes, leave := rt.changes.Watch(key)
 	defer leave()
-	elsewhere := make(chan struct{}) // the resolution, which another process may have sent
+	elsewhere := make(chan struct{}) // closed when the resolution arrives, perhaps from another process
 	watched := false
 	for {
 		d, err := rt.Describe(ctx, key)
@@ -234,7 +234,7 @@ func (rt *Runtime) await(ctx context.Context, key agentproto.CallKey, wanted fun
 		select {
 		case <-changes:
 		case <-elsewhere:
-			elsewhere = nil // whatever is not seen yet comes as a change
+			elsewhere = nil // other changes arrive through changes
 		case <-rt.leaving:
 			return d, ErrStopped
 		case <-ctx.Done():
@@ -243,9 +243,9 @@ func (rt *Runtime) await(ctx context.Context, key agentproto.CallKey, wanted fun
 	}
 }
 
-// AnswerPrompt takes the user's answer to the prompt of a call with a number: an index into its choices, or [Dismiss]. It is as
-// [Runtime.Answer] for callers that have no response_url, and needs not wait until the prompt was shown. A prompt that is not
-// open, and an authorization, take no answer: that is no error.
+// AnswerPrompt passes on the user's answer to the prompt with the given number: an index into its choices, or [Dismiss]. It is
+// like [Runtime.Answer] for callers that have no response_url, and need not wait until the prompt was shown. If the prompt is not
+// open, or is an authorization, AnswerPrompt does nothing and returns nil.
 func (rt *Runtime) AnswerPrompt(ctx context.Context, key agentproto.CallKey, number, selected int) error {
 	d, err := rt.Describe(ctx, key)
 	if err != nil {
@@ -270,12 +270,13 @@ func (rt *Runtime) AnswerPrompt(ctx context.Context, key agentproto.CallKey, num
 	return err
 }
 
-// AnswerForm takes what the user has filled in of the form of a prompt, by the names of its questions: for each an object of values,
-// or nil if the user has declined it. The call goes on when each question has an answer, of which the first counts; until then those that there are
-// are kept with the call. The number is that of the prompt, and 0 stands for whichever is open.
+// AnswerForm passes on what the user has filled in of a prompt's form, by the names of its questions: for each an object of
+// values, or nil if the user has declined it. The call goes on when each question has an answer; until then the answers are kept
+// with the call. Of several answers to a question the first counts. Number is that of the prompt; 0 means the open one.
 //
-// Values that do not fit the form are an error that is [ErrBadChoice] and says why, and change nothing. As with [Runtime.AnswerPrompt],
-// a prompt that is not open, or has no form, takes no answer. When AnswerForm returns nil, [Runtime.Describe] knows of the answer.
+// Values that do not fit the form change nothing; the error then wraps [ErrBadChoice] and says why. As with
+// [Runtime.AnswerPrompt], a prompt that is not open, or has no form, is left alone without an error. When AnswerForm returns nil,
+// [Runtime.Describe] reflects the answer.
 func (rt *Runtime) AnswerForm(ctx context.Context, key agentproto.CallKey, number int, values map[string]jsontext.Value) error {
 	d, err := rt.Describe(ctx, key)
 	p := d.Prompt

@@ -16,189 +16,168 @@ import (
 	"github.com/millrace/millrace/dataflow/durable"
 )
 
-// Options are the settings of a [Runtime]. Only Toolsets, Commands or Local are needed.
+// Options are the settings of a [Runtime]. At least one of Toolsets, Commands and Local is required.
 type Options struct {
-	// Toolsets are the base URLs of the tool servers, such as
-	// http://127.0.0.1:8080. Each is asked for its manifest when the runtime starts, and
-	// when a session begins.
+	// Toolsets are the base URLs of the tool servers, such as http://127.0.0.1:8080. Each is asked for its manifest when the
+	// runtime starts and when a session begins.
 	Toolsets []string
-	// Commands are tool servers that the runtime starts, and ends with it, in addition to
-	// Toolsets.
+	// Commands are tool servers that the runtime starts and ends itself, in addition to Toolsets.
 	Commands []Command
-	// Local are tool servers that are handlers of this process, by base URLs that have a scheme and a host and no
-	// more, such as http://clock.invalid, in addition to Toolsets. Requests to them never reach a
-	// network. Sessions and callback URLs refer to a tool server by its URL, so it has to stay.
-	// What such a tool server posts to callback URLs can be given to [Runtime.Handler] in the same way.
+	// Local are tool servers that are handlers in this process, in addition to Toolsets. The keys are base URLs that consist of a
+	// scheme and a host only, such as http://clock.invalid. Requests to them never reach a network. Sessions and callback URLs
+	// refer to a tool server by its URL, so it must not change. What such a tool server posts to callback URLs can be passed to
+	// [Runtime.Handler] in the same way.
 	Local map[string]http.Handler
 
-	// ListenAddr is where the callback endpoint listens. Empty means a free port
-	// of 127.0.0.1. It is ignored if Listener is set or External is true.
+	// ListenAddr is the address of the callback endpoint. Empty means a free port of 127.0.0.1. It is ignored if Listener is set
+	// or External is true.
 	ListenAddr string
-	// Listener, if not nil, is listened on instead. The runtime closes it.
+	// Listener, if not nil, is used in place of ListenAddr. The runtime closes it.
 	Listener net.Listener
-	// External says that the caller serves [Runtime.Handler] itself. PublicURL is
-	// required then.
+	// External says that the caller serves [Runtime.Handler] itself. PublicURL is then required.
 	External bool
-	// PublicURL is the address under which tool servers reach the callback
-	// endpoint, with or without a path. Empty means http:// and the address that is
-	// listened on, which is right for tool servers on the same host only.
+	// PublicURL is the address under which tool servers reach the callback endpoint, with or without a path. Empty means http://
+	// and the listener's address, which works only for tool servers on the same host.
 	PublicURL string
-	// Pages, if not nil, serves what is below the public URL, or below the root, and not the runtime's: pages to which
-	// users come in a browser, such as those of tool servers of this process. It gets paths without that of the public URL.
+	// Pages, if not nil, serves all requests below the public URL, or below the root, that are not for the runtime: pages for
+	// users in a browser, such as those of tool servers in this process. The path of the public URL is removed from the paths it
+	// gets.
 	Pages http.Handler
 
-	// AllowOrigins are origins, such as https://tools.example, that a manifest's
-	// endpoint or a prompt's response_url may have besides the origin of the tool
-	// server itself. Anything else is refused: requests with the conversation's
-	// content would go there.
+	// AllowOrigins are origins, such as https://tools.example, that a manifest's endpoint or a prompt's response_url may have,
+	// besides the origin of the tool server itself. Any other origin is refused, because requests to it would contain the
+	// conversation's content.
 	AllowOrigins []string
 
-	// ToolsetOrigins are the same for single tool servers, by their base URLs as in Toolsets: what one may
-	// name, the others may not.
+	// ToolsetOrigins are further such origins for single tool servers, by their base URLs as in Toolsets. Other tool servers may
+	// not use them.
 	ToolsetOrigins map[string][]string
 
-	// AllowNetworks are networks that tool servers may be in besides public ones, such as
-	// 10.0.0.0/8. What an address is judged by is the connection that is made, whatever a
-	// name resolved to before. Without this, a name must resolve to a public address; an
-	// address or localhost that is written in Toolsets or AllowOrigins is good as it is,
-	// and this machine is where PublicURL, too, is an address of it or localhost.
+	// AllowNetworks are networks that tool servers may be in besides public ones, such as 10.0.0.0/8. The address of the actual
+	// connection is checked, whatever a name resolved to before. Without AllowNetworks a name must resolve to a public address.
+	// Addresses and localhost are allowed if they are written in Toolsets or AllowOrigins; this machine is also allowed if
+	// PublicURL is an address of it or localhost.
 	AllowNetworks []netip.Prefix
 
-	// AllowPlainHTTP lets requests that are not encrypted go to public addresses. Without it http is for
-	// this machine, for AllowNetworks, and for private addresses that are written in Toolsets or
-	// AllowOrigins.
+	// AllowPlainHTTP allows unencrypted requests to public addresses. Without it, http is allowed only for this machine, for
+	// AllowNetworks, and for private addresses written in Toolsets or AllowOrigins.
 	AllowPlainHTTP bool
 
-	// Secrets are what the runtime shares with tool servers, by their base URLs as in
-	// Toolsets: one secret or, while it is being changed, several, each "whsec_" and at
-	// least 24 bytes in base64 as of Standard Webhooks. Everything that is posted to such
-	// a tool server is signed with all of them. What it posts has to be signed with one of
-	// them, not more than five minutes ago; the rest is refused with 401 and resolves no
-	// call. Without a secret, who knows a callback URL can use it.
+	// Secrets are the secrets that the runtime shares with tool servers, by their base URLs as in Toolsets. A tool server has one
+	// secret or, during a change, several, each "whsec_" followed by at least 24 bytes in base64 as defined by Standard Webhooks.
+	// Everything that is posted to such a tool server is signed with all of them. What it posts has to be signed with one of
+	// them, at most five minutes ago; anything else is answered 401 and resolves no call. Without a secret, anyone who has a
+	// callback URL can use it.
 	Secrets map[string][]string
 
-	// Headers are what requests to tool servers have besides the runtime's own, such as an
-	// Authorization, by their base URLs as in Toolsets. They are sent with everything: the
-	// request for the manifest, invocations, notifications and answers, but only to the
-	// origin of the tool server itself and to AllowOrigins, and to no other tool server.
-	// Redirects are not followed. No log and no error contains a value.
+	// Headers are additional headers of requests to tool servers, such as an Authorization, by the servers' base URLs as in
+	// Toolsets. They are sent with every request (manifest, invocations, notifications and answers), but only to the origin of
+	// the tool server itself and to AllowOrigins, never to another tool server. Redirects are not followed. No log and no error
+	// contains a value.
 	Headers map[string]http.Header
 
-	// Model answers in conversations: see [Runtime.OpenSession]. A [conversation.Models] is several. Nil means that there are
-	// none, and that somebody else has a loop that makes calls. What is kept with a Model
-	// needs one when it is started again.
+	// Model answers in conversations: see [Runtime.OpenSession]. A [conversation.Models] holds several models. Nil means that the
+	// runtime holds no conversations and the caller makes the calls. A State that was made with a Model can be started only with
+	// one.
 	Model conversation.Model
-	// Conversation bounds what a thread does. Its Retain and Idle hold for calls and their
-	// subscriptions as well, whether there are conversations or not: see
-	// [agentproto.ProgramOptions].
+	// Conversation bounds the resources of a thread. Its Retain and Idle also apply to calls and their subscriptions, with or
+	// without conversations: see [agentproto.ProgramOptions].
 	Conversation conversation.Limits
 
-	// Permits reports whether a session may have a tool, by its name. One that it may not have is not offered to it, and a
-	// call of it is resolved as that of a tool that there is not. It is asked each time, by any number of goroutines. Nil
-	// permits all.
+	// Permits reports whether a session may use a tool, by the tool's name. A session is not offered a tool that it may not use,
+	// and a call of it is resolved like that of an unknown tool. Permits is called each time, and must be safe for concurrent
+	// use. Nil permits all tools.
 	Permits func(session, tool string) bool
 
-	// Surface shows authorizations and choices to the user. Nil means a terminal:
-	// [NewTerminal] of standard input and standard error.
+	// Surface shows authorizations and choices to the user. Nil means a [NewTerminal] on standard input and standard error.
 	Surface Surface
 
-	// Limits bound the messages of tool servers. Zero means the defaults of
-	// agentproto. Limits.Bytes bounds results, with images or without; zero means 8 MiB and
-	// 1 MiB. Other messages have [Bounds].Sizes.
+	// Limits bound the messages of tool servers. Zero means the defaults of agentproto. Limits.Bytes bounds results with and
+	// without images; its defaults are 8 MiB and 1 MiB. Other messages are bounded by [Bounds].Sizes.
 	Limits agentproto.Limits
 
-	// Timeouts bound everything that waits. Zero means the documented defaults.
+	// Timeouts bound every wait. Zero means the documented defaults.
 	Timeouts Timeouts
 
-	// Bounds are how much is taken in and remembered. Zero means the documented defaults.
+	// Bounds limit what is accepted and remembered. Zero means the documented defaults.
 	Bounds Bounds
 
-	// AskStatus has the tool server of a call that it acknowledged be asked, by the
-	// extension /tool_call_status, whether it has the call still: when the runtime was
-	// started again, and from time to time, see [Timeouts].Status. A call or subscription
-	// that it does not have, or about which it answers 4xx or nonsense, is ended with an
-	// error; when it does not answer or fails, the runtime goes on waiting. It is for tool
-	// servers that have the extension: others answer 404. See doc/protocol.md §9.4.
+	// AskStatus makes the runtime ask tool servers, by the extension /tool_call_status, whether they still have a call that they
+	// acknowledged: after a restart of the runtime and at intervals, see [Timeouts].Status. A call or subscription that the
+	// server does not have, or for which it answers 4xx or nonsense, is ended with an error. If the server does not answer or
+	// fails, the runtime keeps waiting. AskStatus is for tool servers with the extension; others answer 404. See doc/protocol.md
+	// §9.4.
 	AskStatus bool
 
-	// Concurrency is how many requests are in flight to one tool server at once.
-	// Zero means 256. A server that hangs holds up its own calls only.
+	// Concurrency is how many requests to one tool server may be in progress at once. Zero means 256. A server that hangs delays
+	// only its own calls.
 	Concurrency int
 
-	// State says where calls are kept, so that they survive this process: with it, a
-	// call that was made and a callback that was answered 200 are not lost. It needs a
-	// Sealer whose key survives as well, and a PublicURL or ListenAddr that stays. Nil
-	// keeps calls in memory.
+	// State says where calls are stored, so that they survive this process: a call that was made and a callback that was answered
+	// 200 are then not lost. It needs a Sealer whose key survives as well, and a PublicURL or ListenAddr that does not change.
+	// Nil keeps calls in memory.
 	//
-	// Sessions are divided between its Partitions. Zero means one, which is fastest on one disk; on servers that
-	// several processes share, have some for each process that there may ever be. Their number is fixed
-	// when the history is made.
+	// Sessions are divided among its Partitions. Zero means one, which is fastest on one disk. On servers that several processes
+	// share, use some for each process that may ever run. The number is fixed when the history is created.
 	//
-	// After a restart calls are posted again whose acknowledgement was not kept, and
-	// [Runtime.Results] and the surface may be told again what they were told before.
+	// After a restart, calls whose acknowledgement was not recorded are posted again, and [Runtime.Results] and the surface may
+	// receive again what they received before.
 	State *durable.Options
 
-	// Recorder, if not nil, writes the history of a runtime that keeps its calls in memory, so that a test
-	// can make its steps again with [Build] and package sim. It has what callers, users and tools have said, in
-	// the clear. It is an error to have a State as well, which keeps a history anyway. Close the recorder when the
-	// runtime has stopped.
+	// Recorder, if not nil, writes the history of a runtime that keeps its calls in memory, so that a test can repeat its steps
+	// with [Build] and package sim. The recording contains what callers, users and tools have said, in the clear. A Recorder
+	// together with a State is an error, because a State keeps a history anyway. Close the recorder after the runtime has
+	// stopped.
 	Recorder *dataflow.Recorder
 
-	// Sealer makes callback URLs unforgeable. Nil means [NewSealer]: a key of this
-	// run's own.
+	// Sealer makes callback URLs unforgeable. Nil means [NewSealer], whose key lasts for this run.
 	Sealer Sealer
 
-	// MigrationKey is what runtimes have in common that move sessions between them, at
-	// least 32 random bytes: see [Runtime.Migrate]. Who has it can read and make sessions.
-	// Nil means that no session leaves or comes. Sessions come in at PublicURL, which is what
-	// other runtimes have to be told as it is here; toolsets are paired by their names.
+	// MigrationKey is the secret shared by runtimes that move sessions between them, at least 32 random bytes: see
+	// [Runtime.Migrate]. Anyone who has it can read and make sessions. Nil means that no session leaves or arrives. Sessions
+	// arrive at PublicURL, which other runtimes must be given exactly as it is here. Toolsets are matched by their names.
 	MigrationKey []byte
 
-	// OtherKeys accepts a Sealer and a MigrationKey that are not those that the State was made
-	// with. Without it they are refused with [ErrOtherKey], because what is pending would be
-	// lost: results that come to callback URLs of before are refused, and the calls end
-	// by their timeouts. A Sealer that opens what the old key sealed is not another key. The
-	// new keys are the history's from then on.
+	// OtherKeys accepts a Sealer and a MigrationKey that differ from those that the State was made with. Without it they are
+	// refused with [ErrOtherKey], because pending calls would be lost: results that arrive at old callback URLs are refused, and
+	// the calls end by their timeouts. A Sealer that opens what the old key sealed does not count as different. From then on the
+	// State has the new keys.
 	OtherKeys bool
 
-	// TLS is for private certificate authorities and client certificates. Nil means
-	// the system's authorities. Versions before 1.2 are never used.
+	// TLS is for private certificate authorities and client certificates. Nil means the system's authorities. TLS versions before
+	// 1.2 are never used.
 	TLS *tls.Config
 
-	// DialContext connects to tool servers in place of a [net.Dialer] that refuses what
-	// AllowNetworks does not allow: it has to judge addresses itself. Proxies of the
-	// environment are never used.
+	// DialContext connects to tool servers in place of a [net.Dialer] that refuses what AllowNetworks does not allow. It has to
+	// check addresses itself. Proxies from the environment are never used.
 	DialContext func(ctx context.Context, network, addr string) (net.Conn, error)
 
-	// Tracer makes spans of what happens to calls. Nil means none. A span of a call is sent to tool
-	// servers with the headers traceparent and tracestate of W3C Trace Context, and is part of the call's
-	// state and of its callback URL. A callback is part of the trace of its call, whatever its own headers say.
+	// Tracer makes spans for what happens to calls. Nil means none. The span of a call is sent to tool servers in the headers
+	// traceparent and tracestate of W3C Trace Context, and is part of the call's state and of its callback URL. A callback
+	// belongs to the trace of its call, whatever its own headers say.
 	Tracer agentproto.Tracer
-	// Logger is where the runtime logs. Nil means [slog.Default]. Identifiers are
-	// quoted, and the secret parts of URLs and the content of messages are left out.
+	// Logger receives the logs of the runtime. Nil means [slog.Default]. Identifiers are quoted; the secret parts of URLs and the
+	// content of messages are not logged.
 	Logger *slog.Logger
 }
 
-// Timeouts are how long a [Runtime] waits for what. The zero value of each field
-// is the default that its comment names; a negative duration is not useful.
+// Timeouts are the durations for which a [Runtime] waits. A zero field means the default that its comment names; a negative
+// duration is not useful.
 type Timeouts struct {
-	// Connect is for connecting to a tool server, TLS included. Zero means 5 s.
+	// Connect is the timeout for connecting to a tool server, including TLS. Zero means 5 s.
 	Connect time.Duration
-	// Ack is how long a tool server may take to acknowledge an invocation. Zero
-	// means 15 s. After it the call is posted again: whether the server has it is
-	// not known.
+	// Ack is how long a tool server may take to acknowledge an invocation. Zero means 15 s. After that the call is posted again,
+	// because the runtime does not know whether the server has it.
 	Ack time.Duration
-	// Retry holds the pauses before the second and every later attempt to deliver
-	// an invocation or an answer, each shortened or lengthened at random by up to
-	// half. Nil means 0.5, 1, 2 and 4 s; empty means one attempt.
+	// Retry holds the pauses before the second and every later attempt to deliver an invocation or an answer. Each pause is
+	// shortened or lengthened at random by up to half. Nil means 0.5, 1, 2 and 4 s; empty means one attempt.
 	Retry []time.Duration
-	// Dispatch is how long all attempts of one invocation may take together. Zero
-	// means 30 s. A tool server's Retry-After is honoured within it.
+	// Dispatch is how long all attempts of one invocation may take together. Zero means 30 s. A tool server's Retry-After is
+	// honored within it.
 	Dispatch time.Duration
 
-	// Discovery is for fetching a manifest. Zero means 10 s. A session that begins waits
-	// that long for a server that is silent, and the next ones a tenth of it, until the
-	// server answers again.
+	// Discovery is the timeout for fetching a manifest. Zero means 10 s. A new session waits that long for a silent server, and
+	// later sessions a tenth of it, until the server answers again.
 	Discovery time.Duration
 
 	// Call is how long a call may wait for its result, unless its request says
@@ -212,79 +191,68 @@ type Timeouts struct {
 	// Choice is how long the user may take to choose; then the prompt's default is
 	// taken. Zero means 24 hours.
 	Choice time.Duration
-	// Callback is how long a callback URL stays valid beyond the lifetime of its
-	// call: for detours, during which the lifetime stands still, and for a tool's
-	// retries. Zero means 6 days.
+	// Callback is how long a callback URL stays valid after the lifetime of its call has ended: for detours, during which the
+	// lifetime does not run, and for a tool's retries. Zero means 6 days.
 	Callback time.Duration
 
-	// Answer is for one attempt to deliver the user's choice. Zero means 10 s.
+	// Answer is the timeout for one attempt to deliver the user's choice. Zero means 10 s.
 	Answer time.Duration
-	// Notify is for one notification: a cancelled call or a closed thread. It is
-	// sent once. Zero means 3 s.
+	// Notify is the timeout for one notification: a cancelled call or a closed thread. Notifications are sent once. Zero means 3 s.
 	Notify time.Duration
 
-	// Status is how often a tool server is asked whether it has a call still, where
-	// [Options].AskStatus is set. Zero means 5 minutes. Each time it may take as long as for
-	// a notification.
+	// Status is how often a tool server is asked whether it still has a call, with [Options].AskStatus. Zero means 5 minutes.
+	// Each request may take as long as a notification.
 	Status time.Duration
-	// Migrate is how long one tool server may take to hand a session over. Zero means 10
-	// minutes.
+	// Migrate is how long one tool server may take to hand over a session. Zero means 10 minutes.
 	Migrate time.Duration
-	// Transfer is for one message between runtimes of which one moves a session to the
-	// other. Zero means a minute.
+	// Transfer is the timeout for one message between two runtimes during a migration. Zero means a minute.
 	Transfer time.Duration
 
-	// Accept is how long a callback may wait to be taken in before it is answered
-	// 503. Zero means 5 s.
+	// Accept is how long a callback may wait to be accepted before it is answered 503. Zero means 5 s.
 	Accept time.Duration
 	// ReadHeader, Read and Idle are those of the callback endpoint's
 	// [net/http.Server]. Zero means 5 s, 30 s and 60 s.
 	ReadHeader, Read, Idle time.Duration
 }
 
-// Bounds are how much a [Runtime] takes in and remembers of what others send, so that no
-// tool server can exhaust it (threats 5 and 34 of doc/threats.md). The zero value of each
-// field is the default that its comment names. Of several processes that share the calls,
-// each has bounds of its own.
+// Bounds limit what a [Runtime] accepts and remembers of what others send, so that no tool server can exhaust it (threats 5 and
+// 34 of doc/threats.md). A zero field means the default that its comment names. If several processes share the calls, each has
+// its own bounds.
 type Bounds struct {
-	// Sessions is how many sessions' tools are remembered. Zero means 4096. See
-	// [Runtime.ToolsOf] for what becomes of the others.
+	// Sessions is the number of sessions whose tools are remembered. Zero means 4096. See [Runtime.ToolsOf] for what happens to
+	// the others.
 	Sessions int
 
-	// Memory is how many bytes of the process may be in use, as the garbage collector finds. When nine
-	// tenths are, no calls are made and no sessions opened: [ErrFull]. What was taken in before goes on, and
-	// callbacks are taken. Zero is no limit: other parts of the process use memory too. For a process that is
-	// nothing but a runtime, 256 MiB is a good value.
+	// Memory is how many bytes the process may use, as measured by the garbage collector. When nine tenths are used, calls and
+	// sessions are refused with [ErrFull]. Earlier calls go on, and callbacks are accepted. Zero means no limit, because other
+	// parts of the process use memory too. For a process that only runs a runtime, 256 MiB is a good value.
 	Memory int64
 
-	// Rates are how many bytes a second are taken in. What exceeds them is put off with 503 and
-	// the time after which there is room. An event whose tool server has no ids for its messages
-	// is left out instead, since such a server does not send it again; the next one tells that.
+	// Rates are how many bytes a second are accepted. Messages beyond them are answered 503 with the time after which they fit.
+	// An event of a tool server that gives its messages no ids is dropped instead, because such a server does not send it again;
+	// the next event says so.
 	Rates Rates
-	// Sizes are how many bytes messages may have, by type.
+	// Sizes are how many bytes a message may have, by type.
 	Sizes Sizes
-	// Bodies is how many bytes of messages may be in memory that are being read or taken in. One
-	// tool server may have a quarter of it. Zero means 64 MiB. What exceeds it waits for a while
-	// and is put off with 503 then.
+	// Bodies is how many bytes of messages that are being read or handled may be in memory. One tool server may use a quarter of
+	// it. Zero means 64 MiB. Messages beyond it wait for a while and are then answered 503.
 	Bodies int64
-	// Waiting is how many callbacks of one thread may wait to be taken in. Zero means
-	// 256. What exceeds it is put off with 503.
+	// Waiting is how many callbacks of one thread may wait to be accepted. Zero means 256. Further ones are answered 503.
 	Waiting int
-	// Connections is how many connections the callback endpoint keeps open for one
-	// address, or for one /64 network of IPv6. Zero means 4096. For one that exceeds it,
-	// the one is closed that has been idle for the longest time; if all are in use, the
-	// new one is. All addresses together may have four times as many. It is also the bound
-	// for a proxy in front of the endpoint, and does not hold for an endpoint that is External.
+	// Connections is how many connections the callback endpoint keeps open for one address, or for one /64 network of IPv6. Zero
+	// means 4096. Beyond that, a new connection closes the one that has been idle for the longest time; if all are in use, the
+	// new one is closed. All addresses together may have four times as many. The bound also applies to a proxy in front of the
+	// endpoint, but not to an External endpoint.
 	Connections int
 
-	// Subscriptions is how many subscriptions of one thread may be open. Zero means 64.
-	// A call that would open another is resolved with an error, and cancelled.
+	// Subscriptions is how many subscriptions of one thread may be open. Zero means 64. A call that would open another one is
+	// resolved with an error, and cancelled.
 	Subscriptions int
-	// Views is how many views one thread may have, and ViewBytes how large their
-	// contents may be together. Zero means 32 and 1 MiB. What exceeds it is refused.
+	// Views is how many views one thread may have, and ViewBytes the total size of their contents. Zero means 32 and 1 MiB.
+	// Updates beyond them are refused.
 	Views, ViewBytes int
-	// ViewThreads is for how many threads views are remembered. Zero means 4096. Those
-	// that were not updated for the longest time are forgotten.
+	// ViewThreads is the number of threads whose views are remembered. Zero means 4096. Beyond that, the least recently updated
+	// ones are forgotten.
 	ViewThreads int
 }
 

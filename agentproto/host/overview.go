@@ -11,35 +11,35 @@ import (
 	"github.com/millrace/millrace/dataflow"
 )
 
-// What people see who look at a runtime: package agentinspect has pages of it. Of calls and threads it is what this process
-// has of its own partitions; those of other processes are seen there.
+// This file has what people see who inspect a runtime, such as on the pages of package agentinspect. It covers the calls and
+// threads in this process's own partitions; each process shows its own.
 
-// A CallStanding is where a call stands, with the tool server's address.
+// A CallStanding is the state of a call, with the tool server's address.
 type CallStanding struct {
 	agentproto.Standing
-	Toolset string // base URL of the tool server; empty if it is not known
+	Toolset string // base URL of the tool server; empty if unknown
 }
 
-// Calls calls do with calls that this process remembers, pending and resolved ones: so many at most, from a place on. It returns
-// where the next page begins, if there is one. See [agentproto.EachCall].
+// Calls calls do with at most so many of the calls, pending and resolved, that this process remembers, starting at a place. It
+// returns where the next page begins, if there is one. See [agentproto.EachCall].
 func (rt *Runtime) Calls(ctx context.Context, from dataflow.StatePlace, most int, do func(CallStanding)) (next dataflow.StatePlace, more bool, err error) {
 	return agentproto.EachCall(ctx, rt.flow, from, most, func(st agentproto.Standing) { do(CallStanding{st, rt.baseOf(st.Server)}) })
 }
 
-// CallStanding returns where a call stands, and reports false if this process does not remember it.
+// CallStanding returns the state of a call. It reports false if this process does not remember the call.
 func (rt *Runtime) CallStanding(ctx context.Context, key agentproto.CallKey) (CallStanding, bool, error) {
 	st, found, err := agentproto.StandingOf(ctx, rt.flow, key)
 	return CallStanding{st, rt.baseOf(st.Server)}, found, err
 }
 
-// Resolution returns the resolution of a call, if there is one that this process knows of. Unlike [Runtime.Await] it does not
-// wait, and a large result that was looked at is kept no shorter for it.
+// Resolution returns the resolution of a call, if this process knows it. Unlike [Runtime.Await] it does not wait, and does not
+// shorten the time for which a large result is kept.
 func (rt *Runtime) Resolution(key agentproto.CallKey) (*agentproto.Resolution, bool) {
 	return rt.program.Resolved(key)
 }
 
-// Threads calls do with the threads of conversations that this process remembers, as [Runtime.Calls] does with calls. It returns
-// [ErrNoModel] where there are none.
+// Threads calls do with the threads that this process remembers, as [Runtime.Calls] does with calls. It returns [ErrNoModel] if
+// the runtime holds no conversations.
 func (rt *Runtime) Threads(ctx context.Context, from dataflow.StatePlace, most int, do func(conversation.Standing)) (next dataflow.StatePlace, more bool, err error) {
 	if rt.threads == nil {
 		return next, false, ErrNoModel
@@ -47,7 +47,7 @@ func (rt *Runtime) Threads(ctx context.Context, from dataflow.StatePlace, most i
 	return conversation.EachThread(ctx, rt.flow, from, most, do)
 }
 
-// ThreadStanding returns where a thread stands, and reports false if this process does not remember it.
+// ThreadStanding returns the state of a thread. It reports false if this process does not remember the thread.
 func (rt *Runtime) ThreadStanding(ctx context.Context, id string) (conversation.Standing, bool, error) {
 	if rt.threads == nil {
 		return conversation.Standing{}, false, ErrNoModel
@@ -55,7 +55,7 @@ func (rt *Runtime) ThreadStanding(ctx context.Context, id string) (conversation.
 	return conversation.StandingOf(ctx, rt.flow, id)
 }
 
-// baseOf returns the base URL of a tool server by the name that the program has for it, or "".
+// baseOf returns the base URL of a tool server by its name in the program, or "".
 func (rt *Runtime) baseOf(name string) string {
 	if s := rt.peers.Named(name); s != nil {
 		return s.Base
@@ -63,18 +63,17 @@ func (rt *Runtime) baseOf(name string) string {
 	return ""
 }
 
-// An OpenPrompt is what a user is asked for a call. One of OAuth and Choice is set. All texts and URLs are the tool server's.
+// An OpenPrompt is an open prompt of a call. Either OAuth or Choice is set. All texts and URLs come from the tool server.
 type OpenPrompt struct {
 	Key       agentproto.CallKey
-	Operation string // the tool that asks; empty if it is not known
-	Toolset   string // base URL of the tool server; empty if it is not known
+	Operation string // the tool that asks; empty if unknown
+	Toolset   string // base URL of the tool server; empty if unknown
 	Since     time.Time
 	OAuth     *agentproto.OAuth      // with the auth_url in clear
-	Choice    *agentproto.UserChoice // [Runtime.Answer] takes the answer
+	Choice    *agentproto.UserChoice // to be answered with [Runtime.Answer]
 }
 
-// Prompts returns what this process has shown to users and what is still open, the oldest first. Since is when this process
-// showed it.
+// Prompts returns the open prompts that this process has shown to users, oldest first. Since is when this process showed them.
 func (rt *Runtime) Prompts() []OpenPrompt {
 	all := []OpenPrompt{}
 	for _, now := range rt.display.Shown() {
@@ -96,12 +95,12 @@ func (rt *Runtime) Prompts() []OpenPrompt {
 type Happening struct {
 	At   time.Time
 	What string // such as "made", "accepted", "resolved"
-	Why  string // what more there is to say: a cause, a tool server, a reason
+	Why  string // more about it: a cause, a tool server, a reason
 }
 
 // History returns what happened to a call since this process started, in order: the first event and the last 31. Lost is how many
-// are missing behind the first. It is remembered of the 5,000 calls to which something happened last. What happened
-// before is in the history of the flow, if it keeps one.
+// events after the first are missing. History is available for the 5,000 calls that changed most recently. Earlier events are in
+// the history of the flow, if it keeps one.
 func (rt *Runtime) History(key agentproto.CallKey) (all []Happening, lost int) {
 	events, lost := rt.trail.Of(key)
 	for _, e := range events {
@@ -118,17 +117,17 @@ func choiceOf(c *agentproto.UserChoice, selected int) string {
 	return c.Choices[selected]
 }
 
-// A ToolServer is what a runtime knows of a tool server.
+// A ToolServer describes a tool server of a runtime.
 type ToolServer struct {
 	URL     string // base URL, as configured
-	Name    string // in the manifest; empty until there was a good one
-	Tools   []Tool // of the last good manifest
-	Failure error  // of the last fetch of the manifest; nil if that was good, or there was none
+	Name    string // from the manifest; empty until there was a valid one
+	Tools   []Tool // of the last valid manifest
+	Failure error  // of the last fetch of the manifest; nil if it succeeded or there was none
 	Failed  time.Time
-	Command bool  // it is a program that the runtime runs
+	Command bool  // the runtime runs it as a program
 	Down    error // why the program is not up; nil if it is
 
-	InFlight, Slots int // invocations that are being posted, and how many may be
+	InFlight, Slots int // invocations being posted, and their maximum
 	Counts          Counts
 }
 

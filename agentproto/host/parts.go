@@ -15,28 +15,26 @@ import (
 
 // Parts say what the flow of a runtime consists of, for [Build].
 type Parts struct {
-	// Conversations says that threads hold conversations, as they do where [Options].Model
-	// is set.
+	// Conversations says that threads hold conversations, as with [Options].Model.
 	Conversations bool
 	// Limits are those of [Options].Conversation.
 	Limits conversation.Limits
 
-	calls agentproto.ProgramOptions // what the flow calls; nothing in a history
+	calls agentproto.ProgramOptions // the functions that the flow calls; none for a history
 	do    conversation.Do
 	moves func(ctx context.Context, o migration.Order, to string) migration.Outcome
 }
 
-// Ports are the ports of a flow that [Build] built.
+// Ports are the ports of a flow that was built by [Build].
 type Ports struct {
 	calls   *agentproto.Program
 	threads *conversation.Program // nil without conversations
 	moves   *migration.Ports
 }
 
-// Build adds to f all that a runtime runs: the program of its calls, migrations and, if
-// there are any, conversations. It is the only place that does, for [Start] as well as for
-// [OpenHistory], since a history can be read by the flow alone that wrote it. A flow that is
-// built by other packages is for looking at: what it would do outside of it panics.
+// Build adds to f everything that a runtime runs: the program of its calls, migrations and, if requested, conversations. [Start]
+// and [OpenHistory] both use it, because only the flow that wrote a history can read it. A flow that another package builds with
+// it is for inspection only: anything it would do outside of the flow panics.
 func Build(f *dataflow.Flow, with Parts) *Ports {
 	if with.moves == nil {
 		with = with.idle()
@@ -52,8 +50,8 @@ func Build(f *dataflow.Flow, with Parts) *Ports {
 	return ports
 }
 
-// idle returns parts whose functions are there and are never called. That one is there
-// makes operators of the flow.
+// idle returns parts whose functions are set but never called. Setting them matters, because the flow has an operator for each
+// function that is set.
 func (with Parts) idle() Parts {
 	const never = "host: a history does nothing outside of its flow"
 	with.calls = agentproto.ProgramOptions{
@@ -69,7 +67,7 @@ func (with Parts) idle() Parts {
 	return with
 }
 
-// parts returns those of this runtime.
+// parts returns the parts of this runtime.
 func (rt *Runtime) parts() Parts {
 	with := Parts{
 		Conversations: rt.opts.Model != nil, Limits: rt.opts.Conversation,
@@ -86,7 +84,7 @@ func (rt *Runtime) parts() Parts {
 	return with
 }
 
-// An inMemory is a flow that is not kept, which its program stops.
+// An inMemory is a flow that is not durable. Its program stops it.
 type inMemory struct {
 	*dataflow.App
 	program *agentproto.Program
@@ -95,7 +93,7 @@ type inMemory struct {
 // Stop stops the program.
 func (m inMemory) Stop(ctx context.Context) error { return m.program.Stop(ctx) }
 
-// stopUnused is how long a flow may take to stop in which nothing was done.
+// stopUnused is how long an unused flow may take to stop.
 const stopUnused = 10 * time.Second
 
 // run builds the flow and starts it.
@@ -132,10 +130,9 @@ func (rt *Runtime) run(ctx context.Context, wrap func(delivering) delivering) er
 	return nil
 }
 
-// OpenHistory opens what a runtime with [Options].State kept, to be looked at. Whether it
-// held conversations is found out from what was kept; limits have to be its
-// [Options].Conversation, or steps made again may give something else. The error is a
-// [durable.ErrChanged] if another version of this package wrote the history.
+// OpenHistory opens the history that a runtime with [Options].State wrote, for inspection. It detects from the history whether
+// the runtime held conversations. Limits must be the runtime's [Options].Conversation, otherwise repeated steps may give other
+// results. The error is a [durable.ErrChanged] if another version of this package wrote the history.
 func OpenHistory(ctx context.Context, state durable.Options, limits conversation.Limits) (*durable.History, error) {
 	open := func(conversations bool) (*durable.History, error) {
 		return durable.OpenHistory(ctx, func(f *dataflow.Flow) *Ports {
@@ -144,8 +141,7 @@ func OpenHistory(ctx context.Context, state durable.Options, limits conversation
 	}
 	h, err := open(false)
 	if errors.Is(err, durable.ErrChanged) {
-		// Conversations come after everything else, so if this does not fit either, the
-		// first difference is the same one or a later one.
+		// Conversations are built last, so if this does not fit either, the first difference is the same one or a later one.
 		h, err = open(true)
 	}
 	return h, err

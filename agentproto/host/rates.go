@@ -4,16 +4,14 @@ import (
 	"github.com/millrace/millrace/agentproto/host/internal/quota"
 )
 
-// A Rate is how many bytes are taken in, Second of them a second and Burst at once. Each message
-// counts as 256 bytes more than it has.
+// A Rate limits bytes: Second of them per second, and Burst at once. Each message counts 256 bytes in addition to its size.
 type Rate struct{ Second, Burst int64 }
 
-// Rates are how many bytes of callbacks a [Runtime] takes in. A message has to fit into all four. The
-// zero value of each number is the default that its field's comment names.
+// Rates limit how many bytes of callbacks a [Runtime] accepts. A message has to fit into all four. A zero number means the
+// default that its field's comment names.
 //
-// Results, authorizations, choices and final events are taken in also beyond the rates, for nobody may
-// be able to send them again: as many of each as the protocol lets one call have. They use up what
-// comes after them.
+// Results, authorizations, choices and final events are accepted even beyond the rates, because perhaps nobody can send them
+// again: as many of each as the protocol allows one call. They still use up the rates for later messages.
 type Rates struct {
 	Call    Rate // of one callback URL: 64 KiB a second, 2 MiB at once
 	Session Rate // of all callback URLs of a session: 256 KiB and 8 MiB
@@ -21,7 +19,7 @@ type Rates struct {
 	Process Rate // of all: 16 MiB and 64 MiB
 }
 
-// bounds returns r as the intake has them.
+// bounds converts r for package quota.
 func (r Rates) bounds() quota.Rates {
 	return quota.Rates{Call: quota.Rate(r.Call), Session: quota.Rate(r.Session), Toolset: quota.Rate(r.Toolset), Process: quota.Rate(r.Process)}
 }

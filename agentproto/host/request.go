@@ -21,29 +21,27 @@ import (
 	"github.com/millrace/millrace/dataflow"
 )
 
-// A Request is a tool call that a conversation makes.
+// A Request is a request to make a tool call.
 type Request struct {
 	// GroupID is the thread of the conversation. It is required.
 	GroupID string
-	// ID is the identifier of the call, unique within its thread. Empty means a new
-	// random one that nobody can guess.
+	// ID is the identifier of the call, unique within its thread. Empty means a new random one that cannot be guessed.
 	ID string
 	// Operation is the name of a tool.
 	Operation string
-	// Arguments are what the tool is called with, a JSON object. Nil is an empty one.
+	// Arguments are the arguments of the call, a JSON object. Nil means an empty one.
 	Arguments jsontext.Value
-	// UserID identifies the end user to the tool. Empty means that it is not told.
+	// UserID identifies the end user to the tool. Empty means that the tool does not learn who the user is.
 	UserID string
 	// CallID is the second identifier that some model APIs have. Empty means none.
 	CallID string
-	// ThreadAncestors are the threads from the root to the parent of GroupID, none
-	// for a root thread.
+	// ThreadAncestors are the threads from the root to the parent of GroupID. It is empty for a root thread.
 	ThreadAncestors []string
-	// Lifetime is how long the call may wait for its result, detours not counted.
-	// Zero means [Timeouts].Call, or LongCall for a tool annotated longRunning.
+	// Lifetime is how long the call may wait for its result, not counting detours. Zero means [Timeouts].Call, or LongCall for a
+	// tool annotated longRunning.
 	Lifetime time.Duration
 
-	told bool // the conversation has the result, and nobody else reads it
+	told bool // the result goes to the conversation, and nobody else reads it
 }
 
 // session returns the session of the call: its root thread.
@@ -54,15 +52,14 @@ func (r *Request) session() string {
 	return r.GroupID
 }
 
-// Call makes a call and returns its key. The first call of a session waits for the
-// manifests, see [Runtime.ToolsOf]; beyond that it returns before the tool server was
-// asked, and [Runtime.Await] has the outcome. A call of an unknown tool, or with
-// arguments that do not fit the tool's schema, is a call too: it is resolved at
-// once, with an error that the model can read. While a tool server without a known
-// manifest cannot be reached, a call of a tool that no other server has waits for it as
-// long as a dispatch would, see [Timeouts].Retry and Dispatch, and is resolved then with an
-// error that says so. An error is returned when there is
-// no call: [ErrBadID], [ErrDuplicateCall], [ErrElsewhere], [ErrFull] or [ErrStopped].
+// Call makes a call and returns its key. The first call of a session waits for the manifests, see [Runtime.ToolsOf]. Otherwise
+// Call returns before the tool server was asked, and [Runtime.Await] returns the outcome.
+//
+// A call of an unknown tool, or with arguments that do not fit the tool's schema, is resolved at once, with an error that the
+// model can read. If a tool server whose manifest is unknown cannot be reached, a call of a tool that no other server has waits
+// for it as long as a dispatch would, see [Timeouts].Retry and Dispatch. Then it is resolved with an error that says so.
+//
+// If no call was made, the error is [ErrBadID], [ErrDuplicateCall], [ErrElsewhere], [ErrFull] or [ErrStopped].
 func (rt *Runtime) Call(ctx context.Context, req Request) (agentproto.CallKey, error) {
 	if req.ID == "" {
 		req.ID = rand.Text()
@@ -74,7 +71,7 @@ func (rt *Runtime) Call(ctx context.Context, req Request) (agentproto.CallKey, e
 	if err := rt.isHere(req.GroupID); err != nil {
 		return key, err
 	}
-	if !req.told { // that of a conversation was taken with its session
+	if !req.told { // a conversation was accepted with its session
 		if err := rt.memory.Full(); err != nil {
 			return key, err
 		}
@@ -88,13 +85,13 @@ func (rt *Runtime) Call(ctx context.Context, req Request) (agentproto.CallKey, e
 	return key, nil
 }
 
-// call makes a call that may be made.
+// call makes a call after the checks.
 func (rt *Runtime) call(ctx context.Context, key agentproto.CallKey, req *Request, trace agentproto.Trace) error {
 	call, s, err := rt.prepare(ctx, req, trace)
 	if err != nil {
 		return err
 	}
-	if err := rt.isHere(req.GroupID); err != nil { // it may have left meanwhile
+	if err := rt.isHere(req.GroupID); err != nil { // the thread may have left in the meantime
 		return err
 	}
 	_, resolved := rt.program.Resolved(key)
@@ -110,7 +107,7 @@ func (rt *Runtime) call(ctx context.Context, key agentproto.CallKey, req *Reques
 	return nil
 }
 
-// isHere returns why nothing can be done with a thread in this runtime, or nil.
+// isHere returns why this runtime cannot work on a thread, or nil.
 func (rt *Runtime) isHere(groupID string) error {
 	if rt.stopping.Load() {
 		return ErrStopped
@@ -191,9 +188,9 @@ func (rt *Runtime) prepare(ctx context.Context, req *Request, trace agentproto.T
 	return call, tool.Server, nil
 }
 
-// Await returns the resolution of a call as soon as there is one, and [ErrStopped]
-// if there will be none. For a key that is never called it waits for ctx. A result of more than
-// 1 KiB that was awaited is kept for ten minutes more; after that its text says how large it was.
+// Await returns the resolution of a call as soon as it exists, or [ErrStopped] if the call will not be resolved. For a key that
+// is never used it waits until ctx ends. A result of more than 1 KiB is kept for ten minutes after it was awaited; after that its
+// text gives only its size.
 func (rt *Runtime) Await(ctx context.Context, key agentproto.CallKey) (*agentproto.Resolution, error) {
 	r, err := rt.program.Await(ctx, key)
 	if err == nil {
@@ -202,14 +199,13 @@ func (rt *Runtime) Await(ctx context.Context, key agentproto.CallKey) (*agentpro
 	return r, programError(err)
 }
 
-// Cancel resolves a pending call as interrupted by the user and tells all tool
-// servers. A call that is resolved already stays as it is.
+// Cancel resolves a pending call as interrupted by the user and notifies all tool servers. It has no effect on a resolved call.
 func (rt *Runtime) Cancel(ctx context.Context, key agentproto.CallKey) error {
 	return rt.deliver(ctx, key, agentproto.Event{Kind: agentproto.Interrupted})
 }
 
-// CloseThread resolves all pending calls of a thread, and every later one at once,
-// and tells all tool servers. The error is [ErrElsewhere] for a thread that has moved, or is on its way.
+// CloseThread resolves all pending calls of a thread, and every later one at once, and notifies all tool servers. The error is
+// [ErrElsewhere] for a thread that has moved or is moving.
 func (rt *Runtime) CloseThread(ctx context.Context, groupID string) error {
 	if err := capability.CheckID("thread", groupID); err != nil {
 		return err
@@ -225,7 +221,7 @@ func (rt *Runtime) CloseThread(ctx context.Context, groupID string) error {
 	return nil
 }
 
-// deliver gives an event to the program, which has to take it in time.
+// deliver passes an event to the program, which has to accept it within Timeouts.Accept.
 func (rt *Runtime) deliver(ctx context.Context, key agentproto.CallKey, e agentproto.Event) error {
 	if rt.stopping.Load() {
 		return ErrStopped
@@ -235,7 +231,7 @@ func (rt *Runtime) deliver(ctx context.Context, key agentproto.CallKey, e agentp
 	return programError(rt.deliverTo(ctx, key, e))
 }
 
-// programError returns an error of the program in the words of this package.
+// programError converts an error of the program to one of this package.
 func programError(err error) error {
 	switch {
 	case errors.Is(err, dataflow.ErrDuplicateKey):

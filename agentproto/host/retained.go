@@ -9,8 +9,8 @@ import (
 	"github.com/millrace/millrace/internal/edge"
 )
 
-// wasRead tells the program that somebody has a result, so that it need not keep a large one for a day.
-// That the program does not hear of it, in a process that ends, keeps the result longer.
+// wasRead tells the program that a result was read, so that it need not keep a large one for a day. If the message is lost
+// because the process ends, the result is kept longer.
 func (rt *Runtime) wasRead(r *agentproto.Resolution) {
 	if r.Result.Size() <= agentproto.LargeResult {
 		return
@@ -32,7 +32,7 @@ func (rt *Runtime) wasRead(r *agentproto.Resolution) {
 	})
 }
 
-// notifyThread gives a notice to the program, as [agentproto.ProgramOptions] asks.
+// notifyThread passes a notice to the program, as [agentproto.ProgramOptions] requires.
 func (rt *Runtime) notifyThread(ctx context.Context, n *agentproto.Notice) {
 	select {
 	case <-rt.running:

@@ -34,20 +34,20 @@ import (
 	"github.com/millrace/millrace/internal/edge"
 )
 
-// delivering is how what happened to a call is given to the program. Tests have it wrapped.
+// delivering is the function that passes an event of a call to the program. Tests wrap it.
 type delivering = func(ctx context.Context, key agentproto.CallKey, e agentproto.Event) error
 
-// A running is a flow that runs: a [dataflow.App] or a [durable.App].
+// A running is a running flow: a [dataflow.App] or a [durable.App].
 type running interface {
 	inspect.App
 	dataflow.Remembering
 	Stop(ctx context.Context) error
 }
 
-// A Runtime makes tool calls. Its methods may be used by any number of goroutines.
+// A Runtime makes tool calls. Its methods are safe for concurrent use.
 //
-// What decides about calls is its [agentproto.Program]; the rest carries messages
-// between that, the tool servers and the user:
+// Its [agentproto.Program] makes the decisions about calls. The rest carries messages between the program, the tool servers and
+// the user:
 //
 //	Call ──► program ──► dispatch ──► tool server
 //	            ▲  │                       │
@@ -61,31 +61,31 @@ type Runtime struct {
 	program   *agentproto.Program
 	deliverTo delivering
 	flow      running
-	kept      *durable.App[*Ports]  // flow, if it is kept
+	kept      *durable.App[*Ports]  // flow, if it is durable
 	agent     *conversation.Agent   // nil without a model
 	threads   *conversation.Program // nil without a model
 	moves     *migration.Migrator
 	publicURL string
 	// pathPrefix is the path of publicURL.
 	pathPrefix string
-	// addressed reports whether a request names this endpoint as its host. Nil is not to be asked.
+	// addressed reports whether a request names this endpoint as its host. Nil means that this is not checked.
 	addressed func(*http.Request) bool
 
 	peers   *peer.Peers
 	catalog *discovery.Catalog
-	atStart *discovery.Offer // what was found then
+	atStart *discovery.Offer // what was offered when the runtime started
 
 	intake     *quota.Accounts
-	bodies     *edge.Bytes // of callbacks that are in memory
+	bodies     *edge.Bytes // of callbacks in memory
 	display    *display.Display
 	subscribed *subscriptions.Open
 	callbacks  *callback.Endpoint
 	dispatcher *dispatch.Dispatcher
 	trail      *trail.Trail
 	live       live.Hub
-	changes    watch.Calls // who waits for changes of calls
+	changes    watch.Calls // notifies those that wait for changes of calls
 
-	ctx      context.Context // ends when everything has to
+	ctx      context.Context // ends when everything has to end
 	cancel   context.CancelFunc
 	endpoint *edge.Server  // nil if it is External
 	running  chan struct{} // closed when the program has started
@@ -98,18 +98,17 @@ type Runtime struct {
 
 	memory *room.Room
 
-	mu        sync.Mutex  // guards what follows
+	mu        sync.Mutex  // guards the fields below
 	detach    func() bool // from the context of Start
 	followers map[*queue.Queue[*agentproto.Resolution]]bool
-	read      recent.Map[agentproto.CallKey, bool] // of large results, that the program was told
-	known     recent.Map[agentproto.CallKey, bool] // calls that this process has made, or has asked the flow for
+	read      recent.Map[agentproto.CallKey, bool] // large results that the program was told were read
+	known     recent.Map[agentproto.CallKey, bool] // calls that this process has made or has asked the flow for
 	ended     bool
-	tasks     sync.WaitGroup // answers and notifications under way
+	tasks     sync.WaitGroup // answers and notifications in progress
 }
 
-// Start starts a runtime: it listens for callbacks and asks the tool servers what
-// they offer. A tool server that cannot be asked is a [Problem] and not an error.
-// The runtime ends with [Runtime.Stop], or less gently with ctx.
+// Start starts a runtime: it listens for callbacks and asks the tool servers for their manifests. A tool server that does not
+// answer is reported as a [Problem] and not as an error. The runtime ends with [Runtime.Stop], or abruptly with ctx.
 func Start(ctx context.Context, opts Options) (*Runtime, error) {
 	if opts.State != nil && opts.Sealer == nil {
 		return nil, errors.New("host: calls that are kept need a Sealer whose key is kept: see SealerOf")
@@ -125,8 +124,8 @@ func Start(ctx context.Context, opts Options) (*Runtime, error) {
 	return start(ctx, opts, func(d delivering) delivering { return d })
 }
 
-// manyDispatches is how many dispatches the program may have under way. It is
-// large, as each waits for its turn at its own tool server.
+// manyDispatches is how many dispatches the program may run at once. It is large because each waits for its turn at its own tool
+// server.
 const manyDispatches = 1 << 16
 
 // start starts a runtime.
@@ -173,7 +172,7 @@ func start(ctx context.Context, opts Options, wrap func(delivering) delivering) 
 	return rt, nil
 }
 
-// configure makes a runtime of its options. Nothing runs yet.
+// configure makes a runtime from its options. Nothing runs yet.
 func configure(opts Options) (*Runtime, error) {
 	bodies := edge.NewBytes(opts.Bounds.Bodies)
 	rt := &Runtime{
@@ -223,7 +222,7 @@ func configure(opts Options) (*Runtime, error) {
 	return rt, nil
 }
 
-// peerConfig returns what the options say about tool servers.
+// peerConfig returns the options that concern tool servers.
 func (rt *Runtime) peerConfig() peer.Config {
 	o := &rt.opts
 	return peer.Config{
@@ -240,8 +239,7 @@ func closeIfAny(l net.Listener) {
 	}
 }
 
-// spawn runs a task that [Runtime.Stop] waits for. After that has begun waiting it
-// does nothing.
+// spawn runs a task that [Runtime.Stop] waits for. It does nothing once Stop has begun to wait.
 func (rt *Runtime) spawn(task func()) {
 	rt.mu.Lock()
 	defer rt.mu.Unlock()
@@ -250,20 +248,18 @@ func (rt *Runtime) spawn(task func()) {
 	}
 }
 
-// Done is closed when the runtime can do nothing more: it was stopped, or its flow has
-// failed, of which [Runtime.Err] says why. Stop is still to be called then.
+// Done returns a channel that is closed when the runtime can do nothing more: it was stopped, or its flow has failed, in which
+// case [Runtime.Err] says why. Stop must still be called.
 func (rt *Runtime) Done() <-chan struct{} { return rt.flow.Done() }
 
 // Err returns why the flow has failed, nil while it runs and after Stop.
 func (rt *Runtime) Err() error { return rt.flow.Err() }
 
-// Stop ends the runtime. Nothing is accepted any more: callbacks are answered 503,
-// so that tools try again later. What was accepted is handled, and answers and
-// notifications under way are finished, for as long as ctx permits. Calls that are
-// pending stay unresolved.
+// Stop ends the runtime. It accepts nothing more: callbacks are answered 503, so that tools try again later. Accepted input is
+// handled, and running answers and notifications are finished, for as long as ctx permits. Pending calls stay unresolved.
 //
-// Where calls are kept, an answer under way is cut off instead, and the next process posts it
-// again with the same webhook-id, also one that the tool has taken a moment before.
+// With [Options].State a running answer is cut off instead, and the next process posts it again with the same webhook-id, even if
+// the tool has just received it.
 func (rt *Runtime) Stop(ctx context.Context) error {
 	if rt.stopping.Swap(true) {
 		select {
@@ -280,11 +276,11 @@ func (rt *Runtime) Stop(ctx context.Context) error {
 	rt.mu.Unlock()
 
 	if rt.agent != nil && rt.opts.State == nil {
-		rt.agent.Stop() // a program that is not kept waits for every model that is being asked
+		rt.agent.Stop() // otherwise an in-memory program waits for every model that is being asked
 	}
 	err := rt.flow.Stop(ctx)
-	// The program has ended, dry or cut off, and its effects end with it. None of them
-	// waits, so what came out is performed whatever ctx says; they are the source of tasks.
+	// The program has ended, drained or cut off, and its effects end with it. Performing an effect does not wait, so all that
+	// were emitted are performed whatever ctx says. They start the tasks.
 	rt.effects.Wait()
 	rt.display.Stop()
 	rt.mu.Lock()

@@ -14,26 +14,25 @@ import (
 	"github.com/millrace/millrace/agentproto/host/internal/migration"
 )
 
-// ErrNoModel is returned by the methods that need [Options].Model, where there is none.
+// ErrNoModel is returned by the methods that need [Options].Model if it is nil.
 var ErrNoModel = migration.ErrNoModel
 
-// A SessionRequest says what session to open.
+// A SessionRequest describes the session to open.
 type SessionRequest struct {
-	// ID is that of its root thread. It is required.
+	// ID is the identifier of its root thread. It is required.
 	ID string
-	// UserID identifies the user to tools. Empty means that they are not told.
+	// UserID identifies the user to tools. Empty means that tools do not learn who the user is.
 	UserID string
-	// Images says that the model takes images. Where it does not, each image of a result
-	// becomes a text.
+	// Images says that the model takes images. Otherwise each image of a result becomes a text.
 	Images bool
-	// Instructions are for the model, in front of the conversation.
+	// Instructions are for the model and precede the conversation.
 	Instructions string
-	// Model names the model that answers, where [Options].Model is a [conversation.Models]. Empty is the default.
+	// Model names the model that answers, if [Options].Model is a [conversation.Models]. Empty means the default.
 	Model string
 }
 
-// OpenSession opens the root thread of a conversation, or finds it open: then it stays as
-// it was opened first. The error is [ErrFull] if there is no memory for a new one.
+// OpenSession opens the root thread of a conversation. A thread that is already open stays as it was first opened. The error is
+// [ErrFull] if there is no memory for a new one.
 func (rt *Runtime) OpenSession(ctx context.Context, req SessionRequest) (*Thread, error) {
 	if err := capability.CheckID("session", req.ID); err != nil {
 		return nil, err
@@ -63,7 +62,7 @@ func (rt *Runtime) OpenSession(ctx context.Context, req SessionRequest) (*Thread
 	return rt.Thread(req.ID), nil
 }
 
-// converses returns why there are no conversations, or nil.
+// converses returns why the runtime cannot work on conversations, or nil.
 func (rt *Runtime) converses() error {
 	switch {
 	case rt.threads == nil:
@@ -99,8 +98,8 @@ func (h host) MakeCall(ctx context.Context, thread string, c *conversation.Threa
 	return h.later(ctx, err)
 }
 
-// later waits until the runtime has stopped, if that is what is wrong: an action of a thread
-// that is kept has no outcome then, and is performed again after the restart.
+// later waits until ctx ends if the runtime has stopped and has a State. The thread's action then has no outcome and is performed
+// again after the restart.
 func (h host) later(ctx context.Context, err error) error {
 	err = programError(err)
 	if errors.Is(err, ErrStopped) && h.rt.opts.State != nil {
@@ -109,8 +108,8 @@ func (h host) later(ctx context.Context, err error) error {
 	return err
 }
 
-// keepView gives a view to its thread, where there are conversations. If it says how far the call is that it comes from, those who wait
-// for that are told.
+// keepView passes a view to its thread, if the runtime holds conversations. If the view is a progress report, it also notifies
+// those that wait for the progress of the call.
 func (rt *Runtime) keepView(ctx context.Context, from agentproto.CallKey, v *agentproto.ViewUpdate) error {
 	if v.ViewType == agentproto.ProgressView && !display.Cleared(v) {
 		if p, ok := agentproto.ProgressOf(v.Content); ok {
@@ -145,8 +144,8 @@ func requestOf(thread string, c *conversation.ThreadCall) Request {
 	return req
 }
 
-// CancelCall interrupts a call. If it was not made yet, its key is taken by one that is
-// refused, so that it cannot be made after it was cancelled.
+// CancelCall interrupts a call. If the call was not made yet, CancelCall puts a rejected call under its key, so that it cannot be
+// made later.
 func (h host) CancelCall(ctx context.Context, thread string, c *conversation.ThreadCall) error {
 	key := agentproto.CallKey{GroupID: thread, ID: c.ID}
 	never := &agentproto.Call{
@@ -154,14 +153,14 @@ func (h host) CancelCall(ctx context.Context, thread string, c *conversation.Thr
 		Rejected: "it was interrupted before it was made",
 	}
 	err := programError(h.rt.program.Call(ctx, never))
-	_, lasts := h.rt.program.Lasting(key) // and its key may be forgotten
+	_, lasts := h.rt.program.Lasting(key) // its key may be forgotten although the call lasts
 	if errors.Is(err, ErrDuplicateCall) || err == nil && lasts {
 		err = h.rt.deliverTo(ctx, key, agentproto.Event{Kind: agentproto.Interrupted})
 	}
 	return h.later(ctx, err)
 }
 
-// EndSubscription ends a subscription; the program has the tool servers told.
+// EndSubscription ends a subscription; the program notifies the tool servers.
 func (h host) EndSubscription(ctx context.Context, thread, callID string) error {
 	key := agentproto.CallKey{GroupID: thread, ID: callID}
 	return h.later(ctx, h.rt.deliverTo(ctx, key, agentproto.Event{Kind: agentproto.SubscriptionCancelled}))
@@ -172,7 +171,7 @@ func (h host) EndThread(ctx context.Context, thread string) error {
 	return h.later(ctx, h.rt.CloseThread(ctx, thread))
 }
 
-// HoldEvents is told by a thread whose model is behind with its events.
+// HoldEvents slows down the events of a thread whose model cannot keep up.
 func (h host) HoldEvents(_ context.Context, thread string, number uint64, hold bool) error {
 	h.rt.intake.Hold(thread, number, hold)
 	return nil

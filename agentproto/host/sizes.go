@@ -5,9 +5,9 @@ import (
 	"github.com/millrace/millrace/agentproto/host/internal/callback"
 )
 
-// Sizes are how many bytes a callback may have, by its type. The zero value of each field is the default
-// that its comment names. What has more is answered 413: a result, an authorization or a choice resolves
-// its call with an error then, and an event is left out. No default is more than Limits.Bytes.
+// Sizes are how many bytes a callback may have, by its type. A zero field means the default that its comment names. A larger
+// callback is answered 413: a result, an authorization or a choice then resolves its call with an error, and an event is dropped.
+// No default exceeds Limits.Bytes.
 type Sizes struct {
 	Result int64 // without images: [Options].Limits.Bytes, or 1 MiB
 	Images int64 // a result with images: [Options].Limits.Bytes, or 8 MiB

@@ -5,50 +5,49 @@ import (
 	"github.com/millrace/millrace/agentproto/host/internal/tally"
 )
 
-// Stats are what happened so far and what there is now, see [Runtime.Stats].
+// Stats are the counts since the start of a runtime and its present state, see [Runtime.Stats].
 type Stats struct {
 	Counts                     // of everything
 	Toolsets map[string]Counts // by the base URL of the tool server
-	Others   Counts            // of no tool server
+	Others   Counts            // not of a known tool server
 
-	Models map[string]conversation.ModelCounts // by the name of the model; what this process has asked
+	Models map[string]conversation.ModelCounts // by the name of the model; requests of this process only
 
-	Prompts int    // that this process has shown to users, and that are open
-	Memory  Filled // of [Bounds].Memory, as the garbage collector found it last
+	Prompts int    // open prompts that this process has shown to users
+	Memory  Filled // of [Bounds].Memory, as the garbage collector last measured it
 	Bodies  Filled // of [Bounds].Bodies
 }
 
-// Filled is how much of a bound is used.
+// Filled is how much of a bound is in use.
 type Filled struct {
 	Bytes int64
-	Bound int64 // zero is none
+	Bound int64 // zero for none
 }
 
-// Counts count events. Of those that concern calls resolved a long time ago, some
-// are counted in total only and for no toolset.
+// Counts are counts of events. Some events of calls that were resolved a long time ago are counted in total only, not for a
+// toolset.
 type Counts struct {
-	Calls    uint64 // calls made, rejected ones included
-	Attempts uint64 // invocations posted, retries included
+	Calls    uint64 // calls made, including rejected ones
+	Attempts uint64 // invocations posted, including retries
 	Results  uint64 // calls that a tool resolved
-	Failures uint64 // calls that were resolved otherwise
+	Failures uint64 // calls that were resolved in another way
 
 	Duplicates uint64 // dropped: a second result
-	Late       uint64 // dropped: arrived after the call was resolved otherwise
-	Repeated   uint64 // dropped: a detour that was open already, an answer to one that was not
+	Late       uint64 // dropped: arrived after the call was resolved in another way
+	Repeated   uint64 // dropped: a detour that was already open, an answer to one that was not open
 
-	Malformed uint64 // callbacks refused for what they say: 400, 413, 415
-	Forged    uint64 // callbacks refused for where they were posted: 403, 404
-	Busy      uint64 // callbacks put off: 503
+	Malformed uint64 // callbacks refused for their content: 400, 413, 415
+	Forged    uint64 // callbacks refused for their URL: 403, 404
+	Busy      uint64 // callbacks answered 503
 
-	Views  uint64 // view_update messages handed to the surface
+	Views  uint64 // view_update messages passed to the surface
 	Events uint64 // subscription_event messages; of these,
-	// Unsubscribed were dropped because the call had no open subscription. It
-	// counts attempts to cancel such a subscription too.
+	// Unsubscribed were dropped because the call had no open subscription. It also counts attempts to cancel such a subscription.
 	Unsubscribed uint64
 
-	LeftOut uint64 // subscription_event messages that were left out: more than is taken in
+	LeftOut uint64 // subscription_event messages dropped because they exceeded a limit
 
-	Forwarded uint64 // callbacks handed on to the host where their session lives now
+	Forwarded uint64 // callbacks forwarded to the host that has their session now
 }
 
 // countsOf reads counters.
@@ -63,8 +62,7 @@ func countsOf(c *tally.Counters) Counts {
 	}
 }
 
-// Stats returns what was counted since the runtime started, and what there is now. The figures may be a
-// moment apart.
+// Stats returns what was counted since the runtime started, and its present state. The figures need not be from the same instant.
 func (rt *Runtime) Stats() Stats {
 	st := Stats{
 		Counts: countsOf(&rt.peers.Total), Toolsets: make(map[string]Counts, len(rt.peers.All)), Others: countsOf(&rt.peers.Others),

@@ -19,10 +19,8 @@ import (
 	"github.com/millrace/millrace/internal/plain"
 )
 
-// A Terminal is a [Surface] of text. It prints where the user has to go and asks
-// choices by number, one at a time; an empty line takes the default. A form is asked
-// field by field. If its input is not a terminal nobody can be asked, so it takes every
-// default at once.
+// A Terminal is a [Surface] of text. It prints the URL that the user has to visit, and asks choices by number, one at a time; an
+// empty line selects the default. It asks a form field by field. If its input is not a terminal, it takes every default at once.
 type Terminal struct {
 	in       io.Reader
 	out      io.Writer
@@ -32,7 +30,7 @@ type Terminal struct {
 	interactive bool
 	reading     bool
 	prompts     []prompt                    // the first one is being asked
-	signIns     map[agentproto.CallKey]bool // whose URL was printed
+	signIns     map[agentproto.CallKey]bool // calls whose URL was printed
 }
 
 type prompt struct {
@@ -59,8 +57,8 @@ func NewTerminal(in io.Reader, out io.Writer) *Terminal {
 // Bind implements [Binder].
 func (t *Terminal) Bind(a Answerer) { t.answerer = a }
 
-// OAuth prints which tool asks, and the host and the URL that the user has to visit. A host
-// that is not ASCII is printed as it is looked up.
+// OAuth prints which tool asks, and the host and the URL that the user has to visit. A host that is not ASCII is printed in the
+// form in which it is looked up.
 func (t *Terminal) OAuth(_ context.Context, key agentproto.CallKey, o *agentproto.OAuth) {
 	shown, host, ok := plain.URL(o.AuthURL)
 	if !ok {
@@ -76,7 +74,7 @@ func (t *Terminal) OAuth(_ context.Context, key agentproto.CallKey, o *agentprot
 	t.printf("%s asks you to sign in at %s:\n  %s\n", who, host, shown)
 }
 
-// Choice asks, or takes the default if nobody can be asked.
+// Choice asks the user, or takes the default if the input is not a terminal.
 func (t *Terminal) Choice(ctx context.Context, key agentproto.CallKey, c *agentproto.UserChoice) {
 	t.mu.Lock()
 	if !t.interactive {
@@ -102,8 +100,7 @@ func (t *Terminal) Choice(ctx context.Context, key agentproto.CallKey, c *agentp
 	}
 }
 
-// Withdraw takes back a prompt, or says that an authorization is not needed any
-// more.
+// Withdraw takes back a prompt, or says that an authorization is no longer needed.
 func (t *Terminal) Withdraw(key agentproto.CallKey, detour string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -116,7 +113,7 @@ func (t *Terminal) Withdraw(key agentproto.CallKey, detour string) {
 	}
 }
 
-// Progress says when an authorization that was asked for is over.
+// Progress says when a requested authorization is over.
 func (t *Terminal) Progress(key agentproto.CallKey, state agentproto.State) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -129,8 +126,8 @@ func (t *Terminal) Progress(key agentproto.CallKey, state agentproto.State) {
 // View prints nothing: a terminal has no views.
 func (t *Terminal) View(agentproto.CallKey, *agentproto.ViewUpdate) {}
 
-// read takes lines as answers to the first prompt, for as long as there is input:
-// a read of a terminal cannot be interrupted.
+// read uses each line of input as an answer to the first prompt. It runs until the input ends, because a read of a terminal
+// cannot be interrupted.
 func (t *Terminal) read(ctx context.Context) {
 	lines := bufio.NewScanner(t.in)
 	for lines.Scan() && ctx.Err() == nil {
@@ -166,7 +163,7 @@ func (t *Terminal) read(ctx context.Context) {
 		t.mu.Unlock()
 		t.answer(ctx, p, selected)
 	}
-	// No more input: whatever is asked from now on gets its default.
+	// No more input: all later prompts get their defaults.
 	t.mu.Lock()
 	open := t.prompts
 	t.prompts, t.interactive = nil, false
@@ -176,7 +173,7 @@ func (t *Terminal) read(ctx context.Context) {
 	}
 }
 
-// selection reads one line. The user counts from one.
+// selection parses one line. The user counts from one.
 func selection(line string, c *agentproto.UserChoice) (int, bool) {
 	line = strings.TrimSpace(line)
 	if line == "" {
@@ -186,8 +183,7 @@ func selection(line string, c *agentproto.UserChoice) (int, bool) {
 	return n - 1, err == nil && n >= 1 && n <= len(c.Choices)
 }
 
-// drop removes a prompt and asks the next one if it was the first. It is called
-// with mu held.
+// drop removes a prompt and, if it was the first, asks the next one. The caller holds mu.
 func (t *Terminal) drop(i int) {
 	t.prompts = append(t.prompts[:i:i], t.prompts[i+1:]...)
 	if i == 0 && len(t.prompts) > 0 {
@@ -195,7 +191,7 @@ func (t *Terminal) drop(i int) {
 	}
 }
 
-// ask prints the first prompt. It is called with mu held.
+// ask prints the first prompt. The caller holds mu.
 func (t *Terminal) ask() {
 	if f := t.prompts[0].form; f != nil {
 		t.printf("%s%s", t.asks(t.prompts[0].key), f.Ask())
@@ -223,7 +219,7 @@ func (t *Terminal) fill(ctx context.Context, p prompt) {
 	}
 }
 
-// refused prints why an answer was not taken.
+// refused prints why an answer was not accepted.
 func (t *Terminal) refused(err error) {
 	if err == nil {
 		return
@@ -233,7 +229,7 @@ func (t *Terminal) refused(err error) {
 	t.printf("(the answer was not taken: %s)\n", printable(err.Error()))
 }
 
-// asks is the line in front of a question, where the answerer knows whose it is.
+// asks returns the line before a question that names the asker, or "" if unknown.
 func (t *Terminal) asks(key agentproto.CallKey) string {
 	if who := t.asker(key); who != "" {
 		return who + " asks:\n"
@@ -241,7 +237,7 @@ func (t *Terminal) asks(key agentproto.CallKey) string {
 	return ""
 }
 
-// asker says which tool of which tool server it is that asks, as far as the answerer knows.
+// asker names the tool and the tool server that ask, as far as the answerer knows them.
 func (t *Terminal) asker(key agentproto.CallKey) string {
 	servers, ok := t.answerer.(interface {
 		ToolsetOf(agentproto.CallKey) string
@@ -260,10 +256,10 @@ func (t *Terminal) asker(key agentproto.CallKey) string {
 
 func (t *Terminal) printf(format string, args ...any) { fmt.Fprintf(t.out, format, args...) }
 
-// maxPrinted bounds what is printed of one text.
+// maxPrinted is how many bytes of a text are printed.
 const maxPrinted = 4096
 
-// printable returns a text of a tool server's as one line that is safe to print.
+// printable returns a tool server's text as one line that is safe to print.
 func printable(s string) string {
 	if len(s) > maxPrinted {
 		return plain.Line(strings.ToValidUTF8(s[:maxPrinted], "")) + "…"

@@ -12,25 +12,23 @@ import (
 	"github.com/millrace/millrace/agentproto/host/internal/capability"
 )
 
-// A Thread is a thread of a conversation, open or not. Its methods may be used by any
-// number of goroutines, in any process that shares the runtime's state. They return
-// [ErrNoModel] where there are no conversations, [conversation.ErrUnknownThread] for a
-// thread that was never opened or is no longer kept, [conversation.ErrClosedThread] for one
-// that is closed. What is kept of a thread, and how long, is in [conversation.Limits].
+// A Thread is a thread of a conversation, open or not. Its methods are safe for concurrent use, in any process that shares the
+// runtime's state. They return [ErrNoModel] if the runtime holds no conversations, [conversation.ErrUnknownThread] for a thread
+// that was never opened or is no longer kept, and [conversation.ErrClosedThread] for a closed one. [conversation.Limits] says
+// what is kept of a thread and for how long.
 type Thread struct {
 	rt *Runtime
 	id string
 }
 
-// Thread returns the thread with an identifier.
+// Thread returns the thread with an identifier, which need not exist.
 func (rt *Runtime) Thread(id string) *Thread { return &Thread{rt, id} }
 
 // ID returns the thread's identifier.
 func (t *Thread) ID() string { return t.id }
 
-// Say tells the thread what the user says. It returns when that is kept, not when the
-// model has answered. What is going on in the thread is interrupted by it: the model is
-// asked anew, and pending calls are cancelled.
+// Say sends a message of the user to the thread. It returns when the message is accepted, not when the model has answered. The
+// message interrupts whatever is in progress in the thread: pending calls are cancelled, and the model is asked anew.
 func (t *Thread) Say(ctx context.Context, text string) error {
 	if err := t.rt.converses(); err != nil {
 		return err
@@ -38,7 +36,7 @@ func (t *Thread) Say(ctx context.Context, text string) error {
 	return programError(t.rt.threads.Say(ctx, t.id, text))
 }
 
-// SayOnce is Say for a text that is said again when its answer was lost: see [conversation.Program.SayOnce].
+// SayOnce is like Say, for a text that may be sent again because the answer was lost: see [conversation.Program.SayOnce].
 func (t *Thread) SayOnce(ctx context.Context, name, text string) (again bool, err error) {
 	if err := t.rt.converses(); err != nil {
 		return false, err
@@ -47,20 +45,20 @@ func (t *Thread) SayOnce(ctx context.Context, name, text string) (again bool, er
 	return again, programError(err)
 }
 
-// Interrupt ends what is going on in the thread. It is at rest then until the user says
-// something or something comes in.
+// Interrupt ends whatever is in progress in the thread. The thread is then idle until the user says something or an event
+// arrives.
 func (t *Thread) Interrupt(ctx context.Context) error {
 	return t.do(ctx, (*conversation.Program).Interrupt)
 }
 
-// Close closes the thread and its children: what is pending is resolved, prompts are
-// withdrawn, and the tool servers are told, once for each thread. Closing it twice is fine.
+// Close closes the thread and its children: pending calls are resolved, prompts are withdrawn, and the tool servers are notified,
+// once for each thread. Closing it twice has no further effect.
 func (t *Thread) Close(ctx context.Context) error {
 	return t.do(ctx, (*conversation.Program).Close)
 }
 
-// OpenChild opens a child thread and returns when it is open. An empty id is a new random
-// one, of a thread that is kept with its session: see [agentproto.SessionOf]. If text is not empty, that is what is said in it first.
+// OpenChild opens a child thread and returns when it is open. An empty id means a new random one, in the same session: see
+// [agentproto.SessionOf]. If text is not empty, it is the first thing the user says in the child.
 func (t *Thread) OpenChild(ctx context.Context, id, text string) (*Thread, error) {
 	if err := t.rt.converses(); err != nil {
 		return nil, err
@@ -85,7 +83,7 @@ func (t *Thread) CancelSubscription(ctx context.Context, callID string) error {
 	return programError(t.rt.threads.CancelSubscription(ctx, t.id, callID))
 }
 
-// Status returns what the thread stands at: pending calls, subscriptions, views.
+// Status returns the state of the thread: pending calls, subscriptions, views.
 func (t *Thread) Status(ctx context.Context) (conversation.Status, error) {
 	if err := t.rt.converses(); err != nil {
 		return conversation.Status{}, err
@@ -94,8 +92,7 @@ func (t *Thread) Status(ctx context.Context) (conversation.Status, error) {
 	return st, programError(err)
 }
 
-// History returns the messages of the thread that are kept, what was there before a restart
-// included.
+// History returns the messages of the thread that are kept, including those from before a restart.
 func (t *Thread) History(ctx context.Context) ([]conversation.Message, error) {
 	if err := t.rt.converses(); err != nil {
 		return nil, err
@@ -104,19 +101,17 @@ func (t *Thread) History(ctx context.Context) ([]conversation.Message, error) {
 	return messages, programError(err)
 }
 
-// Views returns the latest content of each view of the thread by its type, for who begins
-// to look later; what changes from then on, the surface is shown. They survive a restart.
-// Cases V01, V03.
+// Views returns the latest content of each view of the thread by its type, for a viewer that joins late; the surface receives
+// later changes. Views survive a restart. Cases V01, V03.
 func (t *Thread) Views(ctx context.Context) (map[string]jsontext.Value, error) {
 	st, err := t.Status(ctx)
 	return st.Views, err
 }
 
-// Prompts returns the choices that are open in the thread, by their calls: for who begins to
-// look later (case U08). [Runtime.Answer] takes the answers.
+// Prompts returns the open choices of the thread, for a viewer that joins late (case U08). [Runtime.Answer] takes the answers.
 func (t *Thread) Prompts() []*agentproto.UserChoice { return t.rt.display.ChoicesOf(t.id) }
 
-// do tells the thread something that needs nothing else.
+// do applies a method of the program that needs only the thread's id.
 func (t *Thread) do(ctx context.Context, tell func(*conversation.Program, context.Context, string) error) error {
 	if err := t.rt.converses(); err != nil {
 		return err
@@ -124,9 +119,8 @@ func (t *Thread) do(ctx context.Context, tell func(*conversation.Program, contex
 	return programError(tell(t.rt.threads, ctx, t.id))
 }
 
-// Follow returns the messages of the thread from number from on: those there are, and
-// those to come as they come. It ends behind the message that says that the thread is
-// closed, and with an error when ctx ends or the runtime stops.
+// Follow returns the messages of the thread from number from on, first the existing ones and then new ones as they arrive. It
+// ends after the message that closes the thread, or with an error when ctx ends or the runtime stops.
 func (t *Thread) Follow(ctx context.Context, from int) iter.Seq2[conversation.Message, error] {
 	return func(yield func(conversation.Message, error) bool) {
 		if err := t.rt.converses(); err != nil {

@@ -8,21 +8,19 @@ import (
 	"github.com/millrace/millrace/agentproto/host/internal/discovery"
 )
 
-// A Tool is a tool that the runtime offers to the model. Its texts are the tool
-// server's and not to be trusted; what is hidden in them was taken out, and what is very
-// long was cut.
+// A Tool is a tool that the runtime offers to the model. Its texts come from the tool server and are not trusted; hidden
+// characters were removed, and very long texts were cut.
 type Tool struct {
 	agentproto.Tool
 	Toolset string // the name in the manifest
 	Server  string // the base URL of the tool server
 }
 
-// A Problem is something that keeps a toolset, or one tool, from being offered.
-// It is found by discovery and reported by [Runtime.Problems]; it is never fatal,
-// because the other toolsets are of use without it.
+// A Problem keeps a toolset, or one tool, from being offered. Discovery finds it and [Runtime.Problems] reports it. It is never
+// fatal, because the other toolsets work without it.
 type Problem struct {
 	Toolset string // base URL of the tool server, as configured
-	Tool    string // the tool, if the problem is of one tool
+	Tool    string // the tool, if the problem concerns one tool
 	Err     error
 }
 
@@ -32,26 +30,26 @@ func (p Problem) Error() string { return discovery.Problem(p).Error() }
 // Unwrap returns the cause.
 func (p Problem) Unwrap() error { return p.Err }
 
-// Tools returns the tools that were on offer when the runtime started, in the order of
-// the configuration. Each session has its own, see [Runtime.ToolsOf].
+// Tools returns the tools that were offered when the runtime started, in the order of the configuration. Each session has its own
+// tools, see [Runtime.ToolsOf].
 func (rt *Runtime) Tools() []Tool { return toolsOf(rt.atStart.Tools) }
 
-// Problems returns why toolsets or tools were not on offer when the runtime started.
+// Problems returns why toolsets or tools were not offered when the runtime started.
 func (rt *Runtime) Problems() []Problem { return problemsOf(rt.atStart) }
 
-// ToolsOf returns the tools that a session is offered, in the order of the
-// configuration, and why others are not. A session is named by its root thread.
+// ToolsOf returns the tools that a session is offered, in the order of the configuration, and the reasons why others are not. A
+// session is named by its root thread.
 //
-// A session that is new has all manifests fetched and keeps them for its life, so that a
-// conversation does not see its tools change; a manifest that cannot be fetched is
-// replaced by the last good one of its server. That takes no longer than
+// A new session fetches all manifests and keeps them for its life, so that a conversation does not see its tools change. A
+// manifest that cannot be fetched is replaced by the last valid one of its server. Fetching takes no longer than
 // [Timeouts].Discovery, and a tenth of it for servers that were silent the last time.
-// Where there is no good manifest, the session has none of the server's tools for now: the
-// manifest is fetched again the next time that the tools are asked for or a call names a
-// tool that the session does not have, at most once a second.
-// [Bounds].Sessions is how many sessions are remembered: the one that was not used for
-// the longest time is new again after that, and so are all after a restart. The error is
-// that of ctx, or [ErrStopped]. See doc/protocol.md §3.6, and [Options].Permits for tools that a session may not have.
+//
+// Without any valid manifest of a server, the session has none of that server's tools for now. The manifest is fetched again the
+// next time that the tools are requested or a call names a tool that the session does not have, but at most once a second.
+//
+// [Bounds].Sessions sessions are remembered. Beyond that the least recently used session counts as new, and after a restart every
+// session does. The error is that of ctx, or [ErrStopped]. See doc/protocol.md §3.6, and [Options].Permits for tools that a
+// session may not use.
 func (rt *Runtime) ToolsOf(ctx context.Context, session string) ([]Tool, []Problem, error) {
 	if err := capability.CheckID("session", session); err != nil {
 		return nil, nil, err
@@ -63,7 +61,7 @@ func (rt *Runtime) ToolsOf(ctx context.Context, session string) ([]Tool, []Probl
 	return toolsOf(rt.catalog.Permitted(session, o.Tools)), problemsOf(o), nil
 }
 
-// toolsOf returns tools as the public face has them.
+// toolsOf converts tools to the exported type.
 func toolsOf(of []discovery.Tool) []Tool {
 	tools := make([]Tool, 0, len(of))
 	for _, t := range of {

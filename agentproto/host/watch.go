@@ -16,8 +16,7 @@ import (
 	"github.com/millrace/millrace/agentproto/host/internal/live"
 )
 
-// A ThreadEvent is something that happens in a thread, for those who watch it: see [Thread.Watch].
-// Of the fields below Kind those are set that its comment names.
+// A ThreadEvent is something that happens in a thread, for [Thread.Watch]. The fields whose comments name its Kind are set.
 type ThreadEvent struct {
 	Kind    ThreadEventKind
 	Message *conversation.Message // of WatchedMessage
@@ -27,20 +26,20 @@ type ThreadEvent struct {
 	Delta   *ThreadDelta          // of WatchedDelta and WatchedReset
 }
 
-// A ThreadEventKind says what a [ThreadEvent] is.
+// A ThreadEventKind is the kind of a [ThreadEvent].
 type ThreadEventKind uint8
 
 // The kinds of events of a thread.
 const (
 	WatchedMessage ThreadEventKind = iota + 1 // a message of the history
-	WatchedState                              // where the thread stands is another than before
-	WatchedPrompts                            // what the user is asked is another than before
-	WatchedView                               // a view shows something else
+	WatchedState                              // the state of the thread has changed
+	WatchedPrompts                            // the open prompts have changed
+	WatchedView                               // the content of a view has changed
 	WatchedDelta                              // the model has written more
-	WatchedReset                              // what the model has written in Delta.Round is void
+	WatchedReset                              // what the model has written so far in Delta.Round is void
 )
 
-// A ThreadState is where a thread stands.
+// A ThreadState is the state of a thread.
 type ThreadState struct {
 	Asking  bool          // the model is being asked
 	Pending []PendingCall // calls without a result, in the order in which they were made
@@ -49,47 +48,44 @@ type ThreadState struct {
 	Closed  bool
 }
 
-// A PendingCall is a call that has no result yet.
+// A PendingCall is a call without a result.
 type PendingCall struct {
 	ID        string
 	Operation string
 	State     agentproto.State
 }
 
-// A ThreadView is what a view of a thread shows. Content is {} if it was cleared.
+// A ThreadView is the content of a view of a thread. Content is {} if it was cleared.
 type ThreadView struct {
 	Type    string
 	Content jsontext.Value
 }
 
-// A ThreadDelta is what a model has written in a round, or that it is void.
+// A ThreadDelta is a part of what a model writes in a round, or says that what it wrote is void.
 type ThreadDelta struct {
 	Round   uint64
-	Attempt int // of asking the model in this round
-	// Seq is the number of the delta in the attempt, as this watcher sees it. 0 begins the text and
-	// the calls anew.
+	Attempt int // the number of the attempt in this round
+	// Seq is the number of the delta in the attempt, as this watcher receives it. A Seq of 0 starts the text and the calls anew.
 	Seq int
 	conversation.Delta
 }
 
-// How often a thread is looked at that nothing is heard of. What this process decides is heard of at once.
+// lookAgain is how often the state of a thread is polled. Changes by this process are noticed at once.
 const lookAgain = time.Second
 
-// Watch returns what happens in a thread: its messages from number from on, those that are kept
-// and those to come; and beside them where it stands, what its user is asked and what its views show,
-// at first as it is and then whenever it changes, and what the model writes while it does.
+// Watch returns what happens in a thread: its messages from number from on, both the kept ones and new ones; its state, its open
+// prompts and its views, first as they are and then whenever they change; and what the model writes while it writes.
 //
-// Messages are the only truth: they are numbered, come in order, once each, and a watcher that was cut off
-// goes on behind the last one it has. The others have no numbers and are not kept. A state comes behind the messages that were
-// there then, but for the first one: who sees that the model is not asked any longer has its answer. A watcher that
-// is slow misses states between two others, and gets larger deltas. Deltas of a round come after
-// the messages that the model was asked with; a message of the user's or the model's takes
-// their place. They come only in the process that asks the model, and after a restart the model is
-// asked again. The first event is the state.
+// Only messages are reliable: they are numbered, arrive in order, once each, and a watcher that was disconnected can continue
+// after the last one it has. The other events have no numbers and are not stored. Except for the first one, a state comes after
+// the messages that existed at that time: a watcher that sees that the model is no longer asked already has the model's answer. A
+// slow watcher misses intermediate states and gets larger deltas. Deltas of a round come after the messages that the model was
+// asked with; the next message of the user or the model replaces them. They exist only in the process that asks the model, and
+// after a restart the model is asked again. The first event is the state.
 //
-// The sequence ends behind the message that says that the thread is closed, with an error when ctx ends, the
-// runtime stops or the thread moves away ([conversation.ErrMoved]). For a thread that was never opened it is
-// [conversation.ErrUnknownThread]. It can be read once, and no goroutine is left when the reader stops.
+// The sequence ends after the message that closes the thread, or with an error: when ctx ends, the runtime stops or the thread
+// moves away ([conversation.ErrMoved]), or [conversation.ErrUnknownThread] if the thread was never opened. It can be read once.
+// When the reader stops, no goroutine is left behind.
 func (t *Thread) Watch(ctx context.Context, from int) iter.Seq2[ThreadEvent, error] {
 	return func(yield func(ThreadEvent, error) bool) {
 		w := watching{t: t, next: from, yield: yield, live: t.rt.live.Watch(t.id)}
@@ -103,20 +99,20 @@ func (t *Thread) Watch(ctx context.Context, from int) iter.Seq2[ThreadEvent, err
 // errLeft says that the reader has stopped.
 var errLeft = errors.New("left")
 
-// A watching is a [Thread.Watch] under way.
+// A watching is a running [Thread.Watch].
 type watching struct {
 	t     *Thread
 	yield func(ThreadEvent, error) bool
 	live  *live.Watcher
 	next  int // number of the next message
 
-	said    bool // the state was told once
+	said    bool // the state was sent at least once
 	state   ThreadState
 	asked   bool
 	prompts []OpenPrompt
 }
 
-// run returns why the watching has ended, or nil if nothing is to be said of it.
+// run returns the error that ends the sequence, or nil for none.
 func (w *watching) run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -152,13 +148,13 @@ func (w *watching) run(ctx context.Context) error {
 	return quiet(w.loop(ctx, messages))
 }
 
-// A followed is what comes of [Thread.Follow].
+// A followed is a value of [Thread.Follow].
 type followed struct {
 	message conversation.Message
 	err     error
 }
 
-// quiet returns no error for a reader that has stopped.
+// quiet returns nil if the reader has stopped, otherwise err.
 func quiet(err error) error {
 	if errors.Is(err, errLeft) {
 		return nil
@@ -166,7 +162,7 @@ func quiet(err error) error {
 	return err
 }
 
-// begin tells how things are.
+// begin sends the present state, prompts and views.
 func (w *watching) begin(ctx context.Context, st conversation.Status) error {
 	if err := w.tellState(w.stateOf(ctx, st.Pending, ThreadState{Asking: st.Asking, Usage: st.Usage, Models: st.Models, Closed: st.Closed})); err != nil {
 		return err
@@ -177,7 +173,7 @@ func (w *watching) begin(ctx context.Context, st conversation.Status) error {
 	return w.tellViews(st.Views)
 }
 
-// loop tells what happens.
+// loop sends events until the sequence ends.
 func (w *watching) loop(ctx context.Context, messages <-chan followed) error {
 	look := time.NewTicker(lookAgain)
 	defer look.Stop()
@@ -208,7 +204,7 @@ func (w *watching) loop(ctx context.Context, messages <-chan followed) error {
 	}
 }
 
-// ended returns why there are no more messages, although the thread is not closed.
+// ended returns why there are no more messages although the thread is not closed.
 func (w *watching) ended(ctx context.Context) error {
 	if err := w.t.rt.converses(); err != nil {
 		return err
@@ -230,8 +226,8 @@ func (w *watching) tellMessage(ctx context.Context, m conversation.Message) erro
 	return w.look(ctx, true)
 }
 
-// look tells what is another than before. Of a thread of another process it asks the flow where it
-// stands if there was a message, since that is a step.
+// look sends what has changed. If another process has the thread, look asks the flow for its state only after a message, because
+// each request is a step.
 func (w *watching) look(ctx context.Context, message bool) error {
 	changed := w.live.Next(w.next)
 	for _, p := range changed.Parts {
@@ -247,7 +243,7 @@ func (w *watching) look(ctx context.Context, message bool) error {
 		return err
 	}
 	switch st, found, err := w.t.rt.ThreadStanding(ctx, w.t.id); {
-	case err != nil, !found && !message: // a step goes on, or nothing is known to have happened
+	case err != nil, !found && !message: // a step is in progress, or nothing is known to have happened
 	case !found:
 		st, err := w.t.Status(ctx)
 		if err == nil && st.Messages <= w.next {
@@ -258,7 +254,7 @@ func (w *watching) look(ctx context.Context, message bool) error {
 		}
 	case st.Place == "gone":
 		return conversation.ErrMoved
-	case st.Messages > w.next: // these come first, and the thread is looked at again behind them
+	case st.Messages > w.next: // the messages come first, and look runs again after them
 	default:
 		if err := w.tellState(w.stateOf(ctx, st.Calls, ThreadState{Asking: st.Asking, Usage: st.Usage, Models: st.Models, Closed: st.Closed})); err != nil {
 			return err
@@ -267,7 +263,7 @@ func (w *watching) look(ctx context.Context, message bool) error {
 	return w.tellPrompts()
 }
 
-// stateOf returns st with what is pending, and where these calls stand.
+// stateOf returns st with the pending calls and their states.
 func (w *watching) stateOf(ctx context.Context, pending []conversation.Pending, st ThreadState) ThreadState {
 	for _, p := range pending {
 		call := PendingCall{ID: p.Call.ID, Operation: p.Call.Name}

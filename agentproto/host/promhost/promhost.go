@@ -1,15 +1,15 @@
-// Package promhost has what a runtime counts as metrics of Prometheus.
+// Package promhost exports the counts of a runtime as Prometheus metrics.
 //
 //	registry.MustRegister(promhost.Collector(rt))
 //	mux.Handle("/metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
 //
-// [Collector] is all there is: what serves it is promhttp, of client_golang. Package prominspect has the figures
-// of the flow of the runtime, and package monitor those of its history, for the same registry.
+// Start with [Collector], the only function. Package promhttp of client_golang serves the metrics. Package prominspect exports
+// the figures of the runtime's flow, and package monitor those of its history, for the same registry.
 //
 // # Metrics
 //
-// With the label toolset, the base URL of a tool server, which is empty for what concerns none: a call of
-// a tool that nobody offers, a callback at a URL that nobody was given.
+// Metrics with the label toolset, the base URL of a tool server. It is empty for events that concern no tool server: a call of a
+// tool that nobody offers, a callback at a URL that was never issued.
 //
 //	millrace_calls_made_total           calls that were made, rejected ones included
 //	millrace_calls_total                calls that were resolved, by outcome: result by a tool, or failure
@@ -21,14 +21,14 @@
 //	millrace_events_dropped_total       by reason: unsubscribed, or left_out because there were too many
 //	millrace_views_total                views that were handed to the surface
 //
-// With the label model, the name of a model, which is empty for one without a name:
+// Metrics with the label model, the name of a model. It is empty for a model without a name:
 //
 //	millrace_model_requests_total       times that it was asked
 //	millrace_model_failures_total       of these, that failed
 //	millrace_model_fallbacks_total      rounds in which another one was asked then
 //	millrace_model_tokens_total         by kind: input that it has read, cached being a part of it, and output
 //
-// Of the process:
+// Metrics of the process:
 //
 //	millrace_prompts_open               what users are asked by this process
 //	millrace_memory_bytes               in use, as the garbage collector found last, of
@@ -36,8 +36,8 @@
 //	millrace_bodies_bytes               messages that are being read or taken in, of
 //	millrace_bodies_limit_bytes         [host.Bounds].Bodies
 //
-// A process counts what it does itself. Calls that are pending are those that all processes have made without
-// those that all have resolved, as long as all run.
+// Each process counts only what it does itself. As long as all processes run, the number of pending calls is the sum of the calls
+// made in all of them minus the sum of the calls resolved.
 package promhost
 
 import (
@@ -50,12 +50,12 @@ import (
 	"github.com/millrace/millrace/agentproto/host"
 )
 
-// A Runtime is what is watched: a [host.Runtime].
+// A Runtime is the source of the metrics: a [host.Runtime].
 type Runtime interface {
 	Stats() host.Stats
 }
 
-// Collector returns the metrics of a runtime, as the package comment says. It panics if rt is nil.
+// Collector returns the metrics of a runtime, as described in the package comment. It panics if rt is nil.
 func Collector(rt Runtime) prometheus.Collector {
 	if rt == nil {
 		panic("promhost: Collector needs a runtime: what host.Start returned")
@@ -69,7 +69,7 @@ type collector struct{ rt Runtime }
 // A counter is a metric of a tool server.
 type counter struct {
 	desc   *prometheus.Desc
-	second string // the value of its second label, if it has one
+	second string // the value of its second label, if any
 	of     func(c *host.Counts) uint64
 }
 
@@ -118,14 +118,14 @@ var counters = []counter{
 	{views, "", func(c *host.Counts) uint64 { return c.Views }},
 }
 
-// Describe says which metrics there may be.
+// Describe sends the descriptions of all metrics.
 func (c *collector) Describe(to chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{made, resolved, invocations, dropped, forwarded, events, noEvents, views, requests, failures, fallbacks, tokens, prompts, memory, memoryBound, bodies, bodiesBound} {
 		to <- d
 	}
 }
 
-// Collect gives the figures of one [host.Stats].
+// Collect sends the figures of one [host.Stats].
 func (c *collector) Collect(to chan<- prometheus.Metric) {
 	s := c.rt.Stats()
 	collectCounts(to, "", &s.Others)

@@ -12,13 +12,13 @@ import (
 	"github.com/millrace/millrace/agentproto/host"
 )
 
-// How much is shown at once, and for how long a request looks for it.
+// The number of entries on a page, and how long a request searches for them.
 const (
 	pageLength = 50
 	patience   = time.Second
 )
 
-// A call is where a call stands, as JSON has it.
+// A call is the state of a call, in JSON.
 type call struct {
 	Thread     string    `json:"thread"`
 	ID         string    `json:"id"`
@@ -29,7 +29,7 @@ type call struct {
 	UserID     string    `json:"user_id,omitempty"`
 	Ancestors  []string  `json:"ancestors,omitempty"`
 	Made       time.Time `json:"made,omitzero"`
-	Since      time.Time `json:"since,omitzero"` // of the authorization or choice that it waits for
+	Since      time.Time `json:"since,omitzero"` // when the authorization or choice that it waits for began
 	Subscribed bool      `json:"subscribed,omitempty"`
 	Place      string    `json:"place"`
 }
@@ -70,7 +70,7 @@ func (v *view) calls(q request) error {
 	return q.show("calls", "calls", shown)
 }
 
-// A happening is something that happened to a call.
+// A happening is something that happened to a call, in JSON.
 type happening struct {
 	At   time.Time `json:"at"`
 	What string    `json:"what"`
@@ -90,9 +90,9 @@ func (v *view) call(q request) error {
 		At     time.Time   `json:"at"`
 		Call   *call       `json:"call,omitempty"` // nil if this process does not remember it
 		Events []happening `json:"events"`         // since this process started
-		Lost   int         `json:"lost,omitempty"` // how many events are missing behind the first
+		Lost   int         `json:"lost,omitempty"` // how many events after the first are missing
 		Result *result     `json:"result,omitempty"`
-		Key    string      `json:"-"` // as the page of keys reads it
+		Key    string      `json:"-"` // in the format of the page of keys
 		Thread string      `json:"-"`
 		ID     string      `json:"-"`
 	}{At: time.Now().UTC(), Events: []happening{}, Thread: key.GroupID, ID: key.ID}
@@ -121,7 +121,7 @@ func (v *view) call(q request) error {
 	return q.show("call "+key.ID, "call", shown)
 }
 
-// A result is what came of a call.
+// A result is the outcome of a call.
 type result struct {
 	OK   bool   `json:"ok"`
 	Text string `json:"text"`
@@ -130,7 +130,7 @@ type result struct {
 // longestText is how many bytes of a text are shown.
 const longestText = 4 << 10
 
-// cut shortens a text that somebody else has written.
+// cut shortens a foreign text.
 func cut(s string) string {
 	if len(s) <= longestText {
 		return s

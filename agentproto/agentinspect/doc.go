@@ -1,14 +1,14 @@
-// Package agentinspect has pages of a runtime of agents, for the page of its flow: sessions, threads with their transcripts
-// as they come, calls with what happened to them, prompts, which can be answered, tool servers and budgets.
+// Package agentinspect provides pages about an agent runtime, as a section of the page of its flow: sessions, threads with live
+// transcripts, calls with their events, prompts, which can be answered, tool servers and budgets. Start with [Section].
 //
 //	pages := inspect.Handler(rt.Flow(), inspect.Options{
 //		Token: token, Values: true,
 //		Sections: []inspect.Section{agentinspect.Section(rt, agentinspect.Options{Answers: true})},
 //	})
 //
-// The pages work without scripts; with them a transcript grows by itself. Without [inspect.Options].Values they show figures and
-// tool servers, and nothing that a user, a model or a tool has written. The same is there as JSON, of which fields may be added and
-// none is removed or changed:
+// The pages work without scripts; with scripts a transcript grows by itself. Without [inspect.Options].Values they show figures
+// and tool servers, and nothing that a user, a model or a tool has written. The same data is available as JSON. Fields may be
+// added to it, but none is removed or changed:
 //
 //	agents/v1/status                       figures, budgets, tool servers
 //	agents/v1/threads?from=                threads, page by page
@@ -20,7 +20,7 @@
 //	agents/events?thread=&from=            messages as they come, and where the thread stands: server-sent events, of which
 //	                                       a reader that was cut off gets those behind its Last-Event-ID
 //
-// With [Options].Answers a form that is posted to agents/answers, as that of a prompt is, answers what a user is asked.
+// With [Options].Answers, a form posted to agents/answers, as the pages do, answers a prompt.
 //
-// What is shown of calls and threads is what this process has of the partitions that it owns, and of messages all.
+// Calls and threads are those in the partitions that this process owns. Messages are complete.
 package agentinspect

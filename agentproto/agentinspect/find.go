@@ -16,14 +16,14 @@ import (
 	"github.com/millrace/millrace/dataflow"
 )
 
-// Pages of what a runtime remembers, for the pages of this package and for an API that lists the same.
+// This file reads pages of what a runtime remembers, for the pages of this package and for an API that lists the same.
 
-// An Each calls do with a page of what a runtime remembers.
+// An Each calls do for a page of what a runtime remembers.
 type Each[S any] func(ctx context.Context, from dataflow.StatePlace, most int, do func(S)) (next dataflow.StatePlace, more bool, err error)
 
-// Find returns a page of what is wanted, of most entries, and where the next one begins, which is empty if there is none; from is that of the
-// page before, or empty. If little is wanted of much, a page has less than it might,
-// or nothing, when the time is up.
+// Find returns a page of the wanted entries, at most most of them, and the start of the next page, which is empty if there is none. From is
+// the start that the previous page returned, or empty. If few of many entries are wanted, the page may have fewer entries than
+// exist, or none, when the time is up.
 func Find[S, T any](ctx context.Context, from string, most int, all Each[S], wanted func(S) (T, bool)) (found []T, next string, err error) {
 	place, err := placeOf(from)
 	if err != nil {
@@ -34,7 +34,7 @@ func Find[S, T any](ctx context.Context, from string, most int, all Each[S], wan
 	found = []T{}
 	for ended := time.Now().Add(patience / 2); ; {
 		var more bool
-		// No more than fit: what was looked at and not taken would be missing in the next page.
+		// Not more than fit: entries that were read but not returned would be missing from the next page.
 		place, more, err = all(ctx, place, most-len(found), func(s S) {
 			if t, ok := wanted(s); ok {
 				found = append(found, t)
@@ -49,10 +49,10 @@ func Find[S, T any](ctx context.Context, from string, most int, all Each[S], wan
 	}
 }
 
-// ErrBadPlace says that a page was asked for which begins where no page before has ended.
+// ErrBadPlace says that the requested start of a page was not returned by an earlier page.
 var ErrBadPlace = errors.New("agentinspect: a page begins where a page before says")
 
-// placeOf reads where a page begins, from what a page before has given as its next.
+// placeOf parses the start of a page, as returned by nextOf.
 func placeOf(text string) (p dataflow.StatePlace, err error) {
 	if text == "" {
 		return p, nil
@@ -66,7 +66,7 @@ func placeOf(text string) (p dataflow.StatePlace, err error) {
 	return dataflow.StatePlace{Partition: n, Entry: uint32(e)}, nil
 }
 
-// nextOf is what placeOf reads.
+// nextOf returns the start of the next page for placeOf, or "".
 func nextOf(p dataflow.StatePlace, more bool) string {
 	if !more {
 		return ""
@@ -74,7 +74,7 @@ func nextOf(p dataflow.StatePlace, more bool) string {
 	return fmt.Sprintf("%d.%d", p.Partition, p.Entry)
 }
 
-// states are the names by which calls are asked for.
+// states are the filters of calls by name.
 var states = map[string]func(host.CallStanding) bool{
 	"":           func(host.CallStanding) bool { return true },
 	"open":       func(st host.CallStanding) bool { return st.State != agentproto.Completed },
@@ -85,14 +85,13 @@ var states = map[string]func(host.CallStanding) bool{
 	"subscribed": func(st host.CallStanding) bool { return st.Subscribed },
 }
 
-// CallFilter returns what reports whether a call is one of those that a name stands for, such as open; nil for a name that stands for none.
-// The empty name stands for all.
+// CallFilter returns the filter of calls with a name, such as open, or nil for an unknown name. The empty name selects all calls.
 func CallFilter(name string) func(host.CallStanding) bool { return states[name] }
 
 // CallFilters returns the names of the filters of calls.
 func CallFilters() []string { return slices.Sorted(maps.Keys(states)) }
 
-// ThreadState returns where a thread stands in a few words.
+// ThreadState describes the state of a thread in a few words.
 func ThreadState(st conversation.Standing) string {
 	switch {
 	case st.Place != "here":

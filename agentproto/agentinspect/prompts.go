@@ -19,7 +19,7 @@ import (
 	"github.com/millrace/millrace/internal/plain"
 )
 
-// A prompt is what a user is asked for a call, as JSON has it. All texts are the tool server's.
+// A prompt is an open prompt of a call, in JSON. All texts come from the tool server.
 type prompt struct {
 	Thread    string    `json:"thread"`
 	ID        string    `json:"id"` // of the call
@@ -27,15 +27,15 @@ type prompt struct {
 	Toolset   string    `json:"toolset,omitempty"`
 	Since     time.Time `json:"since"`
 	AuthURL   string    `json:"auth_url,omitempty"`
-	Host      string    `json:"host,omitempty"` // where AuthURL leads, as it cannot be taken for another one
+	Host      string    `json:"host,omitempty"` // the host of AuthURL, written so that it cannot be mistaken for another one
 	Prompt    string    `json:"prompt,omitempty"`
 	Choices   []string  `json:"choices,omitempty"`
 	Default   int       `json:"default,omitempty"`
-	// Form is what the user can fill in instead of choosing, as package form has it; nil for nothing.
+	// Form is what the user can fill in instead of choosing, as package form defines it; nil for nothing.
 	Form jsontext.Value `json:"form,omitzero"`
 }
 
-// promptsOf returns what users are asked, the oldest first.
+// promptsOf returns the open prompts, oldest first.
 func (v *view) promptsOf(wanted func(prompt) bool) []prompt {
 	all := []prompt{}
 	for _, open := range v.rt.Prompts() {
@@ -57,7 +57,7 @@ func (v *view) promptsOf(wanted func(prompt) bool) []prompt {
 	return all
 }
 
-// prompts shows what users are asked.
+// prompts shows the open prompts.
 func (v *view) prompts(q request) error {
 	all := v.promptsOf(func(prompt) bool { return true })
 	return q.show("prompts", "prompts", struct {
@@ -68,7 +68,7 @@ func (v *view) prompts(q request) error {
 	}{time.Now().UTC(), all, v.options.Answers, q.r.URL.Query().Has("answered")})
 }
 
-// takeAnswer takes the answer to a prompt from a form, and leads to the prompts that are left.
+// takeAnswer takes the answer to a prompt from a posted form, and redirects to the remaining prompts.
 func (v *view) takeAnswer(q request) error {
 	if !v.options.Answers || !q.page.Values() {
 		return problem{http.StatusForbidden, "nothing can be answered here: see agentinspect.Options.Answers"}
@@ -88,7 +88,7 @@ func (v *view) takeAnswer(q request) error {
 		return problem{http.StatusBadRequest, `"since" is when the prompt was shown`}
 	}
 	for _, open := range v.rt.Prompts() {
-		// A form of an earlier prompt of the call is no answer to this one.
+		// The form of an earlier prompt of the call is no answer to this one.
 		if open.Key != key || open.Choice == nil || !open.Since.Equal(since) {
 			continue
 		}
@@ -103,7 +103,7 @@ func (v *view) takeAnswer(q request) error {
 				return err
 			}
 			if now.Prompt == nil || now.Prompt.Choice == nil || now.Prompt.Choice.ResponseURL != open.Choice.ResponseURL {
-				break // another one is open by now
+				break // another prompt is open by now
 			}
 			give = func() error { return v.rt.AnswerForm(q.r.Context(), key, now.Prompt.Number, values) }
 		}
@@ -138,7 +138,7 @@ func preset(f form.Field, value string) bool {
 	return string(f.Default) == value
 }
 
-// presetText returns the default of a field as its input has it.
+// presetText returns the default of a field as the text of its input.
 func presetText(f form.Field) string {
 	var text string
 	if f.Default == nil || json.Unmarshal(f.Default, &text) == nil {
@@ -147,7 +147,7 @@ func presetText(f form.Field) string {
 	return string(f.Default)
 }
 
-// valuesOf reads what was filled in of the form of a choice. A question whose box "decline" is checked was declined.
+// valuesOf reads what was filled in of a choice's form. A question whose box "decline" is checked was declined.
 func valuesOf(c *agentproto.UserChoice, posted url.Values) (map[string]jsontext.Value, error) {
 	f, err := form.Parse(c.Form)
 	if err != nil {

@@ -15,13 +15,14 @@ import (
 	"github.com/millrace/millrace/dataflow/inspect"
 )
 
-// Options say what can be done on the pages.
+// Options are the settings of the pages.
 type Options struct {
-	// Answers lets people who may look at the pages answer what users are asked. Set it only where [inspect.Options].Token, or what is in front of the
-	// handler, says who that is. Without [inspect.Options].Values nothing can be answered.
+	// Answers lets viewers of the pages answer prompts. Set it only if [inspect.Options].Token, or a handler in front, restricts
+	// who the viewers are. Without [inspect.Options].Values nothing can be answered.
 	Answers bool
-	// Note returns more about the tool server with a base URL, which is shown with its state: such as that the program behind it is stopped because nobody uses it. It
-	// is called for each that is shown, concurrently. Nil, and "", say nothing.
+	// Note returns additional text about the tool server with a base URL, shown with its state: for example, that its program is
+	// stopped because nobody uses it. It is called concurrently, once for each server shown. Nil, or a result of "", adds
+	// nothing.
 	Note func(url string) string
 }
 
@@ -31,7 +32,7 @@ func Section(rt *host.Runtime, o Options) inspect.Section {
 	return inspect.Section{Title: "Agents", Path: "agents/", Style: pageCSS, Script: pageJS, Serve: v.serve}
 }
 
-// The sources of the pages are what browsers get.
+// The source files of the pages.
 var (
 	//go:embed page/page.css
 	pageCSS string
@@ -43,7 +44,7 @@ var (
 	pages = template.Must(template.New("pages").Funcs(inspect.Funcs()).Funcs(template.FuncMap{"query": query, "web": web, "asked": asked, "input": inputOf, "preset": preset, "presetText": presetText, "states": CallFilters}).Parse(pagesHTML))
 )
 
-// query returns parameters as they are in a link.
+// query returns parameters as the query of a link.
 func query(pairs ...string) (template.URL, error) {
 	if len(pairs)%2 != 0 {
 		return "", errors.New("a name without a value")
@@ -52,16 +53,16 @@ func query(pairs ...string) (template.URL, error) {
 	for i := 0; i < len(pairs); i += 2 {
 		values.Set(pairs[i], pairs[i+1])
 	}
-	return template.URL("?" + values.Encode()), nil // which has escaped everything
+	return template.URL("?" + values.Encode()), nil // Encode has escaped everything
 }
 
-// web reports whether a URL may be a link: it is of the web.
+// web reports whether a URL may be a link: it is http or https.
 func web(raw string) bool {
 	u, err := url.Parse(raw)
 	return err == nil && (u.Scheme == "https" || u.Scheme == "http") && u.Host != ""
 }
 
-// A shownPrompt is a prompt as a template shows it.
+// A shownPrompt is a prompt with the data that its template needs.
 type shownPrompt struct {
 	P       prompt
 	Answers bool
@@ -77,11 +78,11 @@ func asked(p prompt, answers bool, at time.Time) shownPrompt {
 	return s
 }
 
-// A view is a runtime as it is shown.
+// A view serves the pages of a runtime.
 type view struct {
 	rt      *host.Runtime
 	options Options
-	streams chan struct{} // transcripts that are being sent
+	streams chan struct{} // one slot for each transcript that is being sent
 }
 
 // A request is a request for a page, or for JSON.
@@ -92,7 +93,7 @@ type request struct {
 	json bool
 }
 
-// A problem is why a request has no answer.
+// A problem says why a request is refused.
 type problem struct {
 	status int
 	why    string
@@ -152,13 +153,13 @@ func (q request) answer(err error) {
 		q.page.Refuse(q.w, http.StatusBadRequest, `"from" is what a page before has given as its next`)
 	case errors.Is(err, host.ErrNoModel):
 		q.page.Refuse(q.w, http.StatusNotFound, err.Error())
-	default: // the flow has ended, or a step goes on
+	default: // the flow has ended, or a step is in progress
 		q.w.Header().Set("Retry-After", "1")
 		q.page.Refuse(q.w, http.StatusServiceUnavailable, err.Error())
 	}
 }
 
-// show answers with JSON, or with a page of a template.
+// show answers with JSON, or with a page made from a template.
 func (q request) show(title, of string, shown any) error {
 	if q.json {
 		q.page.JSON(q.w, http.StatusOK, shown)

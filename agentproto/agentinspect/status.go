@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// A status is how a runtime is, as JSON has it.
+// A status is the state of a runtime, in JSON.
 type status struct {
 	At      time.Time    `json:"at"`
 	Counts  counts       `json:"counts"`
@@ -15,7 +15,7 @@ type status struct {
 	Servers []toolServer `json:"servers"`
 }
 
-// counts are what package host counts, as JSON has it.
+// counts are the counts of package host, in JSON.
 type counts struct {
 	Calls        uint64 `json:"calls"`
 	Attempts     uint64 `json:"attempts"`
@@ -34,16 +34,16 @@ type counts struct {
 	Forwarded    uint64 `json:"forwarded"`
 }
 
-// A filled is how much of a bound is used.
+// A filled is the used part of a bound, in JSON.
 type filled struct {
 	Bytes int64 `json:"bytes"`
 	Bound int64 `json:"bound"` // 0 is none
 }
 
-// A toolServer is what the runtime knows of a tool server.
+// A toolServer describes a tool server of the runtime, in JSON.
 type toolServer struct {
 	URL      string    `json:"url"`
-	Name     string    `json:"name,omitempty"` // in its manifest
+	Name     string    `json:"name,omitempty"` // from its manifest
 	State    string    `json:"state"`          // ok, not asked, down, or no manifest
 	Failure  string    `json:"failure,omitempty"`
 	Failed   time.Time `json:"failed,omitzero"`
@@ -93,7 +93,7 @@ func (v *view) status(q request) error {
 	return nil
 }
 
-// overview shows how the runtime is.
+// overview shows the state of the runtime.
 func (v *view) overview(q request) error {
 	return q.show("agents", "overview", struct {
 		status

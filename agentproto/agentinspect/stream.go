@@ -13,22 +13,22 @@ import (
 	"github.com/millrace/millrace/internal/sse"
 )
 
-// How transcripts are sent.
+// The limits of sending transcripts.
 const (
 	maxStreams = 32               // at once
-	lookAgain  = time.Second      // where the thread stands is looked at
-	longest    = 10 * time.Minute // of one answer; a browser asks again by itself
+	lookAgain  = time.Second      // how often the state of the thread is checked
+	longest    = 10 * time.Minute // of one response; a browser reconnects by itself
 )
 
-// A standing is where a thread stands, and what its user is asked, as a page that is open shows it.
+// A standing is the state of a thread and its open prompts, as an open page shows them.
 type standing struct {
 	State   string   `json:"state"`
 	Pending int      `json:"pending"`
 	Prompts []prompt `json:"prompts"`
 }
 
-// events sends the messages of a thread as they come, and where it stands whenever that has changed, as server-sent events
-// (WHATWG HTML, section 9.2). The id of a message is its number, so that a browser which was cut off goes on behind it.
+// events sends the messages of a thread as they arrive, and its state whenever it has changed, as server-sent events (WHATWG
+// HTML, section 9.2). The id of a message is its number, so that a browser that was disconnected continues after it.
 func (v *view) events(q request) error {
 	id := q.r.URL.Query().Get("thread")
 	from, err := number(q.r.URL.Query().Get("from"))
@@ -64,7 +64,7 @@ func (v *view) events(q request) error {
 	return nil
 }
 
-// A stream is an answer that goes on.
+// A stream is a response that is still being sent.
 type stream struct{ *sse.Writer }
 
 // follow sends messages from number from on, until ctx ends, the thread is closed, or the reader has gone.
@@ -119,9 +119,9 @@ func (s stream) follow(ctx context.Context, v *view, id string, from int) {
 	}
 }
 
-// send sends an event, and reports whether the reader may still be there.
+// send sends an event, and reports whether the reader may still be connected.
 func (s stream) send(event string, id int, data any) bool {
-	text, err := json.Marshal(data) // as the JSON of the pages is written
+	text, err := json.Marshal(data) // in the same way as the JSON of the pages
 	number := ""
 	if id >= 0 {
 		number = strconv.Itoa(id)

@@ -10,12 +10,12 @@ import (
 	"github.com/millrace/millrace/agentproto/conversation"
 )
 
-// A thread is where a thread stands, as JSON has it.
+// A thread is the state of a thread, in JSON.
 type thread struct {
 	ID            string   `json:"id"`
 	UserID        string   `json:"user_id,omitempty"`
 	Ancestors     []string `json:"ancestors,omitempty"`
-	State         string   `json:"state"` // the fields below in a few words
+	State         string   `json:"state"` // a short description of the fields below
 	Messages      int      `json:"messages"`
 	Asking        bool     `json:"asking"` // the model is being asked
 	Pending       int      `json:"pending"`
@@ -52,7 +52,7 @@ func (v *view) threads(q request) error {
 	return q.show("threads", "threads", shown)
 }
 
-// standing returns where a thread stands.
+// standing returns the state of a thread.
 func (v *view) standing(ctx context.Context, id string) (thread, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -63,7 +63,7 @@ func (v *view) standing(ctx context.Context, id string) (thread, error) {
 	return threadOf(st), err
 }
 
-// A message is a message of a transcript, as JSON has it.
+// A message is a message of a transcript, in JSON.
 type message struct {
 	N      int      `json:"n"`
 	Kind   string   `json:"kind"`
@@ -72,7 +72,7 @@ type message struct {
 	Result string   `json:"result,omitempty"` // id of the call whose result Text is
 }
 
-// A called is a call that a model has made.
+// A called is a call made by a model.
 type called struct {
 	ID        string `json:"id"`
 	Operation string `json:"operation"`
@@ -90,10 +90,10 @@ func messageOf(m *conversation.Message) message {
 	return shown
 }
 
-// mostMessages is how many messages a page has.
+// mostMessages is how many messages a page shows.
 const mostMessages = 200
 
-// transcript returns messages of a thread that are there, from number from on: so many at most.
+// transcript returns the existing messages of a thread from number from up to until, but at most mostMessages.
 func (v *view) transcript(ctx context.Context, id string, from, until int) (all []message, err error) {
 	all = []message{}
 	ctx, cancel := context.WithTimeout(ctx, patience)
@@ -141,7 +141,7 @@ func (v *view) thread(q request) error {
 	return q.show("thread "+id, "thread", shown)
 }
 
-// messages gives messages of a thread, from a number on.
+// messages returns messages of a thread, from a number on, as JSON.
 func (v *view) messages(q request) error {
 	values := q.r.URL.Query()
 	from, err := number(values.Get("from"))
@@ -167,7 +167,7 @@ func (v *view) messages(q request) error {
 	return nil
 }
 
-// number reads the number of a message; an empty text is 0.
+// number parses the number of a message; an empty text is 0.
 func number(text string) (int, error) {
 	if text == "" {
 		return 0, nil

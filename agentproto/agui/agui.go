@@ -1,14 +1,13 @@
-// Package agui serves threads to user interfaces that speak AG-UI (docs.ag-ui.com), over the same source as
-// package follow.
+// Package agui serves threads to user interfaces that speak AG-UI (docs.ag-ui.com), from the same source as package follow. Start
+// with [New].
 //
 //	mux.Handle("POST /agui", agui.New(rt, agui.Options{}))
 //
-// A run is one turn: the last message of the input, if it is a new one of the user's, is said in the thread of
-// threadId, which is opened if it is not there, and the run ends when the model has answered. Without a new
-// message a run shows what is going on, which is how an interface goes on that was cut off: AG-UI has no
-// numbers to resume by, so each run begins with a MESSAGES_SNAPSHOT of the history. Messages from it have ids of the form m7; one
-// of the user's with such an id was said before, and so was one with the id and the text of a run before: who
-// repeats a request, because the answer was lost, says its message once.
+// A run is one turn. If the last message of the input is a new one of the user's, it is said in the thread of threadId, which is
+// opened if it does not exist. The run ends when the model has answered. Without a new message, a run shows what is in progress;
+// a disconnected interface continues that way. AG-UI has no numbers to resume from, so each run begins with a MESSAGES_SNAPSHOT
+// of the history. Its messages have ids of the form m7. A user message with such an id was said before, and so was one with the
+// id and the text of an earlier run: a client that repeats a request because the answer was lost says its message once.
 //
 //	RUN_STARTED, MESSAGES_SNAPSHOT
 //	STATE_SNAPSHOT                    where the thread stands and what the user is asked, whenever it changes
@@ -19,9 +18,9 @@
 //	                                  place of the first messages; "notes": which models did not answer before
 //	RUN_FINISHED, RUN_ERROR           the turn is over; the model could not be asked
 //
-// What a model has written in an attempt that failed is taken back by another MESSAGES_SNAPSHOT. Prompts are answered
-// where the API has it, and not by a run: the input's resume is refused. So are tools of the client: what it runs would
-// be lost with it, where the calls of a thread are kept.
+// Another MESSAGES_SNAPSHOT takes back what a model wrote in a failed attempt. Prompts are answered through the runtime's API and
+// not by a run: the input's resume is refused. Tools of the client are refused too, because they would be lost with the client,
+// while the calls of a thread are kept.
 package agui
 
 import (
@@ -45,26 +44,26 @@ import (
 	"github.com/millrace/millrace/internal/sse"
 )
 
-// Options are the settings of a [Server]. The zero value of each field is the default that its comment names.
+// Options are the settings of a [Server]. A zero field means the default that its comment names.
 type Options struct {
-	// Session says how the thread of a run is opened, if it is not open. Nil means with its ID alone. An error
-	// refuses the run.
+	// Session returns the session to open for the thread of a run, if the thread is not open. Nil means a session with its ID
+	// alone. An error refuses the run.
 	Session func(r *http.Request, threadID string) (host.SessionRequest, error)
-	// Clients is how many runs may be shown at once. One more is answered 503. Zero means 256.
+	// Clients is how many runs may be shown at once. Further ones are answered 503. Zero means 256.
 	Clients int
-	// Body is how many bytes an input may have. Zero means 4 MiB.
+	// Body is the maximum size of an input in bytes. Zero means 4 MiB.
 	Body int64
 }
 
-// A Server answers POST requests whose body is a RunAgentInput with the events of a run. Who may ask is for
-// what is in front of it to decide. It may be used concurrently.
+// A Server answers POST requests whose body is a RunAgentInput with the events of a run. It does not authenticate: a handler in
+// front of it has to decide who may ask. It is safe for concurrent use.
 type Server struct {
 	rt      *host.Runtime
 	opts    Options
 	clients chan struct{}
 }
 
-// New returns a server of the threads of a runtime.
+// New returns a server for the threads of a runtime.
 func New(rt *host.Runtime, o Options) *Server {
 	o.Clients = cmp.Or(o.Clients, 256)
 	o.Body = cmp.Or(o.Body, 4<<20)
@@ -74,7 +73,7 @@ func New(rt *host.Runtime, o Options) *Server {
 	return &Server{rt, o, make(chan struct{}, o.Clients)}
 }
 
-// An input is what of a RunAgentInput is read. The protocol grows, so what is not known is passed over.
+// An input is the part of a RunAgentInput that is used. The protocol grows, so unknown members are ignored.
 type input struct {
 	ThreadID string           `json:"threadId"`
 	RunID    string           `json:"runId"`
@@ -144,13 +143,13 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer out.End()
 	run := run{out: out, in: &in, said: said, before: before.Messages, snapshot: before.Messages, waits: said != "" || before.Asking || len(before.Pending) > 0}
 	if said != "" {
-		run.snapshot++ // with what the user says now
+		run.snapshot++ // including what the user says now
 	}
 	run.follow(r.Context(), thread)
 }
 
-// said returns what the user says with this run, or "" for nothing new, and the name under which that is said once: it is made of
-// the message, so that a client which repeats it, because the answer was lost, says it once.
+// said returns what the user says with this run, or "" for nothing new, and the name for saying it once. The name is derived from
+// the message, so that a client that repeats a message because the answer was lost says it once.
 func (in *input) said() (text, name string, err error) {
 	if len(in.Messages) == 0 {
 		return "", "", nil
@@ -170,7 +169,7 @@ func (in *input) said() (text, name string, err error) {
 	return text, "agui:" + base64.RawURLEncoding.EncodeToString(sum[:]), nil
 }
 
-// textOf returns the content of a message.
+// textOf returns the text of a message's content.
 func textOf(content jsontext.Value) (text string, err error) {
 	if content.Kind() == '"' {
 		err := json.Unmarshal(content, &text)
@@ -192,13 +191,13 @@ func textOf(content jsontext.Value) (text string, err error) {
 	return text, nil
 }
 
-// ours reports whether an id is one that a snapshot has given.
+// ours reports whether an id was assigned by a snapshot.
 func ours(id string) bool {
 	digits, ok := strings.CutPrefix(id, "m")
 	return ok && digits != "" && strings.Trim(digits, "0123456789") == ""
 }
 
-// statusOf returns the status that says that there is no run.
+// statusOf returns the HTTP status for a run that cannot start.
 func statusOf(err error) int {
 	switch {
 	case errors.Is(err, host.ErrBadID):
@@ -219,7 +218,7 @@ func refuse(w http.ResponseWriter, status int, err error) {
 	w.Write(append(plain.JSON(text), '\n'))
 }
 
-// follow shows the run until it is over.
+// follow sends the events of the run until it is over.
 func (r *run) follow(ctx context.Context, thread *host.Thread) {
 	r.send(map[string]any{"type": "RUN_STARTED", "threadId": r.in.ThreadID, "runId": r.in.RunID})
 	for e, err := range thread.Watch(ctx, 0) {

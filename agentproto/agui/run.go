@@ -10,26 +10,26 @@ import (
 	"github.com/millrace/millrace/internal/sse"
 )
 
-// A run is one that is being shown.
+// A run is a run that is being sent.
 type run struct {
 	out *sse.Writer
 	in  *input
 	err error // of the first event that could not be sent
 
 	said     string // what the user says with this run, until it is in the history
-	before   int    // messages that there were before it
-	snapshot int    // messages that the first snapshot has
-	next     int    // number of the message to come
+	before   int    // number of messages before this run
+	snapshot int    // number of messages in the first snapshot
+	next     int    // number of the next message
 	history  []map[string]any
 	begun    bool // the first snapshot was sent
-	waits    bool // the turn goes on
+	waits    bool // the turn is not over
 	failure  string
 	over     bool
 
 	state   *follow.State
 	prompts []follow.Prompt
 
-	writing string // id of the message that the model writes, or ""
+	writing string // id of the message that the model is writing, or ""
 	written strings.Builder
 }
 
@@ -52,7 +52,7 @@ func (r *run) tellState() {
 	}})
 }
 
-// tellHistory sends all messages. It takes back what is none of them.
+// tellHistory sends all messages. This takes back any partial message.
 func (r *run) tellHistory() {
 	history := r.history
 	if history == nil {
@@ -61,7 +61,7 @@ func (r *run) tellHistory() {
 	r.send(map[string]any{"type": "MESSAGES_SNAPSHOT", "messages": history})
 }
 
-// message takes in a message of the history.
+// message handles a message of the history.
 func (r *run) message(m *conversation.Message) {
 	r.next = m.N + 1
 	if shown := shownOf(m); shown != nil {
@@ -81,7 +81,7 @@ func (r *run) message(m *conversation.Message) {
 	}
 	id := idOf(m.N)
 	switch m.Kind {
-	case conversation.User: // somebody else said something, or the same user elsewhere
+	case conversation.User: // another user or client said something
 		r.void()
 		r.tellHistory()
 		r.waits = true
@@ -96,7 +96,7 @@ func (r *run) message(m *conversation.Message) {
 	}
 }
 
-// reply sends what of a message of the model's was not sent while it was written.
+// reply sends the part of a model's message that was not sent while it was written.
 func (r *run) reply(m *conversation.Message, id string) {
 	if len(m.Notes) > 0 {
 		r.send(map[string]any{"type": "CUSTOM", "name": "notes", "value": m.Notes})
@@ -124,7 +124,7 @@ func (r *run) reply(m *conversation.Message, id string) {
 	r.waits, r.failure = len(m.Calls) > 0, ""
 }
 
-// write sends more of a message.
+// write sends a further part of a message.
 func (r *run) write(id, text string) {
 	if r.writing == "" {
 		r.writing = id
@@ -134,7 +134,7 @@ func (r *run) write(id, text string) {
 	r.send(map[string]any{"type": "TEXT_MESSAGE_CONTENT", "messageId": r.writing, "delta": text})
 }
 
-// void ends the message that the model writes.
+// void ends the message that the model is writing.
 func (r *run) void() {
 	if r.writing != "" {
 		r.send(map[string]any{"type": "TEXT_MESSAGE_END", "messageId": r.writing})
@@ -151,8 +151,7 @@ func (r *run) reset() {
 	}
 }
 
-// delta sends what the model has written. Calls are sent when they are made, since their identifiers are not
-// certain before.
+// delta sends what the model has written. Calls are sent when they are made, because their identifiers are not final before.
 func (r *run) delta(d *host.ThreadDelta) {
 	if d.Seq == 0 {
 		r.reset()
@@ -162,7 +161,7 @@ func (r *run) delta(d *host.ThreadDelta) {
 	}
 }
 
-// rest ends the run when the turn is over.
+// rest ends the run if the turn is over.
 func (r *run) rest() {
 	switch {
 	case !r.begun || r.over:
@@ -191,7 +190,7 @@ func (r *run) fail(why string) {
 
 func idOf(n int) string { return fmt.Sprint("m", n) }
 
-// shownOf returns a message as AG-UI has it, or nil for one that is not shown.
+// shownOf returns a message in the format of AG-UI, or nil for one that is not shown.
 func shownOf(m *conversation.Message) map[string]any {
 	shown := map[string]any{"id": idOf(m.N)}
 	switch m.Kind {

@@ -19,19 +19,17 @@ import (
 	"github.com/millrace/millrace/internal/sse"
 )
 
-// A Client follows threads over the API of a runtime. Its methods may be used concurrently.
+// A Client follows threads over the HTTP API of a runtime. Its methods are safe for concurrent use.
 type Client struct {
-	URL   string // of the API, such as http://127.0.0.1:7341
-	Token string // of the API; empty where none is asked for
-	// HTTP makes the requests. Nil means a client that uses no proxy and follows no redirects, which are not to
-	// have the token.
+	URL   string // of the API, such as http:// URL of the API, such as http://127.0.0.1:7341
+	Token string // token of the API; empty if it requires none
+	// HTTP makes the requests. Nil means a client that uses no proxy and follows no redirects, which must not receive the token.
 	HTTP *http.Client
-	// Lost, if not nil, is called when the connection breaks or cannot be made, before the client waits and
-	// tries again.
+	// Lost, if not nil, is called when the connection breaks or cannot be made, before the client waits and tries again.
 	Lost func(err error)
 }
 
-// An Event is one that a server has sent. Of the fields behind Name the one is set that belongs to it.
+// An Event is an event sent by a server. The field that belongs to Name is set.
 type Event struct {
 	Name    string // such as [MessageEvent]
 	Message *Message
@@ -41,23 +39,23 @@ type Event struct {
 	Delta   *Delta // of [DeltaEvent] and [ResetEvent]
 }
 
-// How a client waits.
+// The durations and limits of a client.
 const (
 	firstPause = time.Second      // unless the server says otherwise
-	longPause  = 10 * time.Second // at most
-	silence    = 45 * time.Second // after which a connection is taken for broken: a server writes each 15 s
+	longPause  = 10 * time.Second // the longest pause
+	silence    = 45 * time.Second // after which a connection counts as broken: a server sends something every 15 s
 	maxEvent   = 64 << 20
 )
 
 var errSilent = errors.New("the server has sent nothing for 45 s")
 
-// direct are the requests of clients without one of their own.
+// direct makes the requests of clients without an HTTP client of their own.
 var direct = edge.NewClient(edge.Outbound{Dial: new(net.Dialer).DialContext}.Transport()).Standard(0, 0)
 
-// Follow returns the events of a thread, its messages from number from on. When the connection breaks or
-// the server is away, it asks again, for as long as ctx permits, and goes on behind the last message it has; deltas that
-// came before are void then, which a [ResetEvent] says. The sequence ends when the thread is closed, and with an error
-// when ctx ends or the server refuses the request for good, as a thread that does not exist.
+// Follow returns the events of a thread, with its messages from number from on. When the connection breaks or the server is
+// unavailable, it retries for as long as ctx permits, and continues after the last message it has. Deltas received before are
+// then void, which a [ResetEvent] says. The sequence ends when the thread is closed, or with an error when ctx ends or the server
+// refuses the request permanently, for example because the thread does not exist.
 func (c *Client) Follow(ctx context.Context, thread string, from int) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		last, pause := "", firstPause
@@ -100,8 +98,8 @@ func (c *Client) Follow(ctx context.Context, thread string, from int) iter.Seq2[
 // errStop says that the reader has stopped.
 var errStop = errors.New("stop")
 
-// once makes one request and gives its events on. It reports whether there were any, and how long to wait before the
-// next request, which is zero if there is none.
+// once makes one request and yields its events. It reports whether there were any, and how long to wait before the next request,
+// or zero if no further request is to be made.
 func (c *Client) once(ctx context.Context, thread string, from int, last *string, yield func(Event, error) bool) (got bool, again time.Duration, err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -164,7 +162,7 @@ func (c *Client) once(ctx context.Context, thread string, from int, last *string
 		if err != nil {
 			return got, 0, fmt.Errorf("follow: an event %q cannot be read: %w", read.Name, err)
 		}
-		watch.Stop() // what the reader takes its time for is not the server's silence
+		watch.Stop() // the time that the reader takes does not count as silence
 		if !yield(e, nil) {
 			return got, 0, errStop
 		}
@@ -172,7 +170,7 @@ func (c *Client) once(ctx context.Context, thread string, from int, last *string
 	}
 }
 
-// decode reads an event. One whose name is not known has nothing in it.
+// decode decodes an event. For an unknown name it sets no field.
 func decode(read sse.Event) (e Event, err error) {
 	e.Name = read.Name
 	switch e.Name {
@@ -196,7 +194,7 @@ func decode(read sse.Event) (e Event, err error) {
 	return e, err
 }
 
-// refusal returns what a server says is wrong.
+// refusal returns the error in a server's response.
 func refusal(resp *http.Response) error {
 	text, _ := io.ReadAll(io.LimitReader(resp.Body, 64<<10))
 	var p struct {

@@ -1,12 +1,12 @@
-// Package follow lets clients follow threads over HTTP: their messages, what is pending, what the user is
-// asked, and what the model writes while it does, as server-sent events (WHATWG HTML, section 9.2).
+// Package follow lets clients follow threads over HTTP: their messages, their pending calls, their open prompts, and what the
+// model writes while it writes, as server-sent events (WHATWG HTML, section 9.2). On the server, start with [New].
 //
 //	mux.Handle("GET /threads/{thread}/events", follow.New(rt, follow.Options{}))
 //
-// A request names with ?from=N the first message that it wants. A browser's EventSource, and any other
-// client, sends the id of the last event it has as Last-Event-ID when it asks again, which is the number of
-// a message, and gets those behind it: nothing is lost and nothing comes twice, whoever of the two
-// was cut off or killed. Last-Event-ID wins over from.
+// A request names the first message that it wants with ?from=N. When a client reconnects, it sends the id of the last event it
+// has as Last-Event-ID, as a browser's EventSource does. The id is the number of a message, and the client gets the messages
+// after it: none is lost and none is repeated, whichever side was disconnected or killed. Last-Event-ID takes precedence over
+// from.
 //
 //	event     id               data
 //	state     –                {"asking", "pending": [{"id", "operation", "state"}], "usage", "closed"}: first, and when it changes
@@ -18,17 +18,16 @@
 //	reset     –                {"round", "attempt"}: what was written in this round is void
 //	closed    the last one     {}: the thread is closed
 //
-// Messages are the only truth. Deltas are more of what the model writes; seq counts them in one attempt,
-// and 0 begins text and calls anew. They are void when a message of the kind assistant, user or closed comes, with
-// a reset, and when the connection ends: a request with Last-Event-ID gets a reset first. Deltas are sent by the process
-// that asks the model only; where several share the calls, the others send whole messages.
+// Only messages are reliable. A delta is a further part of what the model writes; seq counts the deltas of one attempt, and 0
+// starts the text and the calls anew. Deltas become void when a message of the kind assistant, user or closed arrives, with a
+// reset, and when the connection ends: a request with Last-Event-ID gets a reset first. Only the process that asks the model
+// sends deltas; if several processes share the calls, the others send whole messages.
 //
-// A thread that is closed, and has no more messages, is answered 204, upon which an EventSource does not
-// ask again. One that was never opened is answered 404, one that has moved away 410.
+// A request for a closed thread without further messages is answered 204, after which an EventSource does not reconnect. A thread
+// that was never opened is answered 404, and one that has moved away 410.
 //
-// A comment is sent when there was nothing else for 15 s. A client that takes nothing for 10 s is cut off; it
-// resumes when it asks again. Nothing is queued for it meanwhile: states between two others are left out,
-// and deltas are put together.
+// The server sends a comment after 15 s without an event. It disconnects a client that accepts nothing for 10 s; the client
+// resumes when it reconnects. Nothing is queued for it in the meantime: intermediate states are skipped, and deltas are merged.
 //
-// [Client] is a client in Go that resumes by itself.
+// [Client] is a client in Go that reconnects by itself.
 package follow

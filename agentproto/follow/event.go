@@ -22,28 +22,28 @@ const (
 	ClosedEvent  = "closed"
 )
 
-// A Message is a message of a history, as JSON has it.
+// A Message is a message of a history, in JSON.
 type Message struct {
 	N       int                  `json:"n"`
-	Kind    string               `json:"kind"` // as conversation.Kind says it
+	Kind    string               `json:"kind"` // the text of its conversation.Kind
 	Text    string               `json:"text,omitempty"`
 	Calls   []Call               `json:"calls,omitempty"`
 	ID      string               `json:"id,omitempty"` // of the call whose result it is
 	Content []agentproto.Content `json:"content,omitempty"`
-	Usage   *conversation.Usage  `json:"usage,omitempty"` // of a message of the model's, where its service counts
-	Model   string               `json:"model,omitempty"` // that wrote it, where models have names
+	Usage   *conversation.Usage  `json:"usage,omitempty"` // of a message or a summary by a model, if the service counts
+	Model   string               `json:"model,omitempty"` // the model that wrote it, if models have names
 	Notes   []string             `json:"notes,omitempty"` // which models did not answer before, and what else was unusual
-	From    int                  `json:"from,omitempty"`  // of a summary: the first message that it does not stand for
+	From    int                  `json:"from,omitempty"`  // of a summary: the first message that it does not replace
 }
 
-// A Call is a call that a model has made.
+// A Call is a call made by a model.
 type Call struct {
 	ID        string         `json:"id"`
 	Operation string         `json:"operation"`
-	Arguments jsontext.Value `json:"arguments,omitempty"` // left out if the model wrote no JSON
+	Arguments jsontext.Value `json:"arguments,omitempty"` // omitted if the model wrote no valid JSON
 }
 
-// MessageOf returns a message as JSON has it.
+// MessageOf converts a message to its JSON form.
 func MessageOf(m *conversation.Message) Message {
 	b := Message{N: m.N, Kind: m.Kind.String(), Text: m.Text, Model: m.Model, Notes: m.Notes, From: m.From}
 	for _, c := range m.Calls {
@@ -62,7 +62,7 @@ func MessageOf(m *conversation.Message) Message {
 	return b
 }
 
-// A State is where a thread stands.
+// A State is the state of a thread, in JSON.
 type State struct {
 	Asking  bool                          `json:"asking"`
 	Pending []Pending                     `json:"pending"`
@@ -71,14 +71,14 @@ type State struct {
 	Closed  bool                          `json:"closed,omitempty"`
 }
 
-// A Pending is a call that has no result yet.
+// A Pending is a call without a result.
 type Pending struct {
 	ID        string `json:"id"`
 	Operation string `json:"operation"`
-	State     string `json:"state"` // as agentproto.State says it
+	State     string `json:"state"` // the text of its agentproto.State
 }
 
-// StateOf returns a state as JSON has it.
+// StateOf converts a state to its JSON form.
 func StateOf(st *host.ThreadState) State {
 	s := State{Asking: st.Asking, Usage: st.Usage, Models: st.Models, Closed: st.Closed, Pending: []Pending{}}
 	for _, p := range st.Pending {
@@ -87,23 +87,22 @@ func StateOf(st *host.ThreadState) State {
 	return s
 }
 
-// A Prompt is what the user is asked for a call: to authorize at AuthURL, or to choose. All texts and URLs are
-// the tool server's.
+// A Prompt is an open prompt of a call: to authorize at AuthURL, or to choose. All texts and URLs come from the tool server.
 type Prompt struct {
 	ID        string    `json:"id"` // of the call
 	Operation string    `json:"operation,omitempty"`
 	Toolset   string    `json:"toolset,omitempty"`
 	Since     time.Time `json:"since"`
 	AuthURL   string    `json:"auth_url,omitempty"`
-	Host      string    `json:"host,omitempty"` // where AuthURL leads, written so that it cannot be taken for another one
+	Host      string    `json:"host,omitempty"` // the host of AuthURL, written so that it cannot be mistaken for another one
 	Prompt    string    `json:"prompt,omitempty"`
 	Choices   []string  `json:"choices,omitempty"`
 	Default   int       `json:"default,omitempty"`
-	// Form is what the user can fill in instead of choosing, as package form has it; nil for nothing.
+	// Form is what the user can fill in instead of choosing, as package form defines it; nil for nothing.
 	Form jsontext.Value `json:"form,omitzero"`
 }
 
-// PromptsOf returns prompts as JSON has them.
+// PromptsOf converts prompts to their JSON form.
 func PromptsOf(open []host.OpenPrompt) []Prompt {
 	all := []Prompt{}
 	for _, o := range open {
@@ -118,13 +117,13 @@ func PromptsOf(open []host.OpenPrompt) []Prompt {
 	return all
 }
 
-// A View is what a view shows.
+// A View is the content of a view.
 type View struct {
 	Type    string         `json:"type"`
 	Content jsontext.Value `json:"content"`
 }
 
-// A Delta is what a model has written more, or, of a reset, which round is void.
+// A Delta is a further part of what a model writes. In a reset, it names the void round.
 type Delta struct {
 	Round   uint64     `json:"round"`
 	Attempt int        `json:"attempt"`
@@ -133,15 +132,15 @@ type Delta struct {
 	Call    *CallDelta `json:"call,omitempty"`
 }
 
-// A CallDelta is more of a call that a model writes.
+// A CallDelta is a further part of a call that a model writes.
 type CallDelta struct {
 	Index     int    `json:"index"` // among the calls of the round
 	ID        string `json:"id,omitempty"`
 	Operation string `json:"operation,omitempty"`
-	Arguments string `json:"arguments,omitempty"` // more of them
+	Arguments string `json:"arguments,omitempty"` // a further part of them
 }
 
-// DeltaOf returns a delta as JSON has it.
+// DeltaOf converts a delta to its JSON form.
 func DeltaOf(d *host.ThreadDelta) Delta {
 	out := Delta{Round: d.Round, Attempt: d.Attempt, Seq: d.Seq, Text: d.Text}
 	if c := d.Call; c != nil {

@@ -17,27 +17,27 @@ import (
 	"github.com/millrace/millrace/internal/sse"
 )
 
-// Options are the settings of a [Server]. The zero value of each field is the default that its comment names.
+// Options are the settings of a [Server]. A zero field means the default that its comment names.
 type Options struct {
-	// Clients is how many clients may follow threads at once. One more is answered 503. Zero means 256.
+	// Clients is how many clients may follow threads at once. Further ones are answered 503. Zero means 256.
 	Clients int
-	// Quiet is how long nothing may be sent before a comment is. Zero means 15 s.
+	// Quiet is how long nothing is sent before a comment is sent. Zero means 15 s.
 	Quiet time.Duration
-	// Stall is how long a client may take nothing before it is cut off. Zero means 10 s.
+	// Stall is how long a client may accept nothing before it is disconnected. Zero means 10 s.
 	Stall time.Duration
-	// Retry is how long clients are told to wait before they ask again. Zero means 1 s.
+	// Retry is how long clients are told to wait before they reconnect. Zero means 1 s.
 	Retry time.Duration
 }
 
-// A Server answers GET requests with what happens in a thread, which the path value "thread" of the request
-// names. Who may ask is for what is in front of it to decide. It may be used concurrently.
+// A Server answers GET requests with the events of the thread that the request's path value "thread" names. It does not
+// authenticate: a handler in front of it has to decide who may ask. It is safe for concurrent use.
 type Server struct {
 	rt      *host.Runtime
 	opts    Options
 	clients chan struct{}
 }
 
-// New returns a server of the threads of a runtime.
+// New returns a server for the threads of a runtime.
 func New(rt *host.Runtime, o Options) *Server {
 	o.Clients = cmp.Or(o.Clients, 256)
 	o.Retry = cmp.Or(o.Retry, time.Second)
@@ -88,7 +88,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (s *Server) send(ctx context.Context, out *sse.Writer, thread *host.Thread, from int, resumed bool) {
 	for e, err := range thread.Watch(ctx, from) {
 		if err != nil {
-			return // the client asks again, and is told why there is nothing
+			return // the client reconnects and then gets the reason
 		}
 		switch e.Kind {
 		case host.WatchedMessage:
@@ -116,7 +116,7 @@ func (s *Server) send(ctx context.Context, out *sse.Writer, thread *host.Thread,
 	}
 }
 
-// fromOf returns the number of the first message that a request wants, and whether it was cut off before.
+// fromOf returns the number of the first message that a request wants, and whether the client reconnects.
 func fromOf(r *http.Request) (from int, resumed bool, err error) {
 	if last := r.Header.Get("Last-Event-ID"); last != "" {
 		n, err := strconv.Atoi(last)
@@ -133,7 +133,7 @@ func fromOf(r *http.Request) (from int, resumed bool, err error) {
 	return from, false, nil
 }
 
-// statusOf returns the status that says that a thread cannot be followed.
+// statusOf returns the HTTP status for a thread that cannot be followed.
 func statusOf(err error) int {
 	switch {
 	case errors.Is(err, conversation.ErrUnknownThread):

@@ -10,9 +10,9 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Entered returns the value of a field that a person has entered as a line: options by their numbers from 1 on, with commas between
-// several, yes or no, and everything else as it is. An empty line is the default, and nil where there is none. The error says what
-// to enter instead.
+// Entered returns the value of a field from a line that a person entered: options by their numbers, starting at 1 and separated
+// by commas, yes or no, and any other kind as it is. An empty line means the default, or nil if there is none. The error says
+// what to enter instead.
 func (f *Field) Entered(line string) (jsontext.Value, error) {
 	line = strings.TrimSpace(line)
 	if line == "" {
@@ -47,8 +47,8 @@ func (f *Field) Entered(line string) (jsontext.Value, error) {
 	return f.Posted(texts)
 }
 
-// Posted returns the value of a field from texts as a web page posts them: the values of options, "true" or "false", a
-// number, or the text itself. No text, and an empty one of a field that is no text, is nil.
+// Posted returns the value of a field from texts that a web page posted: the values of options, "true" or "false", a number, or
+// the text itself. Without a text the value is nil, and so is that of an empty text for a field that is not a text.
 func (f *Field) Posted(texts []string) (jsontext.Value, error) {
 	var v any
 	switch {
@@ -78,7 +78,7 @@ func (f *Field) Posted(texts []string) (jsontext.Value, error) {
 	return slices.Clip(data), nil
 }
 
-// Line returns a value as [Field.Entered] takes it, for showing the default.
+// Line returns a value in the form that [Field.Entered] accepts, for showing the default.
 func (f *Field) Line(v jsontext.Value) string {
 	switch s, isText := textOf(v); {
 	case v == nil:

@@ -9,25 +9,25 @@ import (
 	"github.com/millrace/millrace/internal/plain"
 )
 
-// A Filling has a person fill in a form line by line, as in a terminal. It is used by one goroutine.
+// A Filling lets a person fill in a form line by line, as in a terminal. It must not be used concurrently.
 type Filling struct {
 	form     *Form
-	question int // that is being answered
+	question int // index of the question that is being answered
 	field    int
-	now      map[string]jsontext.Value // of the question
+	now      map[string]jsontext.Value // values of that question
 	values   map[string]jsontext.Value
 }
 
-// DeclineLine is the line by which a question is declined.
+// DeclineLine is the line that declines a question.
 const DeclineLine = "/decline"
 
-// NewFilling returns a filling of a form that asks something.
+// NewFilling returns a filling of a form, which must have questions.
 func NewFilling(f *Form) *Filling {
 	return &Filling{form: f, now: map[string]jsontext.Value{}, values: map[string]jsontext.Value{}}
 }
 
-// Ask returns the lines to show before the next one is read, escaped for a terminal. The last has no end: what is entered stands behind
-// it. It is empty when the form is filled in.
+// Ask returns the text to show before the next line is read, escaped for a terminal. It does not end with a line break, so that
+// the input follows it. It is empty when the form is filled in.
 func (l *Filling) Ask() string {
 	if l.question == len(l.form.Questions) {
 		return ""
@@ -68,8 +68,8 @@ func (l *Filling) Ask() string {
 	return b.String()
 }
 
-// Enter takes a line, and reports whether the form is filled in with it. After an error, which says what to enter instead, the same is
-// asked again.
+// Enter handles a line, and reports whether the form is now filled in. After an error, which says what to enter instead, the same
+// field is asked again.
 func (l *Filling) Enter(line string) (done bool, err error) {
 	if l.question == len(l.form.Questions) {
 		return true, nil

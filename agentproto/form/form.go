@@ -1,12 +1,13 @@
-// Package form has forms that a tool asks its user to fill in: one or several named questions, each with fields for a text, a
+// Package form defines forms that a tool asks its user to fill in: one or several named questions, each with fields for a text, a
 // number, yes or no, one choice or several.
 //
-// A [Form] is the extension x-form of a user_choice, and what the user has filled in its x-values: see doc/protocol.md §5.4. A tool
-// asks with one by package toolserver; the runtime, clients of MCP and the tool itself check values with [Form.Check].
+// A [Form] is the extension x-form of a user_choice, and the values that the user fills in are its x-values: see
+// doc/protocol.md §5.4. A tool sends a form with package toolserver. The runtime, MCP clients and the tool itself check values
+// with [Form.Check].
 //
-// The schema of a question is what MCP has for elicitation: an object whose properties are texts, numbers, booleans and
-// selections. Objects in objects are refused, and so is what asks for a password or another secret, which nobody should enter
-// into a form of a stranger.
+// The schema of a question is that of an MCP elicitation: an object whose properties are texts, numbers, booleans and selections.
+// Nested objects are refused. So are fields that ask for a password or another secret, because nobody should enter one into an
+// untrusted form.
 package form
 
 import (
@@ -22,20 +23,20 @@ import (
 	"github.com/millrace/millrace/internal/plain"
 )
 
-// A Form is one or several questions that are asked at once. The zero value asks nothing.
+// A Form consists of one or several questions that are asked together. The zero value has no questions.
 type Form struct{ Questions []Question }
 
 // A Question is a part of a form that is answered, or declined, as a whole.
 type Question struct {
-	// Name tells it from the others: up to 64 letters, digits, _ and -.
+	// Name distinguishes it from the other questions: up to 64 letters, digits, _ and -.
 	Name string
-	// Message is what is asked.
+	// Message is the text of the question.
 	Message string
-	// Fields are what can be filled in. Without any, the question is whether the user agrees.
+	// Fields are what can be filled in. Without fields, the question asks whether the user agrees.
 	Fields []Field
 }
 
-// A Kind is what a field takes.
+// A Kind is the type of a field's value.
 type Kind string
 
 // The kinds of fields.
@@ -50,18 +51,18 @@ const (
 
 // A Field is a named value of a question.
 type Field struct {
-	Name        string // the member of the values
+	Name        string // the name of its member in the values
 	Kind        Kind
-	Title       string // what is shown in place of the name, if anything
+	Title       string // shown in place of the name, if not empty
 	Description string
 	Required    bool
 	Default     jsontext.Value // nil for none
 	Options     []Option
-	// EnumNames has the titles of a choice written as revisions of MCP before 2025-11-25 had them.
+	// EnumNames writes the titles of a choice in the format of MCP revisions before 2025-11-25.
 	EnumNames bool
 	// Format of a text is "email", "uri", "date", "date-time", or empty for any.
 	Format string
-	// Min and Max bound a number, the characters of a text, or how many options are chosen. Nil is no bound.
+	// Min and Max bound a number, the characters of a text, or how many options are chosen. Nil means no bound.
 	Min, Max *float64
 }
 
@@ -70,7 +71,7 @@ var formats = []string{"email", "uri", "date", "date-time"}
 // An Option is one of the values of a selection.
 type Option struct {
 	Value string
-	Title string // what is shown in place of the value, if anything
+	Title string // shown in place of the value, if not empty
 }
 
 // Label returns the text to show for the field.
@@ -89,24 +90,24 @@ func (o *Option) Label() string {
 	return o.Value
 }
 
-// The bounds of a form. Values have as many bytes as a form.
+// The limits of a form. The values may have as many bytes as the form.
 const (
-	MaxBytes  = 32 << 10 // of the JSON of a form, and of the values
+	MaxBytes  = 32 << 10 // of a form in JSON, and of its values
 	MaxFields = 64       // of all questions
 
 	maxQuestions = 16
 	maxOptions   = 256
 	maxName      = 256
 	maxTitle     = 512
-	maxText      = 4 << 10 // of a message, or a description
+	maxText      = 4 << 10 // of a message or a description
 )
 
 var questionName = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
 
-// IsName reports whether a question can have a name.
+// IsName reports whether name is valid for a question.
 func IsName(name string) bool { return questionName.MatchString(name) }
 
-// IsZero reports whether f asks nothing.
+// IsZero reports whether f has no questions.
 func (f Form) IsZero() bool { return len(f.Questions) == 0 }
 
 // Question returns the question with a name, or nil.
@@ -119,7 +120,7 @@ func (f *Form) Question(name string) *Question {
 	return nil
 }
 
-// Without returns the form without the questions of some names.
+// Without returns the form without the questions for whose names the function reports true.
 func (f *Form) Without(names func(string) bool) Form {
 	return Form{Questions: slices.DeleteFunc(slices.Clone(f.Questions), func(q Question) bool { return names(q.Name) })}
 }
@@ -209,7 +210,7 @@ func (f *Field) validate() error {
 	return nil
 }
 
-// isBounded reports whether the bounds are some of the kind, and leave a value.
+// isBounded reports whether the bounds are valid for the kind and allow some value.
 func (f *Field) isBounded() bool {
 	for _, b := range []*float64{f.Min, f.Max} {
 		if b != nil && f.Kind != Number && f.Kind != Integer && (*b < 0 || *b != math.Trunc(*b) || *b > 1<<31) {
@@ -219,16 +220,16 @@ func (f *Field) isBounded() bool {
 	return f.Min == nil || f.Max == nil || *f.Min <= *f.Max
 }
 
-// secretWords are those of fields that ask for what should not be entered into a form.
+// secretWords are words in the names of fields that ask for secrets.
 var secretWords = []string{"password", "passphrase", "passwd", "token", "secret", "apikey", "api key", "api_key", "api-key", "private key", "credit card", "card number", "cardnumber", "cvc", "cvv"}
 
-// IsSecret reports whether the name or the title of the field is that of a password, a key or a card.
+// IsSecret reports whether the name or the title of the field suggests a password, a key or a card.
 func (f *Field) IsSecret() bool {
 	text := strings.ToLower(f.Name + " " + f.Title)
 	return slices.ContainsFunc(secretWords, func(w string) bool { return strings.Contains(text, w) })
 }
 
-// short returns a text of others for an error.
+// short shortens a foreign text for an error.
 func short(s string) string {
 	if len(s) > 64 {
 		s = strings.ToValidUTF8(s[:64], "") + "…"

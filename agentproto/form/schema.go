@@ -10,7 +10,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// The schema of a field, with all that any kind has. The members are written in this order.
+// A fieldSchema is the schema of a field, with the members of all kinds. The members are written in this order.
 type fieldSchema struct {
 	Type        string         `json:"type"`
 	Title       string         `json:"title,omitzero"`
@@ -35,7 +35,7 @@ type titled struct {
 	Title string `json:"title"`
 }
 
-// Schema returns the JSON schema of the values of a question, as elicitation of MCP has it.
+// Schema returns the JSON schema of a question's values, in the format of MCP elicitation.
 func (q *Question) Schema() (jsontext.Value, error) {
 	var b bytes.Buffer
 	b.WriteString(`{"type":"object","properties":{`)
@@ -95,7 +95,7 @@ func (f *Field) schema() fieldSchema {
 	return s
 }
 
-// options writes the options of a field: with titles, if one has a title.
+// options writes the options of a field, with titles if at least one has a title.
 func (f *Field) options(s *fieldSchema, titles *[]titled) {
 	hasTitles := slices.ContainsFunc(f.Options, func(o Option) bool { return o.Title != "" })
 	for i := range f.Options {
@@ -111,7 +111,7 @@ func (f *Field) options(s *fieldSchema, titles *[]titled) {
 	}
 }
 
-// MarshalJSONTo writes a schema without a type where there is none.
+// MarshalJSONTo writes a schema, without a type if it has none.
 func (s *fieldSchema) MarshalJSONTo(e *jsontext.Encoder) error {
 	type plainSchema fieldSchema
 	if s.Type != "" {
@@ -122,8 +122,8 @@ func (s *fieldSchema) MarshalJSONTo(e *jsontext.Encoder) error {
 	}{s.AnyOf})
 }
 
-// Fields returns the fields of the JSON schema of an object, in the order of its properties. A property that is not one of the kinds
-// is an error.
+// Fields returns the fields of an object's JSON schema, in the order of its properties. It returns an error for a property that
+// is none of the kinds.
 func Fields(schema jsontext.Value) ([]Field, error) {
 	var s struct {
 		Type       string         `json:"type"`
@@ -169,7 +169,7 @@ func Fields(schema jsontext.Value) ([]Field, error) {
 	return all, nil
 }
 
-// read sets a field to what its schema says.
+// read sets a field from its schema.
 func (f *Field) read(p *fieldSchema) error {
 	f.Title, f.Description = seen(p.Title), seen(p.Description)
 	if p.Default != nil && p.Default.Kind() != 'n' {

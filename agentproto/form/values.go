@@ -19,11 +19,11 @@ import (
 // A ValueError says which value does not fit a form.
 type ValueError struct {
 	Question string
-	Field    string // empty if all of the question is wrong
+	Field    string // empty if the whole answer is wrong
 	Reason   string
 }
 
-// Error returns it in a sentence.
+// Error describes the mismatch in a sentence.
 func (e *ValueError) Error() string {
 	if e.Field == "" {
 		return fmt.Sprintf("the answer to %q %s", short(e.Question), e.Reason)
@@ -31,8 +31,8 @@ func (e *ValueError) Error() string {
 	return fmt.Sprintf("%q of %q %s", short(e.Field), short(e.Question), e.Reason)
 }
 
-// Check returns a *[ValueError] unless values, by the names of their questions, fit the form. Nil stands for a question that was
-// declined, and fits; a question may be missing.
+// Check returns a *[ValueError] unless values, by the names of their questions, fit the form. Nil stands for a declined question,
+// and fits; a question may be missing.
 func (f *Form) Check(values map[string]jsontext.Value) error {
 	for _, name := range slices.Sorted(maps.Keys(values)) {
 		q := f.Question(name)
@@ -48,8 +48,8 @@ func (f *Form) Check(values map[string]jsontext.Value) error {
 	return nil
 }
 
-// Check returns a *[ValueError] unless a JSON object has values for the fields of the question: no others, and all that are
-// required. A null is as a field that is left out.
+// Check returns a *[ValueError] unless a JSON object has values for the fields of the question: for all required ones, and for no
+// others. A null counts as a missing field.
 func (q *Question) Check(values jsontext.Value) error {
 	wrong := func(field, reason string) error { return &ValueError{q.Name, field, reason} }
 	var all map[string]jsontext.Value
@@ -80,7 +80,7 @@ func (q *Question) Check(values jsontext.Value) error {
 	return nil
 }
 
-// wrong returns what is wrong with a value, or "".
+// wrong returns why a value does not fit the field, or "".
 func (f *Field) wrong(v jsontext.Value) string {
 	switch f.Kind {
 	case Boolean:
@@ -131,7 +131,7 @@ func (f *Field) has(value string) bool {
 	return slices.ContainsFunc(f.Options, func(o Option) bool { return o.Value == value })
 }
 
-// outside returns what is wrong with a number that is not within the bounds.
+// outside returns how a number violates the bounds, or "".
 func (f *Field) outside(n float64, of string) string {
 	switch {
 	case f.Min != nil && n < *f.Min:
@@ -142,7 +142,7 @@ func (f *Field) outside(n float64, of string) string {
 	return ""
 }
 
-// unformatted returns what is wrong with a text that does not have the format.
+// unformatted returns why a text does not have the field's format, or "".
 func (f *Field) unformatted(s string) string {
 	switch f.Format {
 	case "email":
@@ -165,7 +165,7 @@ func (f *Field) unformatted(s string) string {
 	return ""
 }
 
-// Defaults returns the default values of all questions, and false if a field is required and has none.
+// Defaults returns the default values of all questions. It reports false if a required field has no default.
 func (f *Form) Defaults() (map[string]jsontext.Value, bool) {
 	all := map[string]jsontext.Value{}
 	for i := range f.Questions {

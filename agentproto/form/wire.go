@@ -25,7 +25,7 @@ type wireQuestion struct {
 	Schema  jsontext.Value `json:"schema"`
 }
 
-// Encode returns the form as JSON, in one way only. It returns an error for what [Parse] would refuse.
+// Encode returns the form as JSON, in a canonical form. It returns an error for what [Parse] would refuse.
 func (f *Form) Encode() (jsontext.Value, error) {
 	if err := f.validate(); err != nil {
 		return nil, err
@@ -46,8 +46,8 @@ func (f *Form) Encode() (jsontext.Value, error) {
 	return data, err
 }
 
-// Parse reads a form of a stranger's. Texts come back without what cannot be seen. Members that are not known are ignored; a
-// form that could not be filled in, or asks for a secret, is refused with an error that says why.
+// Parse reads an untrusted form. It removes invisible characters from texts and ignores unknown members. A form that cannot be
+// filled in, or that asks for a secret, is refused with an error that says why.
 func Parse(data jsontext.Value) (*Form, error) {
 	if len(data) > MaxBytes {
 		return nil, errLong
@@ -67,12 +67,12 @@ func Parse(data jsontext.Value) (*Form, error) {
 	return f, f.validate()
 }
 
-// Filled returns values as JSON, in one way only, for [Form.Check]. Nil stands for a question that was declined.
+// Filled returns values as JSON, in a canonical form. Nil stands for a declined question.
 func Filled(values map[string]jsontext.Value) (jsontext.Value, error) {
 	return json.Marshal(values, json.Deterministic(true))
 }
 
-// Values reads what [Filled] has written. The value of a question that was declined is nil.
+// Values reads what [Filled] has written. The value of a declined question is nil.
 func Values(data jsontext.Value) (map[string]jsontext.Value, error) {
 	var all map[string]jsontext.Value
 	if len(data) > MaxBytes {
@@ -91,7 +91,7 @@ func Values(data jsontext.Value) (map[string]jsontext.Value, error) {
 	return all, nil
 }
 
-// seen returns a text without what cannot be seen in it.
+// seen returns a text without its invisible characters.
 func seen(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r != '\n' && r != '\u200C' && r != '\u200D' && (r < 0xFE00 || r > 0xFE0F) && plain.Invisible(r) {

@@ -1,10 +1,10 @@
-// Package otelagent has what happens to calls as traces of OpenTelemetry.
+// Package otelagent records what happens to calls as OpenTelemetry traces. Start with [New].
 //
 //	tracer := otelagent.New(otel.GetTracerProvider())
 //	rt, err := host.Start(ctx, host.Options{Tracer: tracer, …})
 //	server, err := toolserver.New(toolserver.Options{Tracer: tracer, …})
 //
-// A call is one trace, or a part of the one in the context of [host.Runtime.Call]. Its spans are
+// A call is one trace, or a part of the one in the context of [host.Runtime.Call]. Its spans are:
 //
 //	call                 the runtime makes the call
 //	├ dispatch           and posts it
@@ -15,16 +15,16 @@
 //	├ answer             and posts the answer of the user, if the tool has asked for one
 //	└ resolve            and gives the call its result
 //
-// Between a runtime and a tool server go the headers traceparent and tracestate of W3C Trace Context. Either
-// may have no tracer: then its spans are missing, and callbacks follow the span of the call. A runtime believes the headers
-// of a callback only as far as they are of the trace of the call.
+// Runtimes and tool servers exchange the headers traceparent and tracestate of W3C Trace Context. Either side may have no tracer:
+// its spans are then missing, and callbacks follow the span of the call. A runtime uses the headers of a callback only if they
+// belong to the trace of the call.
 //
-// The span that others follow is kept with the call, so a trace goes on in the process that goes on with
-// the call: after a crash, on another host, in another process that shares the log.
+// The span that later spans follow is stored with the call, so a trace continues in whichever process continues the call: after a
+// crash, on another host, in another process that shares the log.
 //
-// Attributes are gen_ai.tool.name, gen_ai.tool.call.id and gen_ai.conversation.id, the thread, as the semantic
-// conventions of OpenTelemetry have them, peer.service for the address of the other side, and millrace.message and
-// millrace.outcome. Arguments, results and callback URLs are in no attribute.
+// The attributes are gen_ai.tool.name, gen_ai.tool.call.id and gen_ai.conversation.id, which is the thread, as defined by the
+// semantic conventions of OpenTelemetry; peer.service, the address of the other side; and millrace.message and millrace.outcome.
+// No attribute contains arguments, results or callback URLs.
 package otelagent
 
 import (
@@ -38,8 +38,8 @@ import (
 	"github.com/millrace/millrace/agentproto"
 )
 
-// New returns a tracer whose spans are those of a provider. It panics if that is nil. What is sampled is the
-// provider's decision; calls of a trace that is not sampled are named to the other side all the same.
+// New returns a tracer that makes its spans with a provider. It panics if the provider is nil. The provider decides what is
+// sampled; the trace of an unsampled call is still sent to the other side.
 func New(provider trace.TracerProvider) agentproto.Tracer {
 	if provider == nil {
 		panic("otelagent: New needs a provider, such as otel.GetTracerProvider()")
@@ -49,10 +49,10 @@ func New(provider trace.TracerProvider) agentproto.Tracer {
 
 type tracer struct{ of trace.Tracer }
 
-// w3c reads and writes the headers, whichever propagator the program has for the rest.
+// w3c reads and writes the headers, independently of the program's global propagator.
 var w3c propagation.TraceContext
 
-// The keys of [propagation.TraceContext].
+// The keys that [propagation.TraceContext] uses.
 const parent, state = "traceparent", "tracestate"
 
 func (t tracer) Start(ctx context.Context, s agentproto.SpanStart) (context.Context, agentproto.Span) {

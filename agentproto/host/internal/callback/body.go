@@ -14,20 +14,20 @@ import (
 	"github.com/millrace/millrace/internal/edge"
 )
 
-// maxBodies is how many bodies of one tool server's messages are read at once.
+// maxBodies is how many message bodies of one tool server are read at once.
 const maxBodies = 32
 
-// bodyStep is by how much the memory for a body grows whose length is not known.
+// bodyStep is the step by which the memory for a body of unknown length grows.
 const bodyStep = 64 << 10
 
-// readers are what the bodies of one tool server's messages may take up.
+// readers limits the message bodies of one tool server.
 type readers struct {
-	bodies chan struct{} // callbacks that are being read or taken in
-	excess chan struct{} // the same, of those that exceed their bounds
+	bodies chan struct{} // one slot for each callback that is being read or handled
+	excess chan struct{} // the same, for callbacks that exceed their bounds
 	memory *edge.Bytes
 }
 
-// newReaders returns those of each tool server, which has so many bytes of all.
+// newReaders returns the readers of each tool server, which may use each bytes of all.
 func newReaders(servers []*peer.Server, all *edge.Bytes, each int64) map[capability.ServerID]*readers {
 	of := make(map[capability.ServerID]*readers, len(servers))
 	for _, s := range servers {
@@ -36,9 +36,8 @@ func newReaders(servers []*peer.Server, all *edge.Bytes, each int64) map[capabil
 	return of
 }
 
-// enter takes a message into account that is about to be read, and waits until there is room for it. It
-// reports false if there is none in time. What one tool server reads slowly, or has much of, takes room
-// from its own messages only.
+// enter registers a message that is about to be read, and waits until there is room for it. It reports false if there is none in
+// time. A tool server that sends slowly or much takes room only from its own messages.
 func (p *posted) enter() (leave func(), ok bool) {
 	var undo []func()
 	leave = func() {
@@ -63,7 +62,7 @@ func (p *posted) enter() (leave func(), ok bool) {
 	readers := p.e.readers[p.server.ID]
 	place := readers.bodies
 	if p.over > 0 {
-		// Whether it must not be lost is known when it is read. Few are read at a time, so that
+		// Whether the message must not be lost is known only after reading it. Few such messages are read at a time, so that
 		// those of one tool server cost the others little.
 		place = readers.excess
 	}
@@ -80,7 +79,7 @@ func (p *posted) enter() (leave func(), ok bool) {
 		return nil, false
 	}
 	if p.r.ContentLength > most {
-		length = 0 // nothing of it is kept
+		length = 0 // the body is not kept
 	}
 	lease, err := readers.memory.Reserve(ctx, length)
 	if err != nil {
@@ -93,11 +92,10 @@ func (p *posted) enter() (leave func(), ok bool) {
 	return leave, true
 }
 
-// errBusy is why a message does not wait any longer.
+// errBusy is the reason why a message waits no longer.
 var errBusy = errors.New("host: the callback endpoint is busy")
 
-// read returns the body. It reports false if that was too large or did not come,
-// and has answered then.
+// read returns the body. If the body is too large or incomplete, read answers the request and reports false.
 func (p *posted) read() ([]byte, bool) {
 	limit := p.e.Sizes.Most()
 	if p.r.ContentLength > limit {
@@ -114,15 +112,15 @@ func (p *posted) read() ([]byte, bool) {
 		return nil, false
 	}
 	if err != nil {
-		p.paid = 0           // what came was read
-		p.later(time.Second) // it broke off; the tool may have the rest
+		p.paid = 0           // only what arrived was read
+		p.later(time.Second) // the connection broke; the tool may still have the message
 		return nil, false
 	}
 	p.wasRead()
 	return data, true
 }
 
-// A growing is a body of unknown length: it takes memory as it comes, and is paid for.
+// A growing is a body of unknown length. It reserves memory as it is read.
 type growing struct {
 	io.Reader
 	p    *posted

@@ -9,16 +9,16 @@ import (
 	"github.com/millrace/millrace/agentproto/form"
 )
 
-// How long the texts of a choice may be. A longer question is cut; but what a user would not see of a
-// choice must not be chosen. See threats 30 and 31 of doc/threats.md.
+// The limits of the texts of a choice. A longer question is cut. A longer label is refused, because a user must not choose
+// something that is not fully shown. See threats 30 and 31 of doc/threats.md.
 const (
 	MaxPrompt  = 4 << 10
 	MaxLabel   = 1 << 10
 	MaxChoices = 256
 )
 
-// plainForm returns a form as users are shown it, or nil: what is no form, or is one that users must not be shown, is an extension
-// of somebody else's, and they are shown the choices.
+// plainForm returns a form as users are shown it, or nil. It returns nil for an invalid form, or one that users must not be
+// shown: the member may be somebody else's extension, and the user is shown the choices.
 func plainForm(sent jsontext.Value) jsontext.Value {
 	if sent == nil {
 		return nil
@@ -34,8 +34,7 @@ func plainForm(sent jsontext.Value) jsontext.Value {
 	return plain
 }
 
-// plainChoice returns a prompt as users are shown it, or what is wrong with it: labels that
-// cannot be told apart, or are more than somebody reads.
+// plainChoice returns a prompt as users are shown it, or what is wrong with it: labels that look alike, or too much text to read.
 func plainChoice(c *agentproto.UserChoice) (*agentproto.UserChoice, string) {
 	if len(c.Choices) > MaxChoices {
 		return nil, "there are more choices than anybody reads"
@@ -43,7 +42,7 @@ func plainChoice(c *agentproto.UserChoice) (*agentproto.UserChoice, string) {
 	plain := *c
 	plain.Prompt = agentproto.PlainText(c.Prompt, MaxPrompt)
 	plain.Choices = make([]string, len(c.Choices))
-	sent := map[string]string{} // by what is shown of it
+	sent := map[string]string{} // the labels as sent, by the labels as shown
 	for i, label := range c.Choices {
 		if len(label) > MaxLabel {
 			return nil, "a choice is too long to be read"

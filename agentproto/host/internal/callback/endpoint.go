@@ -1,6 +1,6 @@
-// Package callback takes in what tool servers post to callback URLs. An [Endpoint] finds out whose a message is, whether
-// there is room for it, and what it means, and gives it to its [Flow]; one for a thread that lives elsewhere it
-// gives to its [Forwarder].
+// Package callback handles what tool servers post to callback URLs. An [Endpoint] determines which call a message belongs to,
+// whether it is within the bounds, and what it means, and passes it to its [Flow]. A message for a thread on another host it
+// passes to its [Forwarder].
 package callback
 
 import (
@@ -30,27 +30,27 @@ import (
 	"github.com/millrace/millrace/internal/edge"
 )
 
-// A Flow takes what callbacks say.
+// A Flow accepts the content of callbacks.
 type Flow interface {
-	// Deliver gives an event to a call. When it returns nil, that is kept.
+	// Deliver passes an event to a call. When it returns nil, the event is stored.
 	Deliver(ctx context.Context, key agentproto.CallKey, e agentproto.Event) error
-	// Resolved returns what a call was resolved to, if that is known here.
+	// Resolved returns the resolution of a call, if this process knows it.
 	Resolved(key agentproto.CallKey) (*agentproto.Resolution, bool)
-	// View keeps a view with its thread.
+	// View stores a view with its thread.
 	View(ctx context.Context, from agentproto.CallKey, v *agentproto.ViewUpdate) error
 }
 
-// A Forwarder knows the threads that do not live here.
+// A Forwarder knows the threads that are moving or have moved to another host.
 type Forwarder interface {
 	// IsFrozen reports whether callbacks of a thread have to wait.
 	IsFrozen(thread string) bool
-	// HostOf returns the host that a thread has moved to, "" if it lives here.
+	// HostOf returns the host that a thread has moved to, or "" if it is here.
 	HostOf(thread string) string
-	// Forward hands a callback on to another host, which answers it.
+	// Forward passes a callback to another host, which answers it.
 	Forward(ctx context.Context, host string, f *Forwarded) (*Answer, error)
 }
 
-// An Config has what an endpoint works with.
+// A Config holds what an endpoint needs.
 type Config struct {
 	Peers         *peer.Peers
 	Catalog       *discovery.Catalog
@@ -60,21 +60,21 @@ type Config struct {
 	Display       *display.Display
 	Flow          Flow
 	Elsewhere     Forwarder
-	Stopping      func() bool // whether nothing is taken in
+	Stopping      func() bool // reports whether nothing more is accepted
 
 	Limits agentproto.Limits
 	Sizes  Sizes
-	Bodies *edge.Bytes // for what is in memory
-	Each   int64       // bytes of them for one tool server
+	Bodies *edge.Bytes // the limit of bodies in memory
+	Each   int64       // how many of these bytes one tool server may use
 
-	OAuth, Choice time.Duration // for the user
-	Call          time.Duration // of a call whose callback URL does not say its lifetime
-	Accept        time.Duration // until a message is put off
+	OAuth, Choice time.Duration // how long the user may take
+	Call          time.Duration // the lifetime of a call whose callback URL does not contain it
+	Accept        time.Duration // how long a message may wait before it is answered 503
 	Tracer        agentproto.Tracer
 	Log           *slog.Logger
 }
 
-// An Endpoint takes in what tool servers post to callback URLs.
+// An Endpoint handles what tool servers post to callback URLs.
 type Endpoint struct {
 	Config
 	turns    *quota.Turns
@@ -88,8 +88,8 @@ func New(c Config) *Endpoint {
 	return &Endpoint{Config: c, turns: quota.NewTurns(), readers: newReaders(c.Peers.All, c.Bodies, c.Each), replays: newReplays()}
 }
 
-// Serve answers a request to a callback URL, whose secret part is segments. A status that is not 0 is the
-// answer to it already, which is logged if the URL is genuine.
+// Serve answers a request to a callback URL whose secret part is segments. A status other than 0 is already the answer; it is
+// logged if the URL is genuine.
 func (e *Endpoint) Serve(w http.ResponseWriter, r *http.Request, segments string, status int) {
 	c, err := capability.Open(e.Sealer, segments, time.Now())
 	s := e.Peers.ByID[c.Server]
@@ -107,7 +107,7 @@ func (e *Endpoint) Serve(w http.ResponseWriter, r *http.Request, segments string
 		p.span.End(p.outcome, p.refused)
 		return
 	default:
-		// One answer for everything that is wrong with a URL.
+		// The same answer whatever is wrong with the URL.
 		e.Peers.Count(nil, tally.Forged)
 		e.Log.Debug("callback refused", "error", err)
 		Refuse(w, http.StatusNotFound, "not found")
@@ -120,7 +120,7 @@ func (e *Endpoint) Serve(w http.ResponseWriter, r *http.Request, segments string
 	}
 }
 
-// Refuse answers a callback that is not taken in.
+// Refuse answers a callback that is not accepted.
 func Refuse(w http.ResponseWriter, status int, reason string) {
 	body, _ := json.Marshal(struct {
 		Error string `json:"error"`
@@ -130,34 +130,34 @@ func Refuse(w http.ResponseWriter, status int, reason string) {
 	w.Write(append(body, '\n'))
 }
 
-// A posted is one request to a callback URL that is genuine.
+// A posted is one request to a genuine callback URL.
 type posted struct {
 	e          *Endpoint
 	w          http.ResponseWriter
 	r          *http.Request
 	server     *peer.Server
 	capability capability.Capability
-	unproven   bool   // it would have to be signed, and is not so far
+	unproven   bool   // it must be signed, and no signature has been verified yet
 	id         string // its webhook-id, or ""
 
-	// over is set for a message that exceeds the bounds: the time after which there may be
-	// another. It is taken in only if it is one that must not be lost.
+	// over is set for a message that exceeds the bounds: the time after which another one may be accepted. Such a message is
+	// accepted only if it must not be lost.
 	over  time.Duration
 	spent quota.Class // the exception that was made for it
-	paid  int64       // bytes that the buckets were charged
+	paid  int64       // bytes charged to the buckets
 	size  int64       // of its body
 
 	span    agentproto.Span
-	message string // its type, when it was read
+	message string // its type, after it was read
 	outcome string // of the span
 	refused bool
 
 	memory  *edge.Lease // for its body
-	wasRead func()      // gives its place among those that are read to another
+	wasRead func()      // releases its slot among the messages being read
 }
 
-// trace begins the span of a message. The URL says which trace that belongs to, and the header of the request which
-// span of it comes before.
+// trace begins the span of a message. The URL determines the trace. The header of the request determines the preceding span, if
+// it belongs to that trace.
 func (p *posted) trace() {
 	before := p.capability.Trace
 	if t := tracing.Extract(p.r.Header); tracing.Follows(t, before) {
@@ -209,12 +209,12 @@ func (p *posted) serve() {
 	p.judge(m)
 }
 
-// A decoded is a message that was read, or what is wrong with it.
+// A decoded is a message that was read, or the reason why it is invalid.
 type decoded struct {
 	bytes   int
-	message agentproto.Callback // nil if there is an err
+	message agentproto.Callback // nil if err is set
 	err     error
-	kind    string // why it is no JSON, by its headers
+	kind    string // why it is not JSON according to its headers
 }
 
 // decode reads a message.
@@ -235,7 +235,7 @@ func (p *posted) decode(data []byte) *decoded {
 	return m
 }
 
-// judge takes in or refuses a message that may be the tool server's.
+// judge accepts or refuses a message that may come from the tool server.
 func (p *posted) judge(m *decoded) {
 	if m.kind != "" {
 		p.malformed(http.StatusUnsupportedMediaType, "", m.kind)
@@ -270,7 +270,7 @@ func (p *posted) judge(m *decoded) {
 	p.take(m.message)
 }
 
-// isEncoded reports whether a body has to be decoded before it is what was sent.
+// isEncoded reports whether a body has a content encoding other than identity.
 func isEncoded(h http.Header) bool {
 	for _, list := range h.Values("Content-Encoding") {
 		for coding := range strings.SplitSeq(list, ",") {
@@ -282,7 +282,7 @@ func isEncoded(h http.Header) bool {
 	return false
 }
 
-// replay names the message for who posts it again.
+// replay returns the key by which a repetition of the message is recognized.
 func (p *posted) replay() replay {
 	return replay{server: p.capability.Server, call: p.capability.Key, id: p.id}
 }
@@ -292,8 +292,7 @@ func (p *posted) forbid() {
 	p.refuse(http.StatusForbidden, "forbidden")
 }
 
-// refuse answers a message that is not taken in, and logs that: its URL is genuine, so
-// somebody may miss it.
+// refuse answers a message that is not accepted and logs the refusal: the URL is genuine, so somebody may miss the message.
 func (p *posted) refuse(status int, reason string) {
 	if more, due := p.e.refusals.note(refusal{p.server.ID, status}, time.Now()); due {
 		p.e.Log.Warn("callback refused", quote.Call(p.capability.Key), "toolset", p.server.Base, "status", status, "reason", reason, "others", more)
@@ -305,8 +304,7 @@ func (p *posted) refuse(status int, reason string) {
 // maxRetryAfter is the longest time after which a tool server is asked to try again.
 const maxRetryAfter = time.Minute
 
-// later puts a message off. It is never 429, which is a 4xx that tools do not
-// retry.
+// later answers a message 503, so that the tool tries again. It does not use 429, because tools do not retry after a 4xx.
 func (p *posted) later(wait time.Duration) {
 	p.e.Peers.Count(p.server, tally.Busy)
 	now := time.Now()

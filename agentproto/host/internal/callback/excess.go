@@ -8,15 +8,13 @@ import (
 	"github.com/millrace/millrace/agentproto/host/internal/quota"
 )
 
-// MaxExcess is how many messages that exceed their bounds are read at once, of one tool
-// server.
+// MaxExcess is how many messages of one tool server that exceed their bounds are read at once.
 const MaxExcess = 4
 
-// ExcessRate is how many bytes of such messages are read in a second, in each of these
-// places.
+// ExcessRate is how many bytes a second of such messages are read, in each of these slots.
 const ExcessRate = 16 << 20
 
-// classOf returns what a message does to its call.
+// classOf returns the class of a message, by its effect on its call.
 func (p *posted) classOf(m *decoded) quota.Class {
 	if m.message == nil {
 		kind := ""
@@ -41,7 +39,7 @@ func (p *posted) classOf(m *decoded) quota.Class {
 	return quota.Ordinary
 }
 
-// exempt makes an exception for a message of a class, if it can. It is paid for all the same.
+// exempt makes an exception for a message of a class, if possible. The message is charged to the buckets all the same.
 func (p *posted) exempt(kind quota.Class) bool {
 	now := time.Now()
 	if kind == quota.Ordinary || !p.e.Accounts.Except(p.capability, kind, now) {
@@ -52,8 +50,8 @@ func (p *posted) exempt(kind quota.Class) bool {
 	return true
 }
 
-// putOff answers a message that exceeds the bounds and is none of those that must not be lost. An event
-// whose tool server does not send it again is left out.
+// putOff answers a message that exceeds the bounds and may be lost. An event is dropped if its tool server will not send it
+// again.
 func (p *posted) putOff(m *decoded) {
 	event, ok := m.message.(*agentproto.SubscriptionEvent)
 	switch {
@@ -67,8 +65,7 @@ func (p *posted) putOff(m *decoded) {
 	}
 }
 
-// slowDown keeps the place of a message that was read in vain, so that a flood of large ones
-// does not take the processor from others.
+// slowDown keeps the slot of a message that was read in vain, so that a flood of large messages does not use up the processor.
 func (p *posted) slowDown(bytes int) {
 	timer := time.NewTimer(time.Duration(bytes) * time.Second / ExcessRate)
 	defer timer.Stop()

@@ -14,33 +14,33 @@ import (
 	"github.com/millrace/millrace/agentproto/internal/tracing"
 )
 
-// A Forwarded is a callback that came to a host that the session has left.
+// A Forwarded is a callback that arrived at a host that the session has left.
 type Forwarded struct {
-	Toolset string // that the callback URL was made for
+	Toolset string // the toolset that the callback URL was made for
 	Key     agentproto.CallKey
 	Allowed capability.Kinds
 	// Incarnation and Lifetime are those of the callback URL.
 	Incarnation uint64
 	Lifetime    time.Duration
-	Header      map[string]string // those of forwardedHeaders that were there
+	Header      map[string]string // those of forwardedHeaders that were present
 	Body        []byte
 }
 
-// forwardedHeaders are the headers of a callback that mean something.
+// forwardedHeaders are the headers of a callback that have a meaning.
 var forwardedHeaders = []string{"Content-Type", "Content-Encoding", "webhook-id"}
 
-// A Answer is what the tool is answered.
+// An Answer is the response to the tool.
 type Answer struct {
 	Status     int
 	RetryAfter string
 	Body       []byte
 }
 
-// elsewhere handles a callback of a thread that is on its way or lives at another host:
-// the first has to wait, the second is handed on. It reports whether it was one.
+// elsewhere handles a callback of a thread that is moving or has moved: the first has to wait, the second is forwarded. It
+// reports whether the thread is one of these.
 //
-// The callback URLs that tools have name this host, so it stays their forwarder for as
-// long as they are valid. See doc/protocol.md §10.4.
+// The callback URLs that tools have name this host, so it forwards their callbacks for as long as they are valid. See
+// doc/protocol.md §10.4.
 func (p *posted) elsewhere(body []byte) bool {
 	thread := p.capability.Key.GroupID
 	if p.e.Elsewhere.IsFrozen(thread) {
@@ -84,8 +84,8 @@ func (p *posted) elsewhere(body []byte) bool {
 	return true
 }
 
-// TakeForwarded takes in a callback that another host received. That host has checked the
-// callback URL; the rest is checked here, as if it had come here.
+// TakeForwarded handles a callback that another host received. That host has checked the callback URL; everything else is checked
+// here, as if the callback had been posted here.
 func (e *Endpoint) TakeForwarded(ctx context.Context, f *Forwarded) *Answer {
 	answer := &answerRecorder{header: http.Header{}, status: http.StatusOK}
 	s := e.Catalog.WithToolset(ctx, f.Toolset)
@@ -102,14 +102,14 @@ func (e *Endpoint) TakeForwarded(ctx context.Context, f *Forwarded) *Answer {
 	}}
 	p.trace()
 	p.id = messageIDOf(r.Header)
-	if !p.elsewhere(f.Body) { // it may have moved on
+	if !p.elsewhere(f.Body) { // the thread may have moved on
 		p.judge(p.decode(f.Body))
 	}
 	p.span.End(p.outcome, p.refused)
 	return answer.forwarded()
 }
 
-// An answerRecorder keeps an answer instead of sending it.
+// An answerRecorder records an answer instead of sending it.
 type answerRecorder struct {
 	header http.Header
 	status int

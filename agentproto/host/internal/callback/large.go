@@ -8,35 +8,33 @@ import (
 	"github.com/millrace/millrace/agentproto/host/internal/quota"
 )
 
-// tooLarge refuses a message that has more bytes than the limit, and of which so many were read.
+// tooLarge refuses a message of more than limit bytes, of which read bytes were read.
 func (p *posted) tooLarge(limit, read int64) {
 	if p.over > 0 && !p.exempt(quota.Settles) {
 		p.later(p.over)
 		return
 	}
 	p.w.Header().Set("Connection", "close")
-	// What an HTTP server does with the rest of a body that it answers early does not fit
-	// here: it is read below.
+	// The way in which an HTTP server drains a body after an early answer does not fit here; drain does it below.
 	http.NewResponseController(p.w).EnableFullDuplex()
-	if !p.elsewhere(nil) { // where it is malformed, too
+	if !p.elsewhere(nil) { // the other host refuses it as malformed, too
 		p.malformed(http.StatusRequestEntityTooLarge, "", tooLongFor(limit))
 	}
 	p.drain(maxDrained - read)
 }
 
-// How much of a body that is too large is read, most of which is thrown away, for how long, and
-// for how long without a byte.
+// The limits of draining a body that is too large: how many bytes are read in total, for how long, and how long without a byte.
 const (
 	maxDrained  = 24 << 20
 	drainFor    = 5 * time.Second
 	drainSilent = time.Second
 )
 
-// drain reads on after an answer that came early. A client that reads no answer before it has
-// sent everything would find the connection reset otherwise, and send it all again.
+// drain reads the rest of a body after an early answer. Otherwise a client that reads no answer before it has sent everything
+// would find the connection reset, and send everything again.
 func (p *posted) drain(left int64) {
 	if p.r.Body == nil || p.r.Header.Get("Expect") != "" {
-		return // there is nothing, or it comes only if it is asked for
+		return // no body, or one that is sent only on request
 	}
 	control := http.NewResponseController(p.w)
 	control.Flush()

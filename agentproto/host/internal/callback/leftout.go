@@ -11,13 +11,12 @@ import (
 	"github.com/millrace/millrace/agentproto/host/internal/tally"
 )
 
-// A tool server that has no ids for its messages does not send again what is put off: to it a 503 is the
-// loss of an event that nobody hears of. Such an event is answered 200 and left out instead, and the next
-// one that is taken in tells how many were. The number is in this process; that there is one is in the
-// flow, before the first event of a gap is answered.
+// A tool server that gives its messages no ids does not send a message again after a 503, so the event would be lost silently.
+// Such an event is answered 200 and dropped instead, and the next accepted event says how many were dropped. The number is kept
+// in this process. That there is a gap is recorded in the flow before the first event of the gap is answered.
 
-// repeats reports whether the tool server sends again what is put off, as far as is known: a message of
-// this callback URL had an id, or all have to be signed, which takes one.
+// repeats reports whether the tool server sends a message again after a 503, as far as is known: a message of this callback URL
+// had an id, or the server must sign its messages, which requires an id.
 func (p *posted) repeats() bool {
 	if p.id != "" || len(p.server.Secrets) > 0 {
 		return true
@@ -25,15 +24,15 @@ func (p *posted) repeats() bool {
 	return p.e.Accounts.Repeats(p.capability, time.Now())
 }
 
-// leaveOut answers an event that is not taken in, unless the flow cannot be told.
+// leaveOut answers a dropped event 200, unless the gap cannot be recorded in the flow.
 func (p *posted) leaveOut() {
 	if p.noteLeftOut() {
 		p.ok()
 	}
 }
 
-// noteLeftOut counts an event that is left out. If it is the first of a gap it tells the flow that there is
-// one; if that fails it has answered 503, and reports false.
+// noteLeftOut counts a dropped event. For the first event of a gap it records the gap in the flow; if that fails, it answers 503
+// and reports false.
 func (p *posted) noteLeftOut() bool {
 	i, now := p.e.Accounts, time.Now()
 	if i.LeaveOut(p.capability, now) {
@@ -49,14 +48,13 @@ func (p *posted) noteLeftOut() bool {
 	return true
 }
 
-// leftOutStatus stands for events that are left out, where refusals have a status.
+// leftOutStatus stands for dropped events in the log, where refusals have a status.
 const leftOutStatus = http.StatusOK
 
-// fullPause is after which time a tool server is asked to send an event again for which its thread has no
-// room.
+// fullPause is the time after which a tool server is asked to send an event again if the event's thread has no room.
 const fullPause = 5 * time.Second
 
-// takeEvent takes in an event, if its subscription is not over and its thread has room.
+// takeEvent accepts an event if its subscription is not over and its thread has room.
 func (p *posted) takeEvent(m *agentproto.SubscriptionEvent) {
 	switch {
 	case p.isOver(m):
@@ -69,7 +67,7 @@ func (p *posted) takeEvent(m *agentproto.SubscriptionEvent) {
 	}
 }
 
-// isOver reports whether the subscription of an event ended a while ago. It has answered then.
+// isOver reports whether the subscription of an event ended a while ago. If so, it has answered the request.
 func (p *posted) isOver(m *agentproto.SubscriptionEvent) bool {
 	over := p.e.Subscriptions.IsOver(m.Key())
 	if over {
@@ -79,7 +77,7 @@ func (p *posted) isOver(m *agentproto.SubscriptionEvent) bool {
 	return over
 }
 
-// threadOf names the thread of a conversation that an event is for.
+// threadOf returns the thread of the conversation that receives an event.
 func threadOf(m *agentproto.SubscriptionEvent) string {
 	if m.Associative {
 		return m.GroupID
@@ -95,8 +93,8 @@ func (p *posted) event(m *agentproto.SubscriptionEvent) {
 	}
 }
 
-// eventAccepted gives an event to the program, which tells of those that were left out before it. If it is
-// not taken in time, it answers 503 and reports false.
+// eventAccepted passes an event to the program, together with the number of events dropped before it. If the event is not
+// accepted in time, it answers 503 and reports false.
 func (p *posted) eventAccepted(m *agentproto.SubscriptionEvent) bool {
 	i := p.e.Accounts
 	n := i.TakeLeftOut(p.capability, time.Now())
@@ -107,7 +105,7 @@ func (p *posted) eventAccepted(m *agentproto.SubscriptionEvent) bool {
 	return ok
 }
 
-// tooLong refuses a message that has too many bytes for its type.
+// tooLong refuses a message that is too large for its type.
 func (p *posted) tooLong(m *decoded, limit int64) {
 	if event, ok := m.message.(*agentproto.SubscriptionEvent); !ok {
 		p.malformed(http.StatusRequestEntityTooLarge, m.message.Type(), tooLongFor(limit))
@@ -118,8 +116,8 @@ func (p *posted) tooLong(m *decoded, limit int64) {
 
 func tooLongFor(limit int64) string { return fmt.Sprintf("message is larger than %d bytes", limit) }
 
-// longEvent refuses an event that has too many bytes. It will not be sent again, so it is left out; but if it
-// is the final one, the subscription ends all the same.
+// longEvent refuses an event that is too large. It will not be sent again, so it is dropped; but if it is the final event, the
+// subscription still ends.
 func (p *posted) longEvent(m *agentproto.SubscriptionEvent) {
 	reason := tooLongFor(p.e.Sizes.Event)
 	if m.Final {

@@ -7,29 +7,28 @@ import (
 	"github.com/millrace/millrace/agentproto/host/internal/capability"
 )
 
-// refusals say when a callback that was refused is logged: a tool server that goes on with
-// what is refused would fill the log.
+// refusals limits the logging of refused callbacks: a tool server that repeats a refused message would fill the log.
 type refusals struct {
 	mu     sync.Mutex
 	logged map[refusal]*logged
 }
 
-// A refusal is a status that callbacks of a tool server were answered.
+// A refusal is a status with which callbacks of a tool server were refused.
 type refusal struct {
 	server capability.ServerID
 	status int
 }
 
-// logged is what is remembered of a refusal.
+// logged is the state of one kind of refusal.
 type logged struct {
 	at   time.Time // when it was logged last
-	more int       // that were not logged since
+	more int       // how many were not logged since
 }
 
-// logRefusalsEvery is the time in which refusals that are alike are logged once.
+// logRefusalsEvery is the interval in which equal refusals are logged once.
 const logRefusalsEvery = time.Minute
 
-// note reports whether a refusal is to be logged, and how many were not since the last one.
+// note reports whether a refusal is to be logged, and how many were not logged since the last one.
 func (r *refusals) note(what refusal, now time.Time) (more int, due bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -12,17 +12,17 @@ import (
 )
 
 const (
-	// replayWindow is for how long a message is known again at least: as long as its
-	// signature may be used, five minutes before and after its time.
+	// replayWindow is how long a message is recognized at least: as long as its signature is valid, which is five minutes before
+	// and after its time.
 	replayWindow = 10 * time.Minute
-	// maxReplays is how many messages are known at least, if there are so many.
+	// maxReplays is how many messages are recognized at least.
 	maxReplays = 1 << 15
-	// maxMessageID is the longest webhook-id that is used as it is.
+	// maxMessageID is the length up to which a webhook-id is used unchanged.
 	maxMessageID = 128
 )
 
-// messageIDOf returns the webhook-id of a message, "" for none. A long one is replaced by
-// its digest: it is kept with what is known of the call.
+// messageIDOf returns the webhook-id of a message, or "" without one. A long one is replaced by its digest, because it is stored
+// with the state of the call.
 func messageIDOf(h http.Header) string {
 	id := h.Get("webhook-id")
 	if len(id) > maxMessageID {
@@ -32,19 +32,19 @@ func messageIDOf(h http.Header) string {
 	return id
 }
 
-// A replay names a message, for who posts it again.
+// A replay identifies a message, to recognize a repetition.
 type replay struct {
 	server capability.ServerID
 	call   agentproto.CallKey
 	id     string // the webhook-id
 }
 
-// replays are the messages that were taken in lately and that would have an effect again:
-// views, and detours that are over. Messages without an id are never known again.
+// replays holds the recently accepted messages whose repetition would have an effect: views, and detours that are over. Messages
+// without an id are never recognized.
 type replays struct {
 	mu         sync.Mutex
 	young, old map[replay]bool
-	since      time.Time // the first of the young ones came
+	since      time.Time // when the first of the young ones was noted
 }
 
 func newReplays() *replays { return &replays{young: map[replay]bool{}} }
@@ -57,7 +57,7 @@ func (r *replays) seen(m replay, now time.Time) bool {
 	return m.id != "" && (r.young[m] || r.old[m])
 }
 
-// note remembers that a message was taken in.
+// note records that a message was accepted.
 func (r *replays) note(m replay, now time.Time) {
 	if m.id == "" {
 		return
@@ -70,7 +70,7 @@ func (r *replays) note(m replay, now time.Time) {
 	r.young[m] = true
 }
 
-// age makes the young ones old when it is time, or when there are too many.
+// age makes the young ones old after a time, or when there are too many.
 func (r *replays) age(now time.Time) {
 	switch late := now.Sub(r.since); {
 	case len(r.young) == 0 && late >= replayWindow:

@@ -6,7 +6,7 @@ import (
 	"github.com/millrace/millrace/agentproto"
 )
 
-// Sizes are how many bytes a message may have, by its type: see host.Sizes, which has the defaults of what is zero.
+// Sizes are the maximum sizes of messages in bytes, by type: see host.Sizes, which documents the defaults.
 type Sizes struct{ Result, Images, Event, OAuth, Choice, View int64 }
 
 // WithDefaults returns s with every zero replaced.
@@ -30,12 +30,12 @@ func (s Sizes) WithDefaults(limits agentproto.Limits) Sizes {
 	return s
 }
 
-// Most returns how many bytes any message may have.
+// Most returns the maximum size of any message.
 func (s Sizes) Most() int64 {
 	return max(s.Result, s.Images, s.Event, s.OAuth, s.Choice, s.View)
 }
 
-// of returns how many bytes a message may have.
+// of returns the maximum size of a message of this type.
 func (s Sizes) of(message agentproto.Callback) int64 {
 	switch m := message.(type) {
 	case *agentproto.ToolResult:

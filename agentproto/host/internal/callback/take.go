@@ -17,13 +17,13 @@ import (
 	"github.com/millrace/millrace/dataflow/durable/journal"
 )
 
-// about reports whether a key, as far as it is known, is the capability's.
+// about reports whether a key, as far as it is known, is that of the capability.
 func (p *posted) about(key agentproto.CallKey) bool {
 	return (key.GroupID == "" || key.GroupID == p.capability.Key.GroupID) &&
 		(key.ID == "" || key.ID == p.capability.Key.ID)
 }
 
-// allowed reports whether the capability is for this message.
+// allowed reports whether the capability permits this message.
 func (p *posted) allowed(message agentproto.Callback) bool {
 	key, may := message.Key(), p.capability.Key
 	switch message.(type) {
@@ -41,7 +41,7 @@ func (p *posted) allowed(message agentproto.Callback) bool {
 	return false
 }
 
-// take hands a good message on.
+// take passes on a valid message.
 func (p *posted) take(message agentproto.Callback) {
 	timeouts := p.e
 	switch m := message.(type) {
@@ -77,8 +77,7 @@ func (p *posted) take(message agentproto.Callback) {
 	}
 }
 
-// result delivers a result. One that would open a subscription too many resolves the call
-// with an error, and cancels it.
+// result delivers a result. If the result opens one subscription too many, the call is resolved with an error and cancelled.
 func (p *posted) result(m *agentproto.ToolResult) {
 	if !m.Subscription {
 		p.deliver(agentproto.Event{Kind: agentproto.ResultArrived, Result: m})
@@ -96,8 +95,8 @@ func (p *posted) result(m *agentproto.ToolResult) {
 	p.ok()
 }
 
-// view shows a view, unless its thread is closed or its call over: like any other message it
-// comes too late then. A call that has opened a subscription is over with that.
+// view shows a view, unless its thread is closed or its call is over: then it is late, like any other message. A call that opened
+// a subscription is over when the subscription has ended.
 func (p *posted) view(m *agentproto.ViewUpdate) {
 	key := p.capability.Key
 	if p.e.isPast(key) {
@@ -120,14 +119,14 @@ func (p *posted) view(m *agentproto.ViewUpdate) {
 	}
 }
 
-// isPast reports whether a call is over with all that it began, as far as this process knows.
+// isPast reports whether a call and its subscription are over, as far as this process knows.
 func (e *Endpoint) isPast(key agentproto.CallKey) bool {
 	r, resolved := e.Flow.Resolved(key)
 	return resolved && (r.Cause != agentproto.ByResult || !r.Result.Subscription || e.Subscriptions.HasEnded(key))
 }
 
-// detour is deliver for what must not be taken twice, also when it is over the second time.
-// What the program remembers of results and events by itself needs no help.
+// detour is deliver for messages that must not be accepted twice, even when the detour is over by the second time. The program
+// itself recognizes repeated results and events.
 func (p *posted) detour(e agentproto.Event) {
 	if p.accepted(e) {
 		p.e.replays.note(p.replay(), time.Now())
@@ -135,19 +134,18 @@ func (p *posted) detour(e agentproto.Event) {
 	}
 }
 
-// deliver gives an event to the program and answers 200 or 503.
+// deliver passes an event to the program and answers 200 or 503.
 func (p *posted) deliver(e agentproto.Event) {
 	if p.accepted(e) {
 		p.ok()
 	}
 }
 
-// accepted gives an event to the program. If that does not take it in time, it
-// answers 503 and reports false.
+// accepted passes an event to the program. If the program does not accept it in time, accepted answers 503 and reports false.
 func (p *posted) accepted(e agentproto.Event) bool {
 	err := p.keep(e)
 	if errors.Is(err, journal.ErrTooLarge) && e.Kind != agentproto.Malformed {
-		// Nobody would be able to keep it later either.
+		// It will not fit later either.
 		message := ""
 		if e.Kind == agentproto.SubscriptionEventArrived {
 			message = agentproto.TypeSubscriptionEvent
@@ -163,7 +161,7 @@ func (p *posted) accepted(e agentproto.Event) bool {
 	return true
 }
 
-// keep gives an event to the program when it is the tool server's turn.
+// keep passes an event to the program when it is the tool server's turn.
 func (p *posted) keep(e agentproto.Event) error {
 	ctx, cancel := context.WithTimeoutCause(p.r.Context(), p.e.Accept, errBusy)
 	defer cancel()
@@ -180,8 +178,8 @@ func (p *posted) keep(e agentproto.Event) error {
 	return p.e.Flow.Deliver(ctx, p.capability.Key, e)
 }
 
-// malformed refuses a message, and resolves the call unless the message is one
-// that would not have resolved it or brought it further.
+// malformed refuses a message. It also resolves the call, unless a valid message of this type would have neither resolved the
+// call nor advanced it.
 func (p *posted) malformed(status int, message, reason string) {
 	if p.resolves(message) {
 		text := fmt.Sprintf("%s: %s: %s", p.server.Base, cmp.Or(message, "callback"), reason)
@@ -196,13 +194,12 @@ func (p *posted) malformed(status int, message, reason string) {
 	p.refuse(status, reason)
 }
 
-// resolves reports whether a malformed message of a type, "" if that is not known, resolves
-// its call.
+// resolves reports whether a malformed message of a type, "" if unknown, resolves its call.
 func (p *posted) resolves(message string) bool {
 	return !p.unproven && message != agentproto.TypeViewUpdate && message != agentproto.TypeSubscriptionEvent
 }
 
-// reasonOf names the member that is wrong.
+// reasonOf returns the reason of an error with the name of the member.
 func reasonOf(me *agentproto.MessageError) string {
 	if me.Member == "" {
 		return me.Reason

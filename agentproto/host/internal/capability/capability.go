@@ -1,6 +1,5 @@
-// Package capability makes the secrets that a runtime hands out and takes back: a callback URL,
-// which permits one tool server to post messages about one call ([Capability]), and an auth_url
-// that is kept sealed ([SealOAuth]). Both are sealed by a [Sealer].
+// Package capability makes the secrets that a runtime issues: a callback URL, which permits one tool server to post messages
+// about one call ([Capability]), and a sealed auth_url ([SealOAuth]). Both are sealed by a [Sealer].
 package capability
 
 import (
@@ -19,12 +18,11 @@ import (
 	"github.com/millrace/millrace/agentproto/internal/tracing"
 )
 
-// Path is where the callback endpoint lives, below the public URL. A
-// capability follows it in two path segments and not in the query: some tool
-// servers sign the path alone.
+// Path is the path of the callback endpoint, below the public URL. A capability follows it as two path segments and not in the
+// query, because some tool servers sign only the path.
 const Path = "/rap/v1/cb/"
 
-// maxCapability bounds the two path segments of a capability together.
+// maxCapability is the maximum length of the two path segments together.
 const maxCapability = 512
 
 // A Sealer seals what a callback URL permits, and opens what it sealed: see host.Sealer.
@@ -33,14 +31,14 @@ type Sealer interface {
 	Open(kid string, sealed, context []byte) ([]byte, error)
 }
 
-// NewSealer returns a Sealer with a random key, AES-256-GCM.
+// NewSealer returns a Sealer with a random AES-256-GCM key.
 func NewSealer() (Sealer, error) {
 	var secret [32]byte
 	rand.Read(secret[:])
 	return SealerOf(secret)
 }
 
-// SealerOf returns a Sealer with a key, AES-256-GCM.
+// SealerOf returns a Sealer with an AES-256-GCM key.
 func SealerOf(secret [32]byte) (Sealer, error) {
 	block, err := aes.NewCipher(secret[:])
 	if err != nil {
@@ -75,7 +73,7 @@ var (
 	errExpired = errors.New("host: capability has expired")
 )
 
-// maxLifetime is longer than what any call is given.
+// maxLifetime is longer than the lifetime of any call.
 const maxLifetime = 100 * 365 * 24 * time.Hour
 
 // Kinds is a set of callback types.
@@ -91,13 +89,13 @@ const (
 	MayAll = MayResult | MayOAuth | MayChoice | MayEvent | MayView
 )
 
-// ServerID identifies a tool server by the address it is configured with.
+// ServerID identifies a tool server by its configured address.
 type ServerID [16]byte
 
-// String returns the identifier as it is kept.
+// String returns the identifier in the form in which it is stored.
 func (id ServerID) String() string { return base64.RawURLEncoding.EncodeToString(id[:]) }
 
-// ParseServerID is the inverse of String.
+// ParseServerID is the inverse of [ServerID.String].
 func ParseServerID(name string) (ServerID, bool) {
 	id, err := base64.RawURLEncoding.DecodeString(name)
 	if err != nil || len(id) != len(ServerID{}) {
@@ -112,28 +110,27 @@ func Identify(base string) ServerID {
 	return ServerID(sum[:16])
 }
 
-// A Capability is what a callback URL permits: the server it was given to may
-// post messages of some types about one call, until it expires.
+// A Capability is what a callback URL permits: the tool server that it was given to may post messages of some types about one
+// call, until it expires.
 type Capability struct {
 	Server  ServerID
 	Key     agentproto.CallKey
 	Allowed Kinds
-	Expires time.Time // whole seconds
-	// lifetime is how long the call may wait for its result, and again after a choice, in whole seconds: whichever process
-	// gets the choice says so.
+	Expires time.Time // in whole seconds
+	// Lifetime is how long the call may wait for its result, and again after a choice, in whole seconds. It is part of the URL so
+	// that any process can handle a choice.
 	Lifetime time.Duration
-	// incarnation is that of the call: a URL is of no use for a later call with the key.
+	// Incarnation is that of the call: the URL is not valid for a later call with the same key.
 	Incarnation uint64
-	// Trace is the span that made the call, without its State, or zero: whichever process gets a message about the call
-	// knows which trace that belongs to.
+	// Trace is the span that made the call, without its State, or zero. It is part of the URL so that any process knows the trace
+	// of a message about the call.
 	Trace agentproto.Trace
 }
 
-// traced is the bit of the kinds that says that a trace comes next.
+// traced is the bit in the kinds that says that a trace follows.
 const traced = 1 << 7
 
-// capabilityContext binds a sealed text to its purpose, so that nothing else that
-// is ever sealed with the same key can pass for a capability.
+// capabilityContext binds a sealed text to its purpose, so that nothing else sealed with the same key can pass for a capability.
 var capabilityContext = []byte("millrace callback capability v3")
 
 // seal returns the two path segments of a capability.
@@ -156,7 +153,7 @@ func (c Capability) seal(s Sealer) (string, error) {
 		return "", fmt.Errorf("host: sealing a callback URL: %w", err)
 	}
 	segments := kid + "/" + base64.RawURLEncoding.EncodeToString(sealed)
-	if len(segments) > maxCapability && !c.Trace.IsZero() { // a long identifier is worth more
+	if len(segments) > maxCapability && !c.Trace.IsZero() { // a long identifier takes precedence over the trace
 		c.Trace = agentproto.Trace{}
 		return c.seal(s)
 	}
@@ -172,14 +169,14 @@ func (c Capability) URL(s Sealer, public string) (string, error) {
 	return public + Path + segments, err
 }
 
-// Open is the inverse of seal. Every failure but expiry is errForged.
+// Open returns the capability in the two path segments of a callback URL. Every failure except expiry is [ErrForged].
 func Open(s Sealer, segments string, now time.Time) (Capability, error) {
 	kid, token, ok := strings.Cut(segments, "/")
 	if !ok || len(segments) > maxCapability {
 		return Capability{}, ErrForged
 	}
 	sealed, err := base64.RawURLEncoding.Strict().DecodeString(token)
-	// The decoder skips line breaks; a capability has one spelling only.
+	// The decoder ignores line breaks; a capability has exactly one spelling.
 	if err != nil || base64.RawURLEncoding.EncodedLen(len(sealed)) != len(token) {
 		return Capability{}, ErrForged
 	}

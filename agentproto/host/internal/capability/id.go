@@ -10,11 +10,10 @@ import (
 	"github.com/millrace/millrace/agentproto"
 )
 
-// ErrBadID is wrapped by what checkID returns.
+// ErrBadID is wrapped by the errors of [CheckID].
 var ErrBadID = errors.New("host: bad identifier")
 
-// CheckID enforces what identifiers may look like: they travel in URLs, logs and
-// other programs' databases.
+// CheckID returns an error for an invalid identifier. Identifiers become parts of URLs, logs and other programs' databases.
 func CheckID(what, id string) error {
 	switch {
 	case id == "":

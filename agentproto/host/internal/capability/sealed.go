@@ -9,14 +9,13 @@ import (
 	"github.com/millrace/millrace/agentproto"
 )
 
-// An auth_url is a secret of the user that must not be kept longer than it takes to show it
-// (doc/protocol.md §5.3, case O07). The program, whose history may be on a disk, sees it
-// sealed, and knows the detour by a digest.
+// An auth_url is a secret of the user that must not be kept longer than it takes to show it (doc/protocol.md §5.3, case O07). The
+// program, whose history may be stored on a disk, gets it sealed, and identifies the detour by a digest.
 
-// sealedScheme starts an AuthURL that is sealed. A tool cannot send it: it is not https.
+// sealedScheme starts a sealed AuthURL. A tool cannot send one, because it is not https.
 const sealedScheme = "sealed:"
 
-// SealOAuth returns the event of an authorization that has arrived.
+// SealOAuth returns the event for an authorization, with a sealed auth_url.
 func SealOAuth(s Sealer, o *agentproto.OAuth) (agentproto.Event, error) {
 	kid, secret, err := s.Seal([]byte(o.AuthURL), oauthContext(o.Key()))
 	if err != nil {
@@ -30,7 +29,7 @@ func SealOAuth(s Sealer, o *agentproto.OAuth) (agentproto.Event, error) {
 	}, nil
 }
 
-// OpenOAuth is the inverse of sealOAuth.
+// OpenOAuth is the inverse of [SealOAuth].
 func OpenOAuth(s Sealer, o *agentproto.OAuth) (*agentproto.OAuth, error) {
 	kid, token, ok := strings.Cut(strings.TrimPrefix(o.AuthURL, sealedScheme), "/")
 	secret, err := base64.RawURLEncoding.DecodeString(token)

@@ -9,7 +9,7 @@ import (
 	"github.com/millrace/millrace/agentproto/host/internal/quote"
 )
 
-// WithToolset returns the tool server with a toolset of this name, or nil.
+// WithToolset returns the tool server whose toolset has this name, or nil.
 func (c *Catalog) WithToolset(ctx context.Context, toolset string) *peer.Server {
 	if toolset == "" {
 		return nil
@@ -31,7 +31,7 @@ func (c *Catalog) WithToolset(ctx context.Context, toolset string) *peer.Server 
 	return nil
 }
 
-// ByToolset returns the base URLs of the tool servers that answer now.
+// ByToolset returns the base URLs of the tool servers that answer now, by the names of their toolsets.
 func (c *Catalog) ByToolset(ctx context.Context) (map[string]string, error) {
 	sets := make([]*toolset, len(c.sources))
 	var wg sync.WaitGroup
@@ -57,13 +57,13 @@ func (c *Catalog) ByToolset(ctx context.Context) (map[string]string, error) {
 	return bases, nil
 }
 
-// Last returns the last good toolset of a tool server, or nil.
+// Last returns the last valid toolset of a tool server, or nil.
 func (c *Catalog) Last(s *peer.Server) *toolset { return c.of[s].lastGood() }
 
-// Fresh is freshOf for a tool server, as soon as it can be asked.
+// Fresh fetches the toolset of a tool server, as freshOf does.
 func (c *Catalog) Fresh(ctx context.Context, s *peer.Server) (*toolset, error) {
 	return c.freshOf(ctx, c.of[s], false)
 }
 
-// Known is knownOf for a tool server.
+// Known returns the last valid toolset of a tool server, as knownOf does.
 func (c *Catalog) Known(ctx context.Context, s *peer.Server) *toolset { return c.knownOf(ctx, c.of[s]) }

@@ -1,5 +1,5 @@
-// Package discovery finds out which tools the tool servers of a runtime have. A [Catalog] fetches their
-// manifests and remembers what each session was offered.
+// Package discovery determines which tools the tool servers of a runtime offer. A [Catalog] fetches their manifests and remembers
+// what each session was offered.
 package discovery
 
 import (
@@ -18,29 +18,27 @@ import (
 	"github.com/millrace/millrace/internal/edge"
 )
 
-// Path is where a tool server describes itself, below its base URL.
+// Path is the path of a tool server's manifest, below its base URL.
 const Path = "/.well-known/rap-toolset"
 
-// A toolset is a manifest that was fetched and is good. It is never changed, so sessions
-// share it.
+// A toolset is a valid manifest. It is immutable, so sessions share it.
 type toolset struct {
 	sum      [sha256.Size]byte // of the manifest as it was sent
 	Manifest *agentproto.Manifest
 	tools    []Tool
 }
 
-// A Tool is a tool that is offered. What is hidden in its texts was taken out, and what is very
-// long was cut.
+// A Tool is a tool that is offered. Hidden characters were removed from its texts, and very long texts were cut.
 type Tool struct {
 	agentproto.Tool
-	Toolset  string // the name in the manifest
+	Toolset  string // its name in the manifest
 	Server   *peer.Server
 	Endpoint string
 
 	schema *agentproto.Schema
 }
 
-// A Problem is something that keeps a toolset, or one tool, from being offered: see host.Problem.
+// A Problem keeps a toolset, or one tool, from being offered: see host.Problem.
 type Problem struct {
 	Toolset string
 	Tool    string
@@ -55,42 +53,42 @@ func (p Problem) Error() string {
 	return "toolset " + p.Toolset + ": " + p.Err.Error()
 }
 
-// A source is a tool server, and what is known of its manifest.
+// A source is a tool server and the state of its manifest.
 type source struct {
 	*peer.Server
 
-	mu      sync.Mutex // guards what follows
-	flight  *flight    // the fetch of the manifest that is under way
-	silent  bool       // the last one got no answer in time
-	last    *toolset   // the last manifest that was good
-	failure error      // of the last fetch, nil if that was good
-	failed  time.Time  // when that was
-	gaveUp  time.Time  // when a call last waited for it in vain
+	mu      sync.Mutex // guards the fields below
+	flight  *flight    // the fetch of the manifest that is in progress, if any
+	silent  bool       // the last fetch got no answer in time
+	last    *toolset   // the last valid manifest
+	failure error      // of the last fetch; nil if it succeeded
+	failed  time.Time  // when the last fetch failed
+	gaveUp  time.Time  // when a call last waited for the server in vain
 }
 
-// Settings are those of a catalog.
+// Settings are the settings of a catalog.
 type Settings struct {
-	Limits    agentproto.Limits // of a manifest
-	Discovery time.Duration     // for fetching one
-	Dispatch  time.Duration     // how long a call waits for a tool server that cannot be reached
-	Sessions  int               // that are remembered
+	Limits    agentproto.Limits // the timeout for fetching a manifest
+	Discovery time.Duration     // how long a call waits for an unreachable tool server
+	Dispatch  time.Duration     // how many sessions are remembered
+	Sessions  int               // the log
 	Log       *slog.Logger
-	// Permits reports whether a session may have a tool. Nil permits all.
+	// Permits reports whether a session may use a tool. Nil permits all.
 	Permits func(session, tool string) bool
 }
 
-// A Catalog has the tools of tool servers.
+// A Catalog holds the tools of the tool servers.
 type Catalog struct {
 	Settings
 	peers   *peer.Peers
-	ctx     context.Context // of what goes on when nobody waits for it; set by run
-	leaving <-chan struct{} // ends what waits for a tool server; set by run
+	ctx     context.Context // for work that goes on when nobody waits for it; set by Run
+	leaving <-chan struct{} // ends waiting for tool servers; set by Run
 	sources []*source       // one for each tool server
 	of      map[*peer.Server]*source
 	offers  *offers
 }
 
-// New returns a catalog that has asked nobody yet.
+// New returns a catalog that has not asked any server yet.
 func New(ps *peer.Peers, s Settings) *Catalog {
 	c := &Catalog{Settings: s, peers: ps, of: map[*peer.Server]*source{}, offers: newOffers(s.Sessions)}
 	for _, s := range ps.All {
@@ -103,11 +101,10 @@ func New(ps *peer.Peers, s Settings) *Catalog {
 // First asks all tool servers for the first time.
 func (c *Catalog) First(ctx context.Context) *Offer { return c.discover(ctx, ctx, nil) }
 
-// Run says until when manifests may be fetched, and what has calls wait for a tool server no longer.
+// Run sets the context that bounds fetches of manifests, and the channel that ends the waiting of calls for tool servers.
 func (c *Catalog) Run(ctx context.Context, leaving <-chan struct{}) { c.ctx, c.leaving = ctx, leaving }
 
-// load fetches and checks the manifest of one server. Either all of its tools are
-// good, or it has none.
+// load fetches and checks the manifest of one server. One invalid tool makes the whole manifest invalid.
 func (c *Catalog) load(ctx context.Context, s *source) (*toolset, error) {
 	s.Expect()
 	data, err := c.FetchManifest(ctx, s.Server)
@@ -140,11 +137,11 @@ func (c *Catalog) load(ctx context.Context, s *source) (*toolset, error) {
 	return set, nil
 }
 
-// errNotFetched is what is wrong with a server that does not hand out its manifest. What
-// it handed out before is as good then as it was; a manifest that is wrong replaces it.
+// errNotFetched says that a server does not serve its manifest. Its last valid manifest is then used. After an invalid manifest
+// it is not.
 var errNotFetched = errors.New("manifest not fetched")
 
-// FetchManifest returns the manifest of a tool server as it is now, unchecked.
+// FetchManifest returns the current manifest of a tool server, unchecked.
 func (c *Catalog) FetchManifest(ctx context.Context, s *peer.Server) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.Discovery)
 	defer cancel()
@@ -154,7 +151,7 @@ func (c *Catalog) FetchManifest(ctx context.Context, s *peer.Server) ([]byte, er
 	}
 	req.Header.Set("Accept", "application/json")
 	c.peers.Introduce(req, s)
-	// The transport inflates gzip while it is read, so the limit bounds a bomb as well.
+	// The transport decompresses gzip while reading, so the limit also bounds a decompression bomb.
 	a, err := c.peers.Client.Do(req, peer.MaxManifest)
 	switch {
 	case err != nil:

@@ -9,17 +9,16 @@ import (
 	"github.com/millrace/millrace/agentproto/host/internal/peer"
 )
 
-// A flight is a fetch of a manifest for all who want it.
+// A flight is a fetch of a manifest that several callers share.
 type flight struct {
-	done chan struct{} // closed when the rest is set
+	done chan struct{} // closed when the other fields are set
 	set  *toolset
 	err  error
 }
 
-// toolsetOf returns the toolset of a server, as fresh as can be had. It is waited for as
-// long as the fetch takes, but only a tenth of host.Timeouts.Discovery if the server was silent
-// the last time or the session asks again, and not at all if both: the fetch goes on, and
-// the next one to ask has what came of it.
+// toolsetOf returns the toolset of a server, as fresh as possible. It waits as long as the fetch takes. If the server was silent
+// the last time, or the session asks again, it waits only a tenth of host.Timeouts.Discovery, and if both, not at all. The fetch
+// goes on, and the next caller gets its outcome.
 func (c *Catalog) toolsetOf(ctx, life context.Context, s *source, again bool) (*toolset, error) {
 	f, silent, failure := c.join(life, s, again)
 	if failure != nil {
@@ -54,8 +53,7 @@ func (c *Catalog) toolsetOf(ctx, life context.Context, s *source, again bool) (*
 
 var errSilent = fmt.Errorf("%w: no answer in time, nor to the request before", errNotFetched)
 
-// freshOf returns the toolset of a server as it says now, or why it does not. Again is as
-// in join.
+// freshOf fetches the toolset of a server, or returns why it cannot. Again is as in join.
 func (c *Catalog) freshOf(ctx context.Context, s *source, again bool) (*toolset, error) {
 	f, _, failure := c.join(c.ctx, s, again)
 	if failure != nil {
@@ -69,9 +67,8 @@ func (c *Catalog) freshOf(ctx context.Context, s *source, again bool) (*toolset,
 	}
 }
 
-// join returns the fetch that is under way, or one that it begins, and whether the
-// server was silent before. If again, it begins none too early after one that failed, and
-// returns why that did.
+// join returns the fetch in progress, or starts one, and whether the server was silent before. If again is set and the last fetch
+// failed only a short while ago, it starts none and returns that failure.
 func (c *Catalog) join(life context.Context, s *source, again bool) (f *flight, silent bool, failure error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -83,7 +80,7 @@ func (c *Catalog) join(life context.Context, s *source, again bool) (f *flight, 
 	if s.flight == nil {
 		f := &flight{done: make(chan struct{})}
 		s.flight = f
-		go func() { // which ends with life, or when the server has had its time
+		go func() { // ends with life, or after the timeout of the fetch
 			set, err := c.load(life, s)
 			s.land(f, set, err)
 		}()
@@ -104,19 +101,17 @@ func (s *source) land(f *flight, set *toolset, err error) {
 	close(f.done)
 }
 
-// lastGood returns the last good toolset of the server, or nil.
+// lastGood returns the last valid toolset of the server, or nil.
 func (s *source) lastGood() *toolset {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.last
 }
 
-// askAgainAfter is how long a server is left alone that did not hand out a good manifest,
-// before a session that has none is a reason to ask it again.
+// askAgainAfter is how long a server whose manifest could not be fetched is left alone before a session without it asks again.
 const askAgainAfter = time.Second
 
-// failedJustNow returns why the last fetch of the manifest failed, if it is too early for
-// another one, or nil.
+// failedJustNow returns why the last fetch of the manifest failed if it is too early for another one, otherwise nil.
 func (s *source) failedJustNow() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -131,7 +126,7 @@ func (s *source) justFailed() error {
 	return s.failure
 }
 
-// mayAskAgain reports whether a server that has nothing in an offer may be asked again.
+// mayAskAgain reports whether a server without a toolset in an offer may be asked again.
 func (c *Catalog) mayAskAgain(o *Offer) bool {
 	for i, s := range c.sources {
 		if o.sets[i] == nil && s.failedJustNow() == nil {
@@ -141,27 +136,27 @@ func (c *Catalog) mayAskAgain(o *Offer) bool {
 	return false
 }
 
-// knownOf returns the last good toolset of a server. If there is none yet it asks for it,
-// for no longer than a tenth of host.Timeouts.Discovery, and returns nil if that fails.
+// knownOf returns the last valid toolset of a server. Without one it fetches the manifest, for at most a tenth of
+// host.Timeouts.Discovery, and returns nil if that fails.
 func (c *Catalog) knownOf(ctx context.Context, s *source) *toolset {
 	if set := s.lastGood(); set != nil {
 		return set
 	}
 	ctx, cancel := context.WithTimeout(ctx, c.Discovery/10)
 	defer cancel()
-	set, _ := c.freshOf(ctx, s, true) // the next one to need it asks again
+	set, _ := c.freshOf(ctx, s, true) // the next caller asks again
 	return set
 }
 
-// A Standing is what is known of a tool server's manifest.
+// A Standing is the state of a tool server's manifest.
 type Standing struct {
-	Name    string // in the last good manifest; empty if there was none
-	Tools   []Tool // of the last good manifest
-	Failure error  // of the last fetch; nil if that was good, or there was none
+	Name    string // in the last valid manifest; empty without one
+	Tools   []Tool // of the last valid manifest
+	Failure error  // of the last fetch; nil if it succeeded or there was none
 	Failed  time.Time
 }
 
-// Standing returns what is known of the manifest of a tool server.
+// Standing returns the state of the manifest of a tool server.
 func (c *Catalog) Standing(s *peer.Server) (st Standing) {
 	x := c.of[s]
 	x.mu.Lock()

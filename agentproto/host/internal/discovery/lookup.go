@@ -12,13 +12,11 @@ import (
 	"github.com/millrace/millrace/agentproto/host/internal/quote"
 )
 
-// ToolOf returns a tool of a session. Without one it returns why, in words for the model.
+// ToolOf returns a tool of a session, or the reason why the session does not have it, in words for the model.
 //
-// While a server cannot be reached, nobody knows whether the tool is one of its own. The
-// call has the patience with it then that a dispatch has: it is asked again after the pauses
-// of host.Timeouts.Retry, for no longer than host.Timeouts.Dispatch altogether. When that was in
-// vain, other calls do not wait for the server for as long as that again, so that many of
-// them take no longer than one.
+// While a server cannot be reached, the tool may be one of that server's. The call then waits as a dispatch would: the server is
+// asked again after the pauses of host.Timeouts.Retry, for at most host.Timeouts.Dispatch in total. If that was in vain, other
+// calls do not wait for the server for that long afterwards, so that many of them take no longer than one.
 func (c *Catalog) ToolOf(ctx context.Context, session, name string) (*Tool, string, error) {
 	if !c.permits(session, name) {
 		return nil, noTool(name), nil
@@ -51,7 +49,7 @@ func (c *Catalog) ToolOf(ctx context.Context, session, name string) (*Tool, stri
 	}
 }
 
-// worthWaiting reports whether one of the servers that could not be reached may be waited for.
+// worthWaiting reports whether a call may wait for at least one of the unreachable servers.
 func (c *Catalog) worthWaiting(unreached []*source) bool {
 	return slices.ContainsFunc(unreached, func(s *source) bool {
 		s.mu.Lock()
@@ -60,7 +58,7 @@ func (c *Catalog) worthWaiting(unreached []*source) bool {
 	})
 }
 
-// giveUp remembers that servers were waited for in vain.
+// giveUp records that a call waited for servers in vain.
 func giveUp(unreached []*source) {
 	for _, s := range unreached {
 		s.mu.Lock()
@@ -69,7 +67,7 @@ func giveUp(unreached []*source) {
 	}
 }
 
-// missing says why there is no tool, and which servers that could not be reached may have it.
+// missing returns why a tool is missing, and which unreachable servers may have it.
 func (c *Catalog) missing(o *Offer, name string) (reason string, unreached []*source) {
 	var silent, invalid []string
 	for i, err := range o.errs {
@@ -91,20 +89,19 @@ func (c *Catalog) missing(o *Offer, name string) (reason string, unreached []*so
 	return noTool(name), nil
 }
 
-// noTool says that there is no tool, in the same words for one that the session may not have.
+// noTool says that a tool does not exist. It uses the same words for a tool that the session may not use.
 func noTool(name string) string { return "there is no tool " + quote.Text(name) }
 
 func (c *Catalog) permits(session, name string) bool {
 	return c.Permits == nil || c.Permits(session, name)
 }
 
-// Permitted returns which of the tools of an offer a session may have.
+// Permitted returns the tools of an offer that a session may use.
 func (c *Catalog) Permitted(session string, tools []Tool) []Tool {
 	return slices.DeleteFunc(slices.Clone(tools), func(t Tool) bool { return !c.permits(session, t.Name) })
 }
 
-// Refuses returns why the tool cannot be called with these arguments, in
-// words for the model, or nothing.
+// Refuses returns why the tool cannot be called with these arguments, in words for the model, or "".
 func (tool *Tool) Refuses(args jsontext.Value) string {
 	if !args.IsValid() {
 		return "the arguments are not valid JSON"
@@ -118,6 +115,5 @@ func (tool *Tool) Refuses(args jsontext.Value) string {
 	return ""
 }
 
-// withoutPackage returns the text of an error of agentproto without the package's name, for
-// people and models.
+// withoutPackage returns the text of an error of agentproto without the package's name, for people and models.
 func withoutPackage(err error) string { return strings.TrimPrefix(err.Error(), "agentproto: ") }

@@ -10,23 +10,23 @@ import (
 	"github.com/millrace/millrace/agentproto/host/internal/peer"
 )
 
-// An Offer is what the tool servers have for a session, as far as they could be asked. It
-// is never changed: when another server can be asked, another offer takes its place.
+// An Offer is what the tool servers offer to a session, as far as they could be asked. It is immutable: when another server
+// answers, a new offer replaces it.
 type Offer struct {
-	sets     []*toolset // for each server; nil for one that could not be asked, or is invalid
+	sets     []*toolset // for each server; nil if it could not be asked or its manifest is invalid
 	errs     []error    // why a set is nil
 	Tools    []Tool     // in the order of the configuration
 	byName   map[string]*Tool
 	Problems []Problem
 }
 
-// offers are those of the sessions that were used last.
+// offers holds the offers of the most recently used sessions.
 type offers struct {
 	mu    sync.Mutex
 	known map[string]*list.Element
-	order list.List // of *offering, the one that was used last in front
+	order list.List // of *offering, the most recently used in front
 	max   int
-	last  *Offer // without problems; most sessions share it
+	last  *Offer // the last one without problems; most sessions share it
 }
 
 // An offering is the offer of one session.
@@ -35,14 +35,14 @@ type offering struct {
 
 	mu     sync.Mutex
 	offer  *Offer        // nil until the servers were asked for the first time
-	asking chan struct{} // closed when the servers that are being asked have answered; nil if none is
+	asking chan struct{} // closed when the servers being asked have answered; nil if none is being asked
 }
 
 func newOffers(most int) *offers {
 	return &offers{known: map[string]*list.Element{}, max: most}
 }
 
-// get returns what a session is offered.
+// get returns the offering of a session, which it makes if necessary.
 func (s *offers) get(id string) *offering {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -60,14 +60,14 @@ func (s *offers) get(id string) *offering {
 	return found
 }
 
-// Remembered returns how many sessions' offers are remembered.
+// Remembered returns the number of sessions whose offers are remembered.
 func (c *Catalog) Remembered() int {
 	c.offers.mu.Lock()
 	defer c.offers.mu.Unlock()
 	return c.offers.order.Len()
 }
 
-// Forget forgets the good manifests, as a process does that starts again.
+// Forget drops the valid manifests, as a restart does.
 func (c *Catalog) Forget() {
 	for _, s := range c.sources {
 		s.mu.Lock()
@@ -76,7 +76,7 @@ func (c *Catalog) Forget() {
 	}
 }
 
-// share returns an offer of the same toolsets if there is one at hand.
+// share returns the last offer if it has the same toolsets, otherwise o.
 func (s *offers) share(o *Offer) *Offer {
 	if len(o.Problems) > 0 {
 		return o
@@ -89,9 +89,8 @@ func (s *offers) share(o *Offer) *Offer {
 	return s.last
 }
 
-// OfferOf returns what a session is offered. The servers that could not be asked before are
-// asked again, if that was a second ago: a failed manifest is not remembered, and one that
-// was good is never replaced. Everybody who asks meanwhile waits for the same answers.
+// OfferOf returns what a session is offered. Servers that could not be asked before are asked again, at most once a second: a
+// failed fetch is not remembered, and a valid manifest is never replaced. Concurrent callers wait for the same answers.
 func (c *Catalog) OfferOf(ctx context.Context, id string) (*Offer, error) {
 	s := c.offers.get(id)
 	asking := s.ask(c)
@@ -107,21 +106,20 @@ func (c *Catalog) OfferOf(ctx context.Context, id string) (*Offer, error) {
 		}
 	}
 	o := s.now()
-	if c.ctx.Err() != nil && len(o.Problems) > 0 { // perhaps that is why not all was found
+	if c.ctx.Err() != nil && len(o.Problems) > 0 { // the end of ctx may be the reason for the problems
 		return nil, peer.ErrStopped
 	}
 	return o, nil
 }
 
-// now returns the offer of the session as it is.
+// now returns the present offer of the session.
 func (s *offering) now() *Offer {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.offer
 }
 
-// ask has the servers asked whose manifests the session does not have. It returns what is
-// closed when that is over.
+// ask asks the servers whose manifests the session does not have. It returns a channel that is closed when they have answered.
 func (s *offering) ask(c *Catalog) <-chan struct{} {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -132,7 +130,7 @@ func (s *offering) ask(c *Catalog) <-chan struct{} {
 		return closed
 	}
 	s.asking = make(chan struct{})
-	go func(before *Offer) { // which ends with c.ctx
+	go func(before *Offer) { // ends with c.ctx
 		o := c.discover(c.ctx, c.ctx, before)
 		s.mu.Lock()
 		defer s.mu.Unlock()
@@ -142,12 +140,11 @@ func (s *offering) ask(c *Catalog) <-chan struct{} {
 	return s.asking
 }
 
-// closed is what need not be waited for.
+// closed is a closed channel, for nothing to wait for.
 var closed = func() chan struct{} { c := make(chan struct{}); close(c); return c }()
 
-// discover asks the servers whose manifests a session does not have, all at once, and
-// decides what is offered. Fetches that it begins go on until life ends, for others who wait
-// for them. Before is what was offered before, or nil.
+// discover asks the servers whose manifests a session does not have, all at once, and decides what is offered. Fetches that it
+// starts go on until life ends, for others who wait for them. Before is the previous offer, or nil.
 func (c *Catalog) discover(ctx, life context.Context, before *Offer) *Offer {
 	sets, errs := make([]*toolset, len(c.sources)), make([]error, len(c.sources))
 	var wg sync.WaitGroup
@@ -165,8 +162,8 @@ func (c *Catalog) discover(ctx, life context.Context, before *Offer) *Offer {
 // has reports whether an offer, which may be nil, has the toolset of a server.
 func (o *Offer) has(server int) bool { return o != nil && o.sets[server] != nil }
 
-// compose decides what is offered: a name that two toolsets have is offered by neither,
-// except that what a session was offered before stays as it is.
+// compose decides what is offered. A name that two toolsets have is offered by neither, but what a session was offered before
+// does not change.
 func (c *Catalog) compose(before *Offer, sets []*toolset, errs []error) *Offer {
 	o := &Offer{sets: sets, errs: errs, byName: map[string]*Tool{}}
 	known, offeredBy := map[string]bool{}, map[string]int{}

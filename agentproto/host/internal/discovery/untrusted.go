@@ -10,24 +10,21 @@ import (
 	"github.com/millrace/millrace/agentproto"
 )
 
-// maxDescription is how long a description may be; what is longer is cut. See threats 30 and 31 of
-// doc/threats.md.
+// maxDescription is the length in bytes at which a description is cut. See threats 30 and 31 of doc/threats.md.
 const maxDescription = 16 << 10
 
-// plainTool returns a tool as models are shown it: without anything hidden in its
-// description and in the words of its schema. Arguments are checked against the schema as
-// it was sent.
+// plainTool returns a tool as models are shown it: without hidden characters in its description and in the texts of its schema.
+// Arguments are checked against the original schema.
 func plainTool(t agentproto.Tool) agentproto.Tool {
 	t.Description = agentproto.PlainText(t.Description, maxDescription)
 	t.InputSchema = plainSchema(t.InputSchema)
 	return t
 }
 
-// schemaWords are the members of a schema that say something and mean nothing.
+// schemaWords are the members of a schema that contain text without effect on validation.
 var schemaWords = map[string]bool{"title": true, "description": true, "$comment": true}
 
-// plainSchema returns a schema whose descriptions have nothing hidden. One that is as it
-// should be stays the same to the byte.
+// plainSchema returns a schema without hidden characters in its texts. If there are none, it returns the same bytes.
 func plainSchema(schema jsontext.Value) jsontext.Value {
 	var out bytes.Buffer
 	read, write := jsontext.NewDecoder(bytes.NewReader(schema)), jsontext.NewEncoder(&out)
@@ -40,7 +37,7 @@ func plainSchema(schema jsontext.Value) jsontext.Value {
 			break
 		}
 		if err != nil {
-			return schema // was compiled, so this does not happen
+			return schema // cannot happen: the schema was compiled
 		}
 		if word && token.Kind() == '"' {
 			said := token.String()

@@ -11,9 +11,8 @@ import (
 	"github.com/millrace/millrace/agentproto/internal/tracing"
 )
 
-// SendAnswer posts the user's answer to the tool server that asked, as
-// [agentproto.ProgramOptions] asks. After a restart it is called for what it had not
-// finished, with the same webhook-id.
+// SendAnswer posts the user's answer to the tool server that asked, as [agentproto.ProgramOptions] requires. After a restart it
+// is called for each unfinished answer, with the same webhook-id.
 func (d *Dispatcher) SendAnswer(ctx context.Context, a *agentproto.Answer) {
 	select {
 	case <-d.Running:
@@ -54,9 +53,8 @@ func (d *Dispatcher) SendAnswer(ctx context.Context, a *agentproto.Answer) {
 	d.answerFailed(ctx, a, base+" "+ending.Failure)
 }
 
-// answerFailed tells the program that an answer could not be delivered. Where calls are
-// kept it does not return before that is taken in: this process or the next one tries
-// again.
+// answerFailed tells the program that an answer could not be delivered. In a durable runtime it does not return before the
+// program has accepted that: this process or the next one tries again.
 func (d *Dispatcher) answerFailed(ctx context.Context, a *agentproto.Answer, reason string) {
 	err := d.deliver(ctx, a.Key, agentproto.Event{
 		Kind: agentproto.AnswerFailed, Detour: a.Choice.ResponseURL, Reason: reason,

@@ -6,14 +6,14 @@ import (
 	"github.com/millrace/millrace/agentproto"
 )
 
-// attempts are what this process has under way for calls outside of the flow: deliveries and watches. They end when
-// their call is resolved. What has to outlast the process is in the flow, which begins them again.
+// attempts holds this process's work in progress for calls outside of the flow: deliveries and watches. They end when their call
+// is resolved. What has to outlast the process is in the flow, which starts it again.
 //
-// An entry is there for as long as something is under way for its call.
+// An entry exists for as long as work is in progress for its call.
 type attempts struct {
 	mu      sync.Mutex
 	of      map[agentproto.CallKey]*underWay
-	watched map[agentproto.CallKey]bool // whose invocation this process posted, and that are to be watched
+	watched map[agentproto.CallKey]bool // calls that this process posted and that are to be watched
 }
 
 type underWay struct {
@@ -26,7 +26,7 @@ func newAttempts() *attempts {
 	return &attempts{of: map[agentproto.CallKey]*underWay{}, watched: map[agentproto.CallKey]bool{}}
 }
 
-// begin notes that something is under way for a call, until end is called. Settled is closed when the call is resolved.
+// begin records that work for a call is in progress until end is called. Settled is closed when the call is resolved.
 func (a *attempts) begin(key agentproto.CallKey) (settled <-chan struct{}, end func()) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -45,7 +45,7 @@ func (a *attempts) begin(key agentproto.CallKey) (settled <-chan struct{}, end f
 	}
 }
 
-// settle notes that a call is resolved, or another host's.
+// settle records that a call is resolved or has moved to another host.
 func (a *attempts) settle(key agentproto.CallKey) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -55,14 +55,14 @@ func (a *attempts) settle(key agentproto.CallKey) {
 	}
 }
 
-// posted notes that this process has posted a call that is to be watched.
+// posted records that this process has posted a call that is to be watched.
 func (a *attempts) posted(key agentproto.CallKey) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.watched[key] = true
 }
 
-// watch reports whether this process has posted a call, and forgets that.
+// watch reports whether this process has posted a call, and forgets it.
 func (a *attempts) watch(key agentproto.CallKey) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -71,9 +71,8 @@ func (a *attempts) watch(key agentproto.CallKey) bool {
 	return ours
 }
 
-// begin is [attempts.begin] for a call of the program. It runs where the call's partition is, so what the program knows
-// here of the call is all that there is: one that is resolved before begin is found there, one that is resolved
-// later has an effect that settles it.
+// begin is [attempts.begin] for a call of the program. It runs in the process that has the call's partition, so the program knows
+// here whether the call was resolved before begin. If it is resolved later, an effect settles it.
 func (d *Dispatcher) begin(key agentproto.CallKey) (settled <-chan struct{}, end func()) {
 	settled, end = d.attempts.begin(key)
 	if _, resolved := d.program.Resolved(key); resolved {

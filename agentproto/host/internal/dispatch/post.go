@@ -12,16 +12,17 @@ import (
 	"github.com/millrace/millrace/agentproto/internal/tracing"
 )
 
-// Post posts an invocation, as [agentproto.Dispatch] asks. It waits for its
-// turn at the tool server first; the time for all attempts starts after that.
+// Post posts an invocation, as a function of type [agentproto.Dispatch]. It first waits for a free slot of the tool server; the
+// time for all attempts starts after that.
 func (d *Dispatcher) Post(ctx context.Context, call *agentproto.Call) agentproto.DispatchOutcome {
 	select {
-	case <-d.Running: // until then the key may be another one than that of the call's URL
+	case <-d.Running: // before that, the sealer's key may differ from that of the call's URL
 	case <-ctx.Done():
 		return agentproto.DispatchOutcome{Reason: "the runtime stopped before the call was posted"}
 	}
 	if is, lasts := d.program.Lasting(call.Key); lasts && !call.Is(is) {
-		// Another process has put the key again whose call is not over. The call of the first is, and this is not one.
+		// Another process has put the same key again although its call is not over. Only the first call counts; this one is not a
+		// call.
 		return agentproto.DispatchOutcome{Accepted: true}
 	}
 	s := d.Peers.Named(call.Server)
@@ -43,7 +44,7 @@ func (d *Dispatcher) Post(ctx context.Context, call *agentproto.Call) agentproto
 		return agentproto.DispatchOutcome{Reason: "the runtime stopped before the call was posted"}
 	}
 	select {
-	case <-settled: // while it waited, as when it was cancelled
+	case <-settled: // resolved while it waited, for example cancelled
 		return agentproto.DispatchOutcome{Reason: "the call was resolved before it was posted"}
 	default:
 	}

@@ -8,12 +8,12 @@ import (
 	"github.com/millrace/millrace/agentproto/host/internal/peer"
 )
 
-// Watch asks a tool server from time to time whether it has a call, or its subscription,
-// still, as [agentproto.ProgramOptions] asks. A call of a process before this one is asked
-// for at once. It returns why the call is lost, or "" when it is over.
+// Watch asks a tool server at intervals whether it still has a call, or its subscription, as [agentproto.ProgramOptions]
+// requires. For a call that an earlier process posted, it asks at once. It returns why the call is lost, or "" when the call is
+// over.
 //
-// Whether the subscription that a call opened before this process is over is not known
-// here; for one that is, the answer that it is lost has no effect.
+// For a subscription opened before this process started, it is not known here whether the subscription is over; if it is,
+// reporting it as lost has no effect.
 func (d *Dispatcher) Watch(ctx context.Context, w *agentproto.Watched) string {
 	select {
 	case <-d.Running:
@@ -28,7 +28,7 @@ func (d *Dispatcher) Watch(ctx context.Context, w *agentproto.Watched) string {
 	settled, end := d.begin(w.Key)
 	defer end()
 	if _, resolved := d.program.Resolved(w.Key); resolved {
-		settled = nil // nobody here has seen it
+		settled = nil // this process has not seen the resolution
 	}
 	wait := d.Status
 	if !ours {
@@ -58,8 +58,8 @@ func (d *Dispatcher) Watch(ctx context.Context, w *agentproto.Watched) string {
 	}
 }
 
-// isOver reports whether a call is resolved and has no open subscription. If this process has not seen it being
-// resolved, a subscription that it opened is taken for open.
+// isOver reports whether a call is resolved and has no open subscription. If this process has not seen the resolution, a
+// subscription that the call opened counts as open.
 func (d *Dispatcher) isOver(key agentproto.CallKey, seen bool) bool {
 	r, resolved := d.program.Resolved(key)
 	switch {

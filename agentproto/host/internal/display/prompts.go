@@ -12,29 +12,27 @@ import (
 	"github.com/millrace/millrace/agentproto/host/internal/quote"
 )
 
-// prompts are what users are asked at present: of each call one thing at a time.
+// prompts holds the open prompts, at most one for each call.
 //
-// What a call asks is shown when its effect comes, behind what happened to the call before.
-// After a restart there is no effect of a prompt that was shown by the process before, but
-// the program asks again for each one that is open. Whichever comes
-// first shows it.
+// A prompt is shown when its effect arrives, after the earlier effects of the call. After a restart there is no effect for a
+// prompt that the previous process showed, but the program requests each open prompt again. Whichever comes first shows the
+// prompt.
 type prompts struct {
 	mu    sync.Mutex
 	shown map[agentproto.CallKey]shown
 }
 
-// A shown prompt is one that the surface was given.
+// A shown is a prompt that was passed to the surface.
 type shown struct {
 	prompt *agentproto.Prompt
 	at     time.Time // when it was shown
-	detour string    // as the surface knows it: the auth_url in clear, or the response_url
-	// over says that it was over when it was shown, as when the effects of a process that
-	// was killed come again. It is taken back then, though the user has answered.
+	detour string    // as the surface knows it: the auth_url in the clear, or the response_url
+	// over says that the prompt was already over when it was shown, as when the effects of a killed process are repeated. It is
+	// then withdrawn although the user has answered.
 	over bool
 }
 
-// ChoiceOf returns the prompt that asks the user to choose for a call, with this
-// response_url, or nil.
+// ChoiceOf returns the open choice of a call with this response_url, or nil.
 func (d *Display) ChoiceOf(key agentproto.CallKey, responseURL string) *agentproto.Prompt {
 	ps := &d.prompts
 	ps.mu.Lock()
@@ -45,7 +43,7 @@ func (d *Display) ChoiceOf(key agentproto.CallKey, responseURL string) *agentpro
 	return nil
 }
 
-// PromptOf returns what the user is asked for a call, or nil.
+// PromptOf returns the open prompt of a call, or nil.
 func (d *Display) PromptOf(key agentproto.CallKey) *agentproto.Prompt {
 	ps := &d.prompts
 	ps.mu.Lock()
@@ -53,7 +51,7 @@ func (d *Display) PromptOf(key agentproto.CallKey) *agentproto.Prompt {
 	return ps.shown[key].prompt
 }
 
-// Open returns how many prompts there are.
+// Open returns the number of open prompts.
 func (d *Display) Open() int {
 	ps := &d.prompts
 	ps.mu.Lock()
@@ -61,8 +59,7 @@ func (d *Display) Open() int {
 	return len(ps.shown)
 }
 
-// ChoicesOf returns what users are asked to choose for the calls of a thread, in the order
-// of the calls' identifiers.
+// ChoicesOf returns the open choices of the calls of a thread, in the order of the calls' identifiers.
 func (d *Display) ChoicesOf(groupID string) []*agentproto.UserChoice {
 	ps := &d.prompts
 	ps.mu.Lock()
@@ -77,14 +74,14 @@ func (d *Display) ChoicesOf(groupID string) []*agentproto.UserChoice {
 	return open
 }
 
-// Ask shows a prompt, unless it is shown. Unless an effect asks for it, behind which what ends
-// it comes too, it is shown only if it is not over.
+// Ask shows a prompt, unless it is already shown. A prompt requested by an effect is shown even if it is over, because the effect
+// that ends it follows. Other prompts are shown only if they are not over.
 func (d *Display) Ask(p *agentproto.Prompt, byEffect bool) {
 	ps := &d.prompts
 	ps.mu.Lock()
 	defer ps.mu.Unlock()
 	if now := ps.shown[p.Key].prompt; now != nil && (!byEffect || now.Number == p.Number) {
-		return // or the one before is, and the effects that replace it are on their way
+		return // or the previous prompt is shown, and the effects that replace it follow
 	}
 	now := shown{prompt: p, at: time.Now(), detour: p.Detour, over: d.program.IsOver(p)}
 	if now.over && !byEffect {
@@ -108,7 +105,7 @@ func (d *Display) Ask(p *agentproto.Prompt, byEffect bool) {
 	d.changed(p.Key.GroupID)
 }
 
-// End forgets a prompt, and takes it back if the user has not answered.
+// End forgets a prompt, and withdraws it if the user has not answered.
 func (d *Display) End(key agentproto.CallKey, number uint64, withdraw bool) {
 	ps := &d.prompts
 	ps.mu.Lock()
@@ -124,14 +121,14 @@ func (d *Display) End(key agentproto.CallKey, number uint64, withdraw bool) {
 	}
 }
 
-// A Shown is a prompt that the surface was given and that is open.
+// A Shown is an open prompt that was passed to the surface.
 type Shown struct {
 	Prompt *agentproto.Prompt
 	At     time.Time // when this process showed it
-	Detour string    // as the surface knows it: the auth_url in clear, or the response_url
+	Detour string    // as the surface knows it: the auth_url in the clear, or the response_url
 }
 
-// Shown returns the prompts that are open, in no order.
+// Shown returns the open prompts, in no particular order.
 func (d *Display) Shown() []Shown {
 	ps := &d.prompts
 	ps.mu.Lock()

@@ -12,18 +12,18 @@ import (
 	"github.com/millrace/millrace/agentproto"
 )
 
-// Bounds are how much is remembered of views: see host.Bounds.
+// Bounds limit the views that are remembered: see host.Bounds.
 type Bounds struct {
 	Views, Bytes int // of one thread
 	Threads      int
 }
 
-// views are the latest views of the threads that were updated last.
+// views holds the latest views of the most recently updated threads.
 type views struct {
 	mu      sync.Mutex
 	bounds  Bounds
 	threads map[string]*list.Element
-	order   list.List // of *threadViews, the one that was updated last in front
+	order   list.List // of *threadViews, the most recently updated in front
 }
 
 // threadViews are the views of one thread.
@@ -38,8 +38,8 @@ func newViews(b Bounds) *views { return &views{bounds: b, threads: map[string]*l
 // ErrLater is returned for a view that cannot be shown now.
 var ErrLater = errors.New("host: the surface has too much to show")
 
-// put keeps a view in place of the one of its type, if show takes it. An error other than
-// errLater says, in words for its sender, which bound the view exceeds.
+// put stores a view in place of the one of its type, if show accepts it. An error other than [ErrLater] says, in words for the
+// sender, which bound the view exceeds.
 func (v *views) put(u *agentproto.ViewUpdate, show func() bool) error {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -69,7 +69,7 @@ func (v *views) put(u *agentproto.ViewUpdate, show func() bool) error {
 	return nil
 }
 
-// keep has a thread be the one that was updated last.
+// keep makes a thread the most recently updated one.
 func (v *views) keep(t *threadViews) {
 	if e := v.threads[t.thread]; e != nil {
 		v.order.Remove(e)
@@ -86,7 +86,7 @@ func (v *views) keep(t *threadViews) {
 	}
 }
 
-// viewBytes returns what counts as the size of a view; nil has none.
+// viewBytes returns the size that counts for a view; nil has none.
 func viewBytes(u *agentproto.ViewUpdate) int {
 	if u == nil {
 		return 0
@@ -110,7 +110,7 @@ func (v *views) forget(thread string) {
 	}
 }
 
-// of returns the latest views of a thread by their types.
+// of returns the latest views of a thread, one for each type.
 func (v *views) of(groupID string) []*agentproto.ViewUpdate {
 	v.mu.Lock()
 	defer v.mu.Unlock()

@@ -20,7 +20,7 @@ type Call struct {
 	Key        CallKey
 	Invocation *Invocation // what is posted; never changed after [Program.Call]
 	Endpoint   string      // where it is posted: the toolset's manifest endpoint
-	Server     string      // in the thread
+	Server     string      // names the tool server, for the runtime
 
 	// Rejected, if not empty, resolves the call at once with an error of this text.
 	// The call is not dispatched.

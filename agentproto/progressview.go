@@ -16,9 +16,9 @@ const ProgressView = "mcp.progress"
 // other view. It is shown to the viewers of the conversation, and reported to an MCP client that made the call. All members are
 // optional.
 type Progress struct {
-	Tool     string  `json:"tool,omitempty"`    // how much is done
-	Progress float64 `json:"progress,omitzero"` // how much there is to do; 0 if unknown
-	Total    float64 `json:"total,omitzero"`    // what there is to do; 0 if that is not known
+	Tool     string  `json:"tool,omitempty"`    // the name of the tool
+	Progress float64 `json:"progress,omitzero"` // how much is done
+	Total    float64 `json:"total,omitzero"`    // how much there is to do; 0 if unknown
 	Message  string  `json:"message,omitempty"` // a line for people
 }
 

@@ -21,7 +21,7 @@ import (
 
 // A Client follows threads over the HTTP API of a runtime. Its methods are safe for concurrent use.
 type Client struct {
-	URL   string // of the API, such as http:// URL of the API, such as http://127.0.0.1:7341
+	URL   string // URL of the API, such as http://127.0.0.1:7341
 	Token string // token of the API; empty if it requires none
 	// HTTP makes the requests. Nil means a client that uses no proxy and follows no redirects, which must not receive the token.
 	HTTP *http.Client

@@ -68,10 +68,10 @@ type source struct {
 
 // Settings are the settings of a catalog.
 type Settings struct {
-	Limits    agentproto.Limits // the timeout for fetching a manifest
-	Discovery time.Duration     // how long a call waits for an unreachable tool server
-	Dispatch  time.Duration     // how many sessions are remembered
-	Sessions  int               // the log
+	Limits    agentproto.Limits // of a manifest
+	Discovery time.Duration     // the timeout for fetching a manifest
+	Dispatch  time.Duration     // how long a call waits for an unreachable tool server
+	Sessions  int               // how many sessions are remembered
 	Log       *slog.Logger
 	// Permits reports whether a session may use a tool. Nil permits all.
 	Permits func(session, tool string) bool

@@ -1,9 +1,8 @@
-// Package live knows what goes on in threads at this moment and is not kept: what models write, and
-// which views have changed. A [Hub] is told so, and wakes those who watch a thread.
+// Package live holds what goes on in threads right now and is not stored: what models write, and which views have changed. A
+// [Hub] receives it and wakes the watchers of a thread.
 //
-// There is no queue for each watcher. A round that is under way has one text, of which each watcher
-// remembers how far it has come, so a watcher that is slow gets larger parts, and one that comes in
-// the middle gets what was written before.
+// Watchers have no queues. A running round has one text, and each watcher remembers how much of it it has seen. So a slow watcher
+// gets larger parts, and one that joins late first gets what was written before.
 package live
 
 import (
@@ -15,31 +14,31 @@ import (
 	"github.com/millrace/millrace/agentproto/conversation"
 )
 
-// Bounds of what is remembered of a thread. Beyond the first, the reply is seen when it is complete;
-// beyond the second, views that were cleared are forgotten.
+// The limits for one thread. A reply of more than maxBytes is seen only when it is complete. Beyond maxViews, cleared views are
+// forgotten.
 const (
 	maxBytes = 1 << 20
 	maxViews = 256
 )
 
-// A Hub is told what goes on. Its methods may be used concurrently; the zero value is ready to use.
+// A Hub distributes what goes on in threads. Its methods are safe for concurrent use; the zero value is ready to use.
 type Hub struct {
 	mu      sync.Mutex
 	threads map[string]*thread
 }
 
-// A thread is one that is being watched, or whose model is being asked.
+// A thread is a thread that is being watched, or whose model is being asked.
 type thread struct {
 	watchers int
 	changed  chan struct{} // closed at the next change
-	version  uint64        // of everything
-	round    *round        // nil if nothing was written of late
+	version  uint64        // counts all changes
+	round    *round        // nil if nothing was written recently
 	views    map[string]view
 }
 
 // A round is what a model has written in one attempt.
 type round struct {
-	at    conversation.Writing // its Stage is that of the round
+	at    conversation.Writing // its Stage is the stage of the round
 	size  int
 	text  []byte
 	calls []*call
@@ -55,7 +54,7 @@ type view struct {
 	content jsontext.Value
 }
 
-// entry returns a thread, made if need be. It is called with mu held.
+// entry returns a thread, which it makes if necessary. The caller holds mu.
 func (h *Hub) entry(id string) *thread {
 	if h.threads == nil {
 		h.threads = map[string]*thread{}
@@ -68,7 +67,7 @@ func (h *Hub) entry(id string) *thread {
 	return t
 }
 
-// change wakes the watchers. It is called with mu held.
+// change wakes the watchers. The caller holds mu.
 func (t *thread) change() {
 	t.version++
 	if t.watchers > 0 {
@@ -77,7 +76,7 @@ func (t *thread) change() {
 	}
 }
 
-// tidy forgets a thread of which nothing has to be remembered. It is called with mu held.
+// tidy removes a thread with nothing to remember. The caller holds mu.
 func (h *Hub) tidy(id string, t *thread) {
 	if t.watchers == 0 && (t.round == nil || t.round.over()) {
 		delete(h.threads, id)
@@ -88,7 +87,7 @@ func (r *round) over() bool {
 	return r.at.Stage == conversation.Answers || r.at.Stage == conversation.Fails
 }
 
-// Wrote takes in what a model has written.
+// Wrote handles a step of what a model writes.
 func (h *Hub) Wrote(id string, w conversation.Writing) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -99,7 +98,7 @@ func (h *Hub) Wrote(id string, w conversation.Writing) {
 	case w.Stage == conversation.Begins:
 		t.round = &round{at: w}
 	case r == nil || r.at.Round != w.Round || r.over():
-		return // a later round has begun, as after an interruption
+		return // a later round has begun, for example after an interruption
 	case w.Stage == conversation.Writes:
 		if !r.add(w.Delta) {
 			return
@@ -110,13 +109,13 @@ func (h *Hub) Wrote(id string, w conversation.Writing) {
 	t.change()
 }
 
-// add takes in a delta and reports whether there is something new to see.
+// add appends a delta, and reports whether watchers have something new to see.
 func (r *round) add(d conversation.Delta) bool {
 	n := len(d.Text)
 	if d.Call != nil {
 		n += len(d.Call.ID) + len(d.Call.Name) + len(d.Call.Arguments) + 64
 	}
-	// What comes after a part that was left out would be at a wrong place.
+	// After an omitted part, further parts would be at the wrong place.
 	if r.size += n; r.size > maxBytes {
 		return false
 	}
@@ -135,7 +134,7 @@ func (r *round) add(d conversation.Delta) bool {
 	return true
 }
 
-// View takes in what a view shows. Content that is nil clears it.
+// View handles new content of a view. Nil clears the view.
 func (h *Hub) View(id, kind string, content jsontext.Value) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -150,7 +149,7 @@ func (h *Hub) View(id, kind string, content jsontext.Value) {
 	}
 }
 
-// Touch wakes those who watch a thread, since something about it has changed.
+// Touch wakes the watchers of a thread after some other change.
 func (h *Hub) Touch(id string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -159,7 +158,7 @@ func (h *Hub) Touch(id string) {
 	}
 }
 
-// Watchers returns how many watch.
+// Watchers returns the number of watchers.
 func (h *Hub) Watchers() (n int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -169,19 +168,19 @@ func (h *Hub) Watchers() (n int) {
 	return n
 }
 
-// A Watcher watches a thread. It is used by one goroutine at a time.
+// A Watcher watches a thread. It must not be used concurrently.
 type Watcher struct {
 	hub    *Hub
 	id     string
 	thread *thread
-	seen   uint64 // version
+	seen   uint64 // the version it has seen
 
-	// How far the watcher has come with a round.
+	// How much of a round the watcher has seen.
 	round      *round
 	text       int // bytes
 	calls      []toldCall
 	seq        int
-	superseded bool // a message has taken the place of what was written
+	superseded bool // a message has replaced what was written
 }
 
 type toldCall struct {
@@ -189,7 +188,7 @@ type toldCall struct {
 	args     int
 }
 
-// Watch returns a watcher, whose Close has to be called.
+// Watch returns a watcher. The caller must call its Close.
 func (h *Hub) Watch(id string) *Watcher {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -206,7 +205,7 @@ func (w *Watcher) Close() {
 	w.hub.tidy(w.id, w.thread)
 }
 
-// Changed is closed when something has changed since Next was called last.
+// Changed returns a channel that is closed when something has changed since the last call of Next.
 func (w *Watcher) Changed() <-chan struct{} {
 	w.hub.mu.Lock()
 	defer w.hub.mu.Unlock()
@@ -218,36 +217,36 @@ func (w *Watcher) Changed() <-chan struct{} {
 	return w.thread.changed
 }
 
-// Superseded is told of a message of the user's or the model's: what was written of a round in which
-// the model was asked before it is void.
+// Superseded reports a message of the user or the model with this number. Text of a round in which the model was asked before
+// that message is then void.
 func (w *Watcher) Superseded(number int) {
 	w.hub.mu.Lock()
 	defer w.hub.mu.Unlock()
 	if r := w.thread.round; r != nil && r.at.Messages <= number && r.over() {
-		r.text, r.calls = nil, nil // nobody needs it, and it may be large
+		r.text, r.calls = nil, nil // no longer needed, and it may be large
 	}
 	if w.round != nil && w.round.at.Messages <= number {
 		w.superseded = true
 	}
 }
 
-// A Part is what a model has written more, or that what it has written is void.
+// A Part is a further part of what a model writes, or says that what it wrote is void.
 type Part struct {
 	Round   uint64
 	Attempt int
-	Reset   bool // what was written of the round is void
-	Seq     int  // number of the part in the attempt; 0 begins it anew
+	Reset   bool // what was written of the round so far is void
+	Seq     int  // number of the part in the attempt; 0 starts the text anew
 	Delta   conversation.Delta
 }
 
-// A Change is what has changed since a watcher looked last.
+// A Change is what has changed since a watcher last looked.
 type Change struct {
 	Parts []Part
-	Views map[string]jsontext.Value // nil values are cleared
+	Views map[string]jsontext.Value // nil for a cleared view
 }
 
-// Next returns what has changed. Next is the number of the message that the watcher has not come to
-// yet: what was written after messages that are still to come is left for later.
+// Next returns what has changed. Its argument is the number of the first message that the watcher has not seen: text that was
+// written after later messages is left for a later call.
 func (w *Watcher) Next(next int) (c Change) {
 	w.hub.mu.Lock()
 	defer w.hub.mu.Unlock()

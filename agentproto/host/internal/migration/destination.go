@@ -15,8 +15,8 @@ import (
 	"github.com/millrace/millrace/agentproto/host/internal/quote"
 )
 
-// offered answers whether this host takes a session, and where its tool servers are. They
-// are asked for their manifests anew: a destination has to be ready before anything moves.
+// offered answers whether this host accepts a session, and where its tool servers are. It fetches their manifests anew, because a
+// destination has to be ready before anything moves.
 func (mg *Migrator) offered(ctx context.Context, m *migrationMessage) (*migrationReply, error) {
 	if err := capability.CheckID("session", m.Session); err != nil {
 		return nil, err
@@ -53,8 +53,8 @@ func (mg *Migrator) offered(ctx context.Context, m *migrationMessage) (*migratio
 	return reply, nil
 }
 
-// arrive makes a session of what another host sends. When it returns without an error the
-// session is kept and served here; doing it again changes nothing.
+// arrive creates a session from what another host sends. When it returns without an error, the session is stored and served here;
+// repeating it changes nothing.
 func (mg *Migrator) arrive(ctx context.Context, m *migrationMessage) (*migrationReply, error) {
 	l := mg.one(m.Session)
 	l.Lock()
@@ -95,7 +95,7 @@ func (mg *Migrator) arrive(ctx context.Context, m *migrationMessage) (*migration
 	return mg.fate(ctx, m.Session, m.Migration)
 }
 
-// An arrival is a thread that comes here.
+// An arrival is a thread that arrives here.
 type arrival struct {
 	Thread string
 	Closed bool
@@ -103,8 +103,7 @@ type arrival struct {
 
 var errAbortedBefore = errors.New("the migration was aborted before")
 
-// abort makes sure that a session that did not arrive never will, and says what became of
-// it.
+// abort ensures that a session that did not arrive never will, and returns the fate of the migration.
 func (mg *Migrator) abort(ctx context.Context, m *migrationMessage) (*migrationReply, error) {
 	l := mg.one(m.Session)
 	l.Lock()
@@ -118,8 +117,8 @@ func (mg *Migrator) abort(ctx context.Context, m *migrationMessage) (*migrationR
 	return mg.fate(ctx, m.Session, m.Migration)
 }
 
-// forget aborts migrations of a session to here that were not decided, and forgets the
-// threads that came with them: their source is not waiting for them any more.
+// forget aborts undecided migrations of a session to this host, and forgets the threads that arrived with them: their source no
+// longer waits for them.
 func (mg *Migrator) forget(ctx context.Context, session string) error {
 	ports := mg.ports
 	for n := 0; ; n++ {
@@ -135,7 +134,7 @@ func (mg *Migrator) forget(ctx context.Context, session string) error {
 			continue
 		}
 		for _, t := range threads {
-			// What did not come by this migration may be on its way by another one.
+			// A thread that did not arrive by this migration may be arriving by another one.
 			if err := mg.abortThread(ctx, migration, t.Thread); err != nil && !errors.Is(err, agentproto.ErrMove) && !errors.Is(err, conversation.ErrNotMoving) {
 				return err
 			}
@@ -144,9 +143,9 @@ func (mg *Migrator) forget(ctx context.Context, session string) error {
 	}
 }
 
-// fate returns what became of a migration. A session that arrived goes on from here: that
-// is done when the source learns of it, and once. What a crash interrupted is done when the
-// source asks again, or when the session is to move on.
+// fate returns the outcome of a migration. If the session arrived, it also lets the session go on here, once: that happens when
+// the source learns of the arrival. If a crash interrupts it, it is completed when the source asks again, or when the session is
+// to move on.
 func (mg *Migrator) fate(ctx context.Context, session, migration string) (*migrationReply, error) {
 	fate, threads := mg.ports.fateOf(session, migration)
 	if fate != fateImported {
@@ -155,7 +154,7 @@ func (mg *Migrator) fate(ctx context.Context, session, migration string) (*migra
 	for i, t := range threads {
 		on := note{Kind: noteOn, Of: migration, N: i, Session: session}
 		if _, done := mg.ports.read(on); done {
-			continue // it may have moved on, or be about to
+			continue // the thread may have moved on, or be about to
 		}
 		if err := mg.arrived(ctx, migration, t); err != nil {
 			return nil, fmt.Errorf("thread %s does not go on yet: %w", quote.Text(t.Thread), err)
@@ -167,7 +166,7 @@ func (mg *Migrator) fate(ctx context.Context, session, migration string) (*migra
 	return &migrationReply{Fate: fate}, nil
 }
 
-// settleIn completes migrations of a session to here that were decided.
+// settleIn completes the decided migrations of a session to this host.
 func (mg *Migrator) settleIn(ctx context.Context, session string) error {
 	l := mg.one(session)
 	l.Lock()
@@ -183,7 +182,7 @@ func (mg *Migrator) settleIn(ctx context.Context, session string) error {
 	}
 }
 
-// became answers what became of a migration.
+// became answers what the outcome of a migration is.
 func (mg *Migrator) became(ctx context.Context, m *migrationMessage) (*migrationReply, error) {
 	l := mg.one(m.Session)
 	l.Lock()
@@ -191,8 +190,7 @@ func (mg *Migrator) became(ctx context.Context, m *migrationMessage) (*migration
 	return mg.fate(ctx, m.Session, m.Migration)
 }
 
-// decide writes down what becomes of a migration unless that is decided, and returns what
-// is.
+// decide records the outcome of a migration unless one is recorded, and returns the recorded one.
 func (p *Ports) decide(ctx context.Context, session, migration, fate string, threads []arrival) (string, error) {
 	list, err := json.Marshal(threads)
 	if err != nil {
@@ -203,7 +201,7 @@ func (p *Ports) decide(ctx context.Context, session, migration, fate string, thr
 	return fate, err
 }
 
-// fateOf returns what became of a migration here, and the threads that came with it.
+// fateOf returns the outcome of a migration here, and the threads that arrived with it.
 func (p *Ports) fateOf(session, migration string) (fate string, threads []arrival) {
 	text, ok := p.read(note{Kind: noteFate, Of: migration, Session: session})
 	if !ok {
@@ -216,7 +214,7 @@ func (p *Ports) fateOf(session, migration string) (fate string, threads []arriva
 	return fate, threads
 }
 
-// expect notes that threads of a session are about to come here.
+// expect records that threads of a session are about to arrive here.
 func (p *Ports) expect(ctx context.Context, session, migration string, threads []arrival) error {
 	list, err := json.Marshal(threads)
 	if err != nil {
@@ -230,7 +228,7 @@ func (p *Ports) expect(ctx context.Context, session, migration string, threads [
 	}
 }
 
-// expected returns the n-th migration of a session to here, and its threads.
+// expected returns the n-th migration of a session to this host, and its threads.
 func (p *Ports) expected(session string, n int) (migration string, threads []arrival, ok bool) {
 	text, ok := p.read(note{Kind: noteComing, Of: session, N: n})
 	if !ok {
@@ -243,13 +241,13 @@ func (p *Ports) expected(session string, n int) (migration string, threads []arr
 	return migration, threads, true
 }
 
-// vacant returns an error if a session is here already.
+// vacant returns an error if the session already exists here.
 func (mg *Migrator) vacant(ctx context.Context, session string) error {
 	if mg.threads == nil {
-		return nil // its calls say so when they are resumed
+		return nil // the program refuses its calls when they are staged
 	}
 	if host, _ := mg.ports.placeOf(session); host != "" {
-		return nil // it comes back
+		return nil // the session comes back
 	}
 	st, err := mg.threads.Status(ctx, session)
 	if err == nil && st.Session != nil && !st.Moved {
@@ -258,9 +256,9 @@ func (mg *Migrator) vacant(ctx context.Context, session string) error {
 	return unlessUnknown(err)
 }
 
-// relay takes in what happened to a call at the host that it came from.
+// relay handles an input of a call that the host it came from has forwarded.
 func (mg *Migrator) relay(ctx context.Context, f *agentproto.Forwarded) error {
-	if host, _ := mg.ports.placeOf(f.Key.GroupID); host != "" { // it has moved on
+	if host, _ := mg.ports.placeOf(f.Key.GroupID); host != "" { // the thread has moved on
 		_, err := mg.tellHost(ctx, host, &migrationMessage{Session: f.Key.GroupID, Relay: f})
 		return err
 	}
@@ -270,19 +268,19 @@ func (mg *Migrator) relay(ctx context.Context, f *agentproto.Forwarded) error {
 	return mg.program.Relay(ctx, f)
 }
 
-// admit returns the ticket of a migration that was offered.
+// admit returns the ticket of a migration whose offer was accepted.
 func (m *moves) admit(migration string) string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if len(m.tickets) >= maxTickets {
-		clear(m.tickets) // their sessions are offered again
+		clear(m.tickets) // their sessions have to be offered again
 	}
 	ticket := rand.Text()
 	m.tickets[migration] = ticket
 	return ticket
 }
 
-// maxTickets is how many offers are remembered that no session followed yet.
+// maxTickets is how many accepted offers without a session are remembered.
 const maxTickets = 1024
 
 func (m *moves) admitted(migration, ticket string) bool {

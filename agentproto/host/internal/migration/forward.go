@@ -9,7 +9,7 @@ import (
 // IsFrozen reports whether callbacks of a thread have to wait.
 func (mg *Migrator) IsFrozen(thread string) bool { return mg.ports != nil && mg.isFrozen(thread) }
 
-// HostOf returns the host that a thread has moved to, "" if it lives here.
+// HostOf returns the host that a thread has moved to, or "" if it is here.
 func (mg *Migrator) HostOf(thread string) string {
 	if mg.ports == nil {
 		return ""
@@ -18,7 +18,7 @@ func (mg *Migrator) HostOf(thread string) string {
 	return host
 }
 
-// Forward hands a callback on to the host of its thread.
+// Forward passes a callback to the host of its thread.
 func (mg *Migrator) Forward(ctx context.Context, host string, f *callback.Forwarded) (*callback.Answer, error) {
 	reply, err := mg.tellHost(ctx, host, &migrationMessage{Forward: f})
 	if err != nil {

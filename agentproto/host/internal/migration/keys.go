@@ -13,17 +13,17 @@ import (
 
 var ErrOtherKey = errors.New("host: another key than that of the history")
 
-// A keyMark is what is kept of a key, so that another one in its place is noticed.
+// A keyMark is a stored mark of a key, by which a different key is noticed.
 type keyMark struct {
 	name string
-	text string                  // by this process's key
-	fits func(other string) bool // whether a text was made by this process's key, too
-	lost string                  // what is lost without the key
+	text string                  // made with this process's key
+	fits func(other string) bool // reports whether a text was made with this process's key
+	lost string                  // what would be lost without the key
 }
 
 var keyContext = []byte("millrace callback key check v1")
 
-// keyMarks returns those of the keys that are given.
+// keyMarks returns the marks of the configured keys.
 func (mg *Migrator) keyMarks() ([]keyMark, error) {
 	kid, sealed, err := mg.Sealer.Seal(nil, keyContext)
 	if err != nil {
@@ -54,8 +54,8 @@ func (mg *Migrator) keyMarks() ([]keyMark, error) {
 	return marks, nil
 }
 
-// CheckKeys compares the keys with those that the history was made with, and notes them in one
-// that has none. Nothing was posted or taken in yet.
+// CheckKeys compares the keys with those that the history was made with, and records them in a history without marks. It runs
+// before anything is posted or accepted.
 func (mg *Migrator) CheckKeys(ctx context.Context, ports *Ports) error {
 	marks, err := mg.keyMarks()
 	if err != nil {
@@ -90,11 +90,11 @@ func (mg *Migrator) CheckKeys(ctx context.Context, ports *Ports) error {
 	return nil
 }
 
-// askOwner is how long the process that has the notes is asked for one that may not exist.
+// askOwner is how long to wait for the process that has the notes to answer about a note that may not exist.
 const askOwner = 2 * time.Second
 
-// later returns a note, if there is one. Where it matters, the process that has the notes is
-// asked for it, which is another one if several share the calls.
+// later returns a note, if it exists. If it matters, later asks the process that has the notes, which is another one if several
+// processes share the calls.
 func (m *Ports) later(ctx context.Context, n note, matters bool) (string, bool) {
 	if text, ok := m.read(n); ok || !matters {
 		return text, ok

@@ -1,6 +1,6 @@
-// Package migration moves sessions between hosts. A [Migrator] sends those that leave, takes those that come, hands on
-// what comes for threads that have left, and lets tool servers reach each other through tunnels. What has to be
-// known after a crash is in its [Ports].
+// Package migration moves sessions between hosts. A [Migrator] sends sessions that leave, accepts those that arrive, forwards
+// what arrives for threads that have left, and lets tool servers reach each other through tunnels. What has to survive a crash is
+// in its [Ports].
 package migration
 
 import (
@@ -33,12 +33,12 @@ var (
 	ErrNoModel        = errors.New("host: there is no model to have conversations with")
 )
 
-// A Taker takes in callbacks that another host has received.
+// A Taker handles callbacks that another host has received.
 type Taker interface {
 	TakeForwarded(ctx context.Context, f *callback.Forwarded) *callback.Answer
 }
 
-// A Config has what a migrator works with.
+// A Config holds what a migrator needs.
 type Config struct {
 	Peers         *peer.Peers
 	Catalog       *discovery.Catalog
@@ -46,41 +46,40 @@ type Config struct {
 	Subscriptions *subscriptions.Open
 	Display       *display.Display
 
-	Key       []byte          // that hosts have in common; nil if no session leaves or comes
-	OtherKeys bool            // whether other keys than those of the history are accepted
-	Kept      bool            // whether the flow outlasts the process
+	Key       []byte          // the key shared by the hosts; nil if no session leaves or arrives
+	OtherKeys bool            // whether keys other than those of the history are accepted
+	Kept      bool            // whether the flow is durable
 	Running   <-chan struct{} // closed when the program has started
 	Stopping  func() bool
 
-	Migrate  time.Duration // for a tool server that hands a session over
-	Transfer time.Duration // for a message between hosts
-	Callback time.Duration // for which callback URLs are good beyond the lifetimes of calls
+	Migrate  time.Duration // the timeout for a tool server that hands over a session
+	Transfer time.Duration // the timeout for a message between hosts
+	Callback time.Duration // how long callback URLs are valid after the lifetimes of their calls
 	Log      *slog.Logger
 }
 
-// A Migrator moves sessions from here and to here.
+// A Migrator moves sessions from and to this host.
 type Migrator struct {
 	Config
 	*moves
-	publicURL, pathPrefix string                // set by listen
-	callbacks             Taker                 // likewise
-	program               *agentproto.Program   // set by attach
-	threads               *conversation.Program // likewise; nil without conversations
+	publicURL, pathPrefix string                // set by Listen
+	callbacks             Taker                 // set by Listen
+	program               *agentproto.Program   // set by Attach
+	threads               *conversation.Program // set by Attach; nil without conversations
 }
 
-// New returns a migrator of a flow that has not started.
+// New returns a migrator for a flow that has not started.
 func New(c Config) (*Migrator, error) {
 	m, err := newMoves(c.Key)
 	return &Migrator{Config: c, moves: m}, err
 }
 
-// Listen says under which URL other hosts reach this one, the path of which is prefix, and who takes callbacks that
-// they hand on.
+// Listen sets the URL under which other hosts reach this one, its path, and the handler of callbacks that they forward.
 func (mg *Migrator) Listen(publicURL, prefix string, callbacks Taker) {
 	mg.publicURL, mg.pathPrefix, mg.callbacks = publicURL, prefix, callbacks
 }
 
-// Attach says which programs have the calls and the conversations.
+// Attach sets the programs that have the calls and the conversations, and the ports.
 func (mg *Migrator) Attach(calls *agentproto.Program, threads *conversation.Program, ports *Ports) {
 	mg.program, mg.threads, mg.ports = calls, threads, ports
 }
@@ -113,12 +112,11 @@ func (mg *Migrator) Move(ctx context.Context, session, to string) error {
 	return nil
 }
 
-// order returns the migration of a session that is under way, or one that begins. A
-// session has one at a time, whichever processes are asked for it, so that who asks again
-// after a crash waits for the one that goes on.
+// order returns the migration of a session that is in progress, or a new one. A session has one migration at a time, whichever
+// process is asked for it, so that a caller who asks again after a crash waits for the same migration.
 func (m *Ports) order(ctx context.Context, session, to string) (o Order, err error) {
 	o.Session = session
-	var last handover.State // what has moved the session, or was to
+	var last handover.State // what has moved the session, or was to move it
 	for n := 0; o.Migration == ""; n++ {
 		text, known := m.read(note{Kind: noteOrder, Of: session, N: n})
 		if known && m.isOver(session, text) {
@@ -161,7 +159,7 @@ func (m *Ports) isOver(session, text string) bool {
 	return over
 }
 
-// isLeaving reports whether a session is on its way from here.
+// isLeaving reports whether a session is moving away from here.
 func (m *Ports) isLeaving(session string) bool {
 	for n := 0; ; n++ {
 		text, known := m.read(note{Kind: noteOrder, Of: session, N: n})
@@ -174,17 +172,16 @@ func (m *Ports) isLeaving(session string) bool {
 	}
 }
 
-// moves is what a process knows about sessions on their way. What has to be known
-// after a crash is in its ports.
+// moves is a process's knowledge about moving sessions. What has to survive a crash is in its ports.
 type moves struct {
 	envelope *envelope.Envelope // nil without a MigrationKey
-	tunnels  *tunnels           // likewise
+	tunnels  *tunnels           // nil without a MigrationKey
 	ports    *Ports             // set when the program has started
 
 	mu      sync.Mutex
 	frozen  map[string]bool        // threads whose callbacks have to wait
-	tickets map[string]string      // of offers that were accepted, by migration
-	busy    map[string]*sync.Mutex // by session that comes: one message at a time
+	tickets map[string]string      // of accepted offers, by migration
+	busy    map[string]*sync.Mutex // by arriving session: one message at a time
 }
 
 func newMoves(key []byte) (*moves, error) {
@@ -196,7 +193,7 @@ func newMoves(key []byte) (*moves, error) {
 	return &moves{envelope: e, tunnels: t, frozen: map[string]bool{}, tickets: map[string]string{}, busy: map[string]*sync.Mutex{}}, err
 }
 
-// one returns the lock of a session that comes.
+// one returns the lock of an arriving session.
 func (m *moves) one(session string) *sync.Mutex {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -208,7 +205,7 @@ func (m *moves) one(session string) *sync.Mutex {
 	return l
 }
 
-// freeze has the callbacks of threads wait, or no longer wait.
+// freeze makes the callbacks of threads wait, or no longer wait.
 func (m *moves) freeze(threads []string, frozen bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -221,7 +218,7 @@ func (m *moves) freeze(threads []string, frozen bool) {
 	}
 }
 
-// LeftTo returns an error for a thread that lives at another host.
+// LeftTo returns an error for a thread that has moved to another host.
 func (mg *Migrator) LeftTo(thread string) error {
 	if mg.ports == nil {
 		return nil

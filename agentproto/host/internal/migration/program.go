@@ -12,7 +12,7 @@ import (
 	"github.com/millrace/millrace/keyedsingleton"
 )
 
-// Ports are the ports of a flow that has to do with migrations.
+// Ports are the ports of a flow that concern migrations.
 type Ports struct {
 	orders   *dataflow.EntryInputPort[Order, string]
 	outcomes *dataflow.EntryOutputPort[Order, Outcome]
@@ -20,48 +20,46 @@ type Ports struct {
 	noted    *dataflow.EntryOutputPort[note, string]
 }
 
-// An Order names a migration.
+// An Order identifies a migration.
 type Order struct{ Session, Migration string }
 
-// Affinity says that a migration is kept with its session.
+// Affinity returns the session, which partitions the migration.
 func (o Order) Affinity() string { return agentproto.SessionOf(o.Session) }
 
-// An Outcome says what came of a migration. It is kept, so an error is a text.
+// An Outcome is the outcome of a migration. It is stored, so an error is a text.
 type Outcome struct{ Failure string }
 
-// A note is something about migrations that has to be known after a crash: what was
-// noted first holds.
+// A note is a fact about migrations that has to survive a crash. The first note with a key counts.
 type note struct {
 	Kind noteKind
 	Of   string
-	N    int // of those of which there may be several
-	// Session is where a note is kept that is of a migration. One of anything else is kept with what it is of.
+	N    int // for kinds that may have several notes
+	// Session partitions the note of a migration. Other notes are partitioned by Of.
 	Session string
 }
 
-// Affinity says that a note is kept with the session.
+// Affinity returns the session that partitions the note.
 func (n note) Affinity() string { return agentproto.SessionOf(cmp.Or(n.Session, n.Of)) }
 
 type noteKind uint8
 
 const (
-	noteOrder  noteKind = iota + 1 // the N-th migration of session Of from here: its identifier and where to
-	noteAsked                      // at the source: the tool servers that are asked to move in migration Of, a plan
-	noteSent                       // at the source: the session may have been sent in migration Of, a plan
-	noteBack                       // at the source: migration Of is taken back, a plan
+	noteOrder  noteKind = iota + 1 // the N-th migration of session Of away from here: its identifier and destination
+	noteAsked                      // at the source: a plan, with the tool servers that are asked to move in migration Of
+	noteSent                       // at the source: a plan; the session may have been sent in migration Of
+	noteBack                       // at the source: a plan; migration Of is taken back
 	noteComing                     // at the destination: the N-th migration of session Of to here
-	noteFate                       // at the destination: what became of migration Of
+	noteFate                       // at the destination: the outcome of migration Of
 	noteOn                         // at the destination: the N-th thread of migration Of goes on
-	notePlace                      // where thread Of is since its N-th move, by which migration; "" is here
-	noteKey                        // the N-th key named Of, of those that the history was made with
+	notePlace                      // where thread Of is after its N-th move, and by which migration; "" means here
+	noteKey                        // the mark of the N-th key named Of that the history was made with
 )
 
-// manyMigrations is how many migrations may be under way.
+// manyMigrations is how many migrations may run at once.
 const manyMigrations = 1 << 16
 
-// NewPorts adds to the flow of a program what sessions need to move. A migration is
-// an asynchronous call: a durable flow makes it again from the start after a crash, if it
-// had no outcome, so each of its steps can be done twice.
+// NewPorts adds to the flow of a program what sessions need to move. A migration is an asynchronous call: after a crash, a
+// durable flow repeats it from the start if it had no outcome, so each of its steps must be repeatable.
 func NewPorts(p *agentproto.Program, migrate func(ctx context.Context, o Order, to string) Outcome) *Ports {
 	at := dataflow.At[agentproto.Host](p.Flow())
 	m := &Ports{}
@@ -79,7 +77,7 @@ func NewPorts(p *agentproto.Program, migrate func(ctx context.Context, o Order, 
 	return m
 }
 
-// write writes a note unless there is one, and returns the one that there is.
+// write writes a note unless it exists, and returns the existing one.
 func (m *Ports) write(ctx context.Context, n note, text string) (string, error) {
 	if err := m.notes.Put(ctx, n, text); err != nil && !errors.Is(err, dataflow.ErrDuplicateKey) {
 		return "", err
@@ -87,17 +85,16 @@ func (m *Ports) write(ctx context.Context, n note, text string) (string, error) 
 	return m.noted.Await(ctx, n)
 }
 
-// read returns a note, if there is one.
+// read returns a note, if it exists.
 func (m *Ports) read(n note) (string, bool) { return m.noted.Get(n) }
 
-// placeOf returns the host that a thread has moved to, "" if it lives here, and how often
-// it has moved from here or to here.
+// placeOf returns the host that a thread has moved to, or "" if it is here, and how often it has moved from or to this host.
 func (m *Ports) placeOf(thread string) (host string, moves int) {
 	_, host, moves = m.at(thread)
 	return host, moves
 }
 
-// at is placeOf with the migration by which the thread has come there.
+// at is placeOf, and also returns the migration of the last move.
 func (m *Ports) at(thread string) (migration, host string, moves int) {
 	for {
 		text, ok := m.read(note{Kind: notePlace, Of: thread, N: moves})
@@ -109,8 +106,7 @@ func (m *Ports) at(thread string) (migration, host string, moves int) {
 	}
 }
 
-// place notes where a thread is since a migration. Noting it again, when later ones have
-// been noted, changes nothing.
+// place records where a thread is after a migration. Recording it again after later ones changes nothing.
 func (m *Ports) place(ctx context.Context, migration, thread, host string) error {
 	for n := 0; ; n++ {
 		text, ok := m.read(note{Kind: notePlace, Of: thread, N: n})

@@ -18,24 +18,24 @@ import (
 	"github.com/millrace/millrace/internal/edge"
 )
 
-// A sessionExport is all of a session: what its destination makes it of.
+// A sessionExport is a complete session, as sent to its destination.
 type sessionExport struct {
 	Ticket  string // of the offer
 	Threads []threadExport
 }
 
-// A threadExport is all of a thread.
+// A threadExport is a complete thread.
 type threadExport struct {
 	Thread       string
-	Conversation *conversation.Export // nil for a thread of somebody else's loop
+	Conversation *conversation.Export // nil for a thread whose conversation another program holds
 	Calls        *agentproto.ThreadSnapshot
-	// Toolsets has the name of the toolset of each call, by its ID: the address of its tool
-	// server may be another one at the destination.
+	// Toolsets maps the ID of each call to the name of its toolset, because the address of its tool server may differ at the
+	// destination.
 	Toolsets map[string]string
 }
 
-// A departure is a migration from here. Its methods are the steps, and all of them can be
-// done again: after a crash the migration begins anew, unless a note says how far it was.
+// A departure is a migration away from here. Its methods are the steps, and each can be repeated: after a crash the migration
+// starts again, unless a note says how far it got.
 type departure struct {
 	mg      *Migrator
 	session string
@@ -46,27 +46,25 @@ type departure struct {
 	again bool // tool servers were asked before a crash
 }
 
-// A plan is what has to be known of a departure after a crash.
+// A plan is the part of a departure that has to survive a crash.
 type plan struct {
 	Threads []string    // root first
-	Tools   []movedTool // that have moved the session, or may have
-	Failure string      // why it is taken back
+	Tools   []movedTool // tool servers that have moved the session, or may have
+	Failure string      // why the migration is taken back
 }
 
-// A movedTool is a tool server that has moved a session to the same server elsewhere.
+// A movedTool is a tool server that has moved a session to the same server at another host.
 type movedTool struct {
 	Base, To string
-	// Tunnel says that the two reach each other only through their runtimes, and Toolset which
-	// they are then.
+	// Tunnel says that the two servers reach each other only through their runtimes. Toolset is then their name.
 	Tunnel  bool
 	Toolset string
 }
 
-// Perform performs a migration, in the order that the protocol prescribes (doc/protocol.md §10.2):
-// the loop is shut down; the destination has its tool servers ready and reachable; each
-// server that needs it migrates; all of them are waited for; the conversation moves; the
-// source is cleaned up. Whatever fails before the destination has the session undoes what
-// was done.
+// Perform performs a migration, in the order that the protocol prescribes (doc/protocol.md §10.2). The session is frozen. The
+// destination prepares its tool servers and makes them reachable. Each server that needs it migrates, and all of them are
+// awaited. The conversation moves, and the source is cleaned up. A failure before the destination has the session undoes what was
+// done.
 func (mg *Migrator) Perform(ctx context.Context, o Order, to string) Outcome {
 	select {
 	case <-mg.Running:
@@ -80,7 +78,7 @@ func (mg *Migrator) Perform(ctx context.Context, o Order, to string) Outcome {
 		return Outcome{}
 	}
 	if mg.Kept && (mg.Stopping() || ctx.Err() != nil) {
-		<-ctx.Done() // it has no outcome: the next process goes on with it
+		<-ctx.Done() // no outcome: the next process continues the migration
 	}
 	if ctx.Err() == nil {
 		mg.Log.Warn("session not moved", "session", quote.Text(d.session), "to", quote.Text(to), "error", err)
@@ -110,7 +108,7 @@ func (d *departure) run(ctx context.Context) error {
 	return d.cleanUp(ctx)
 }
 
-// settled goes on when it is known what became of a session that was sent.
+// settled continues once the outcome of a session that was sent is known.
 func (d *departure) settled(ctx context.Context, cause error) error {
 	fate, err := d.settle(ctx)
 	switch {
@@ -123,7 +121,7 @@ func (d *departure) settled(ctx context.Context, cause error) error {
 	}
 }
 
-// recall reads the plan of a departure as it was noted, and reports whether it was.
+// recall reads the recorded plan of a departure. It reports whether one was recorded.
 func (d *departure) recall(kind noteKind) bool {
 	text, ok := d.mg.ports.read(note{Kind: kind, Of: d.id, Session: d.session})
 	if !ok {
@@ -135,7 +133,7 @@ func (d *departure) recall(kind noteKind) bool {
 	return true
 }
 
-// keep notes the plan of a departure.
+// keep records the plan of a departure.
 func (d *departure) keep(ctx context.Context, kind noteKind) error {
 	text, err := json.Marshal(&d.plan)
 	if err != nil {
@@ -145,7 +143,7 @@ func (d *departure) keep(ctx context.Context, kind noteKind) error {
 	return err
 }
 
-// ready brings everything but the conversation to the destination, and returns that.
+// ready moves everything but the conversation to the destination, and returns the conversation.
 func (d *departure) ready(ctx context.Context) (*sessionExport, error) {
 	if err := d.freeze(ctx); err != nil {
 		return nil, fmt.Errorf("shutting down the session: %w", err)
@@ -166,7 +164,7 @@ func (d *departure) ready(ctx context.Context) (*sessionExport, error) {
 	return exported, d.moveTools(ctx, reply.Servers)
 }
 
-// freeze stops the threads, root first so that no new ones come, and their calls.
+// freeze stops the threads and their calls, the root thread first so that no new threads appear.
 func (d *departure) freeze(ctx context.Context) error {
 	if err := d.mg.settleIn(ctx, d.session); err != nil {
 		return err
@@ -187,8 +185,8 @@ func (d *departure) freeze(ctx context.Context) error {
 	return nil
 }
 
-// settle asks the destination what became of the migration until it is known: it has the
-// session, or it never will. Until then nobody may go on with it.
+// settle asks the destination for the outcome of the migration until it is known: the destination has the session, or never will.
+// Until then neither host may go on with it.
 func (d *departure) settle(ctx context.Context) (fate string, err error) {
 	again := edge.Curve{First: []time.Duration{time.Second}, Most: 30 * time.Second}
 	for failed := 1; ; failed++ {
@@ -223,8 +221,7 @@ func (d *departure) export(ctx context.Context) (*sessionExport, error) {
 	return all, nil
 }
 
-// toolsets returns the names of the toolsets that the destination has to have: those that
-// migrate, and those with calls that are not over.
+// toolsets returns the names of the toolsets that the destination needs: those that migrate, and those with unfinished calls.
 func (d *departure) toolsets(ctx context.Context, e *sessionExport) (names []string, err error) {
 	add := func(name string) {
 		if name != "" && !slices.Contains(names, name) {
@@ -256,9 +253,9 @@ func (d *departure) toolsets(ctx context.Context, e *sessionExport) (names []str
 	return names, nil
 }
 
-// moveTools has the tool servers that need it hand the session over, all at once, and
-// waits for all of them. One that is the same at both hosts has nothing to hand over. That
-// they are asked is noted first: who takes the migration back has to know.
+// moveTools lets the tool servers that need it hand over the session, all at once, and waits for all of them. A server that is
+// the same at both hosts has nothing to hand over. The list of the servers asked is recorded first, because taking the migration
+// back requires it.
 func (d *departure) moveTools(ctx context.Context, servers map[string]string) error {
 	moving := map[*peer.Server]string{}
 	var asked []movedTool
@@ -306,18 +303,18 @@ func (d *departure) moveTools(ctx context.Context, servers map[string]string) er
 	return errors.Join(failures...)
 }
 
-// rollBack undoes the migration: the destination will not take the session any more, tool
-// servers that have moved it, or may have, take it back, and the session goes on here. From
-// the note on this is what becomes of the migration, whatever interrupts it.
+// rollBack undoes the migration: the destination will no longer accept the session, tool servers that have moved it, or may have,
+// take it back, and the session goes on here. Once the note is written, this is the outcome of the migration, even if it is
+// interrupted.
 func (d *departure) rollBack(ctx context.Context, cause error) error {
 	if ctx.Err() != nil {
-		return cause // the runtime stops: the next process begins anew
+		return cause // the runtime stops: the next process starts again
 	}
 	d.Failure = cause.Error()
 	if err := d.keep(ctx, noteBack); err != nil {
 		return errors.Join(cause, fmt.Errorf("noting that the migration is taken back: %w", err))
 	}
-	// A destination that cannot be told needs the import to go on, and that never comes.
+	// An unreachable destination could go on only with the import, which never comes.
 	_, _ = d.mg.tellHost(ctx, d.to, d.message(&migrationMessage{Abort: true}))
 	return d.takeBack(ctx)
 }
@@ -331,7 +328,7 @@ func (d *departure) takeBack(ctx context.Context) error {
 		}
 	}
 	if len(failures) == 1 {
-		d.mg.tunnels.closes(d.session) // those that it came back through
+		d.mg.tunnels.closes(d.session) // those through which the session came back
 	}
 	d.mg.freeze(d.Threads, false)
 	for _, t := range d.Threads {
@@ -342,8 +339,8 @@ func (d *departure) takeBack(ctx context.Context) error {
 	return errors.Join(failures...)
 }
 
-// handBack has a tool server move the session to where it was. One that does not have it
-// has nothing to do, so this can be asked of any that may have.
+// handBack makes a tool server move the session back. A server that does not have it does nothing, so this may be requested of
+// any that may have it.
 func (d *departure) handBack(ctx context.Context, moved movedTool) (err error) {
 	i := slices.IndexFunc(d.mg.Peers.All, func(s *peer.Server) bool { return s.Base == moved.Base })
 	if i < 0 {
@@ -364,7 +361,7 @@ func (d *departure) handBack(ctx context.Context, moved movedTool) (err error) {
 	}
 }
 
-// cleanUp leaves behind what late callbacks need: tombstones, and where the session is.
+// cleanUp keeps what late callbacks need: the records of finished calls, and where the session is.
 func (d *departure) cleanUp(ctx context.Context) error {
 	for _, t := range d.Threads {
 		err := d.mg.ports.place(ctx, d.id, t, d.to)

@@ -15,11 +15,11 @@ import (
 	"github.com/millrace/millrace/internal/edge"
 )
 
-// What a migration does to one thread: its conversation, if it is one of this runtime's
-// model, and its calls. Each of these can be done twice.
+// This file has the steps of a migration for one thread: its conversation, if this runtime holds it, and its calls. Each step is
+// repeatable.
 
-// freezeThread stops a thread and returns its children. The conversation is first, and
-// what it had under way is waited for: the calls that it was making are made.
+// freezeThread stops a thread and returns its children. It freezes the conversation first and waits for its actions in progress:
+// the calls that it was making are made.
 func (mg *Migrator) freezeThread(ctx context.Context, migration, thread string) (children []string, err error) {
 	if mg.threads != nil {
 		err := mg.threads.Freeze(ctx, thread, migration)
@@ -36,7 +36,8 @@ func (mg *Migrator) freezeThread(ctx context.Context, migration, thread string) 
 	return children, mg.program.Freeze(ctx, thread, migration)
 }
 
-// commitThread ends the migration of a thread that has left, or has come: its calls first, which the conversation goes on with.
+// commitThread ends the migration of a thread that has left, or has arrived. It commits the calls first, because the conversation
+// goes on with them.
 func (mg *Migrator) commitThread(ctx context.Context, migration, thread string) error {
 	err := mg.program.Commit(ctx, thread, migration)
 	if err == nil && mg.threads != nil {
@@ -45,7 +46,7 @@ func (mg *Migrator) commitThread(ctx context.Context, migration, thread string) 
 	return err
 }
 
-// abortThread takes the migration of a thread back.
+// abortThread takes back the migration of a thread.
 func (mg *Migrator) abortThread(ctx context.Context, migration, thread string) error {
 	err := mg.program.Abort(ctx, thread, migration)
 	if err == nil && mg.threads != nil {
@@ -54,8 +55,8 @@ func (mg *Migrator) abortThread(ctx context.Context, migration, thread string) e
 	return err
 }
 
-// unlessUnknown returns err unless it says that the runtime's model has no such thread: it
-// is one of somebody else's loop then.
+// unlessUnknown returns err unless it says that the runtime's conversations do not include the thread: then another program holds
+// its conversation.
 func unlessUnknown(err error) error {
 	if errors.Is(err, conversation.ErrUnknownThread) {
 		return nil
@@ -63,7 +64,7 @@ func unlessUnknown(err error) error {
 	return err
 }
 
-// exportThread returns all of a frozen thread.
+// exportThread returns a complete frozen thread.
 func (mg *Migrator) exportThread(ctx context.Context, migration, thread string) (*threadExport, error) {
 	calls, err := mg.program.Export(ctx, thread, migration)
 	if err != nil {
@@ -89,8 +90,8 @@ func (mg *Migrator) exportThread(ctx context.Context, migration, thread string) 
 	return out, unlessUnknown(err)
 }
 
-// openForTransfer opens what only this runtime can open: addresses that the user was sent
-// to. It goes into a sealed message.
+// openForTransfer opens what only this runtime can open: the addresses that the user was sent to. The result goes into a sealed
+// message.
 func (mg *Migrator) openForTransfer(c *agentproto.CallSnapshot) error {
 	if c.Detour != nil && c.Detour.OAuth != nil {
 		o, err := capability.OpenOAuth(mg.Sealer, c.Detour.OAuth)
@@ -110,7 +111,7 @@ func (mg *Migrator) openForTransfer(c *agentproto.CallSnapshot) error {
 	return nil
 }
 
-// openRelayed is openForTransfer for something that happened to a call.
+// openRelayed is openForTransfer for an input of a call.
 func (mg *Migrator) openRelayed(r *agentproto.Relayed) error {
 	if r.Event.Kind != agentproto.OAuthArrived {
 		return nil
@@ -120,7 +121,7 @@ func (mg *Migrator) openRelayed(r *agentproto.Relayed) error {
 	return err
 }
 
-// sealRelayed is its inverse, at the destination.
+// sealRelayed is the inverse of openRelayed, at the destination.
 func (mg *Migrator) sealRelayed(r *agentproto.Relayed) error {
 	if r.Event.Kind != agentproto.OAuthArrived {
 		return nil
@@ -154,7 +155,7 @@ func (mg *Migrator) importThread(ctx context.Context, migration string, t *threa
 	return mg.program.Stage(ctx, t.Calls)
 }
 
-// importCall makes what comes of a call what it is here, with what only this runtime can seal.
+// importCall adapts an arriving call to this host, and seals what only this runtime can seal.
 func (mg *Migrator) importCall(ctx context.Context, c *agentproto.CallSnapshot, toolset string) error {
 	s := mg.Catalog.WithToolset(ctx, toolset)
 	if d := c.Detour; d != nil && d.OAuth != nil {
@@ -189,7 +190,7 @@ func (mg *Migrator) importCall(ctx context.Context, c *agentproto.CallSnapshot, 
 	return nil
 }
 
-// arrived lets a thread go on that came here.
+// arrived lets a thread go on that has arrived here.
 func (mg *Migrator) arrived(ctx context.Context, migration string, t arrival) error {
 	if err := mg.ports.place(ctx, migration, t.Thread, ""); err != nil {
 		return err
@@ -198,7 +199,7 @@ func (mg *Migrator) arrived(ctx context.Context, migration string, t arrival) er
 		return err
 	}
 	st, err := mg.threads.Status(ctx, t.Thread)
-	for viewType, content := range st.Views { // the surface here has not seen them
+	for viewType, content := range st.Views { // the surface here has not shown them
 		v := &agentproto.ViewUpdate{GroupID: t.Thread, ViewType: viewType, Content: content}
 		if err := mg.Display.View(agentproto.CallKey{GroupID: t.Thread}, v); err != nil {
 			mg.Log.Warn("view of a session that came is not shown", "thread", quote.Text(t.Thread), "error", err)
@@ -207,8 +208,8 @@ func (mg *Migrator) arrived(ctx context.Context, migration string, t arrival) er
 	return unlessUnknown(err)
 }
 
-// HandOn hands on what a call that is elsewhere was told, until that is taken in there, as
-// [agentproto.ProgramOptions] asks.
+// HandOn forwards an input of a call that has moved away, until the other host has accepted it, as [agentproto.ProgramOptions]
+// requires.
 func (mg *Migrator) HandOn(ctx context.Context, f *agentproto.Forwarded) {
 	select {
 	case <-mg.Running:
@@ -224,7 +225,7 @@ func (mg *Migrator) HandOn(ctx context.Context, f *agentproto.Forwarded) {
 	for failed := 1; ; failed++ {
 		var err error
 		switch host, moves := mg.ports.placeOf(f.Key.GroupID); {
-		case host == "" && moves == 0: // it never was here, but for a migration that was taken back
+		case host == "" && moves == 0: // it was never here, except for a migration that was taken back
 			return
 		case host == "": // it has come back
 			err = mg.program.Relay(ctx, f)

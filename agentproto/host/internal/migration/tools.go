@@ -13,11 +13,10 @@ import (
 	"github.com/millrace/millrace/agentproto/internal/purpose"
 )
 
-// moveTool has a tool server hand the state of a session to the instance of the same
-// server at another base URL. It returns when that serves the session. It is asked once:
-// a server to which it is not known what became of it is asked again by who migrates.
+// moveTool makes a tool server hand the state of a session to the instance of the same server at another base URL. It returns
+// when that instance serves the session. It asks once; if the outcome is unknown, the caller has to ask again.
 //
-// The request is signed as for s, which is the server or the other instance of it.
+// The request is signed with the secrets of s, which is the server or the other instance of it.
 func (mg *Migrator) moveTool(ctx context.Context, s *peer.Server, base, session, to string) error {
 	body, err := agentproto.Encode(&agentproto.Migrate{SessionID: session, DestinationURL: to})
 	if err != nil {
@@ -39,15 +38,14 @@ func (mg *Migrator) moveTool(ctx context.Context, s *peer.Server, base, session,
 	return &migrateError{a.Status, strings.TrimSpace(string(a.Body))}
 }
 
-// A toolReturn asks a host to have one of its tool servers hand a session back to the one at the
-// host that it came from.
+// A toolReturn asks a host to make one of its tool servers hand a session back to the same server at the host that the session
+// came from.
 type toolReturn struct {
-	Toolset string // by the name in its manifest
+	Toolset string // the name in its manifest
 	To      string // public URL of that host
 }
 
-// askBack has the destination ask its tool server, which the source cannot reach, to hand the
-// session back through a tunnel.
+// askBack asks the destination to make its tool server, which the source cannot reach, hand the session back through a tunnel.
 func (d *departure) askBack(ctx context.Context, toolset string) error {
 	if err := d.mg.tunnels.opens(d.session, toolset, d.mg.Migrate); err != nil {
 		return err
@@ -56,7 +54,7 @@ func (d *departure) askBack(ctx context.Context, toolset string) error {
 	return err
 }
 
-// returnTool has a tool server of this host hand back a session that has not moved here after all.
+// returnTool makes a tool server of this host hand back a session that did not move here after all.
 func (mg *Migrator) returnTool(ctx context.Context, m *migrationMessage) error {
 	reply, err := mg.abort(ctx, m)
 	if err != nil {
@@ -69,15 +67,14 @@ func (mg *Migrator) returnTool(ctx context.Context, m *migrationMessage) error {
 	if s == nil {
 		return fmt.Errorf("it has no tool server with the toolset %s that can be reached", quote.Text(m.Return.Toolset))
 	}
-	// The tool server of the other host may be in doubt about the session, and ask here.
+	// The tool server of the other host may be unsure about the session, and ask here.
 	if err := mg.tunnels.opens(m.Session, m.Return.Toolset, mg.Migrate); err != nil {
 		return err
 	}
 	return mg.moveTool(ctx, s, s.Base, m.Session, mg.tunnelTo(m.Return.To, m.Session, m.Return.Toolset))
 }
 
-// A migrateError is an answer to /migrate that says that the state was not handed over. After
-// any other error it may have been.
+// A migrateError is an answer to /migrate which says that the state was not handed over. After any other error it may have been.
 type migrateError struct {
 	status int
 	text   string

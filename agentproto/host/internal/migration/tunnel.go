@@ -20,40 +20,39 @@ import (
 	"github.com/millrace/millrace/agentproto/internal/envelope"
 )
 
-// A tunnel lets the tool server of one host reach the same tool server of another, though that
-// listens on loopback: the source runtime gives its tool server an address of its own as the
-// destination_url, and passes on what comes there to the destination runtime, which passes it on to
-// its own tool server. See doc/protocol.md §10.8.
+// A tunnel lets the tool server of one host reach the same tool server of another host although that one listens on loopback. The
+// source runtime gives its tool server one of its own addresses as the destination_url and forwards the requests to the
+// destination runtime, which forwards them to its own tool server. See doc/protocol.md §10.8.
 //
 //	tool server ──► entry: source runtime ──► exit: destination runtime ──► tool server
 //	            HTTP                     sealed                         HTTP
 //
-// What passes is the request for the manifest, which says whether it is the right tool server,
-// and requests below /migrate, with which the tool servers hand the session over. Nothing else
-// does, /migrate itself included: that is for a runtime to ask.
+// A tunnel passes the request for the manifest, which shows whether it is the right tool server, and requests below /migrate,
+// with which the tool servers hand over the session. It passes nothing else, not even /migrate itself, which only a runtime may
+// post.
 
-// TunnelPath is where tunnels are, below the public URL of a host. A POST to it is the exit; below
-// it are the entries, one for each session, tool server and destination.
+// TunnelPath is the path of tunnels, below the public URL of a host. A POST to it is the exit. Below it are the entries, one for
+// each session, tool server and destination.
 const TunnelPath = "/rap/v1/tunnel"
 
-// TunnelHeader has what a request through a tunnel is, sealed for the host at the exit.
+// TunnelHeader contains the description of a request through a tunnel, sealed for the host at the exit.
 const TunnelHeader = "Millrace-Tunnel"
 
-// Bounds of tunnels. A request may also take as long as host.Timeouts.Migrate.
+// The limits of tunnels. A request may also take as long as host.Timeouts.Migrate.
 const (
 	MaxTunnelled   = 256 << 20 // bytes of a request
-	TunnelRequests = 16        // at once, at either end
-	maxTunnels     = 4096      // that are open at an exit
-	maxTunnelSeen  = 8192      // requests that are taken in 10 minutes, which are remembered so that none comes twice
-	TunnelDoubt    = time.Hour // how long a tool server may ask what became of a move that has failed
+	TunnelRequests = 16        // at once, at each end
+	maxTunnels     = 4096      // open at an exit
+	maxTunnelSeen  = 8192      // requests accepted in 10 minutes, which are remembered so that none is accepted twice
+	TunnelDoubt    = time.Hour // how long a tool server may ask for the outcome of a failed move
 	maxTunnelToken = 4 << 10
 )
 
-// A tunnelEnd is what an entry leads to.
+// A tunnelEnd is the target of an entry.
 type tunnelEnd struct {
 	Host    string // public URL of the runtime at the exit
 	Session string
-	Toolset string // by the name in its manifest
+	Toolset string // the name in its manifest
 }
 
 // A TunnelHead describes a request through a tunnel.
@@ -65,10 +64,10 @@ type TunnelHead struct {
 	Method      string
 	Path        string
 	ContentType string
-	Length      int64 // of the body; -1 if it is not known
+	Length      int64 // of the body; -1 if unknown
 }
 
-// A TunnelAnswer is what the tool server has answered.
+// A TunnelAnswer is the answer of the tool server.
 type TunnelAnswer struct {
 	Status      int
 	ContentType string
@@ -79,17 +78,17 @@ type TunnelAnswer struct {
 // tunnels are the tunnels of a process.
 type tunnels struct {
 	envelope *envelope.Envelope
-	key      []byte // of the addresses of entries
+	key      []byte // for the addresses of entries
 	slots    chan struct{}
 	began    time.Time
 
 	mu    sync.Mutex
-	exits map[tunnelExit]time.Time // that are open, and until when
+	exits map[tunnelExit]time.Time // the open ones, and until when they are open
 	seen  [2]map[string]bool       // nonces of the last 10 to 20 minutes
 	swept time.Time
 }
 
-// A tunnelExit is a tool server of this host that another one may reach because of a session.
+// A tunnelExit is a tool server of this host that another one may reach for a session.
 type tunnelExit struct{ session, toolset string }
 
 // newTunnels returns nil without a key.
@@ -111,9 +110,8 @@ func newTunnels(migrationKey []byte) (*tunnels, error) {
 	}, nil
 }
 
-// entry returns the path of an entry. It is the same whenever it is asked for: a tool server that
-// is asked again whether it has moved a session compares addresses, and one in doubt asks at the
-// one that it was given.
+// entry returns the path of an entry. It always returns the same path for the same target: a tool server that is asked again
+// whether it has moved a session compares addresses, and one that is unsure asks at the address it was given.
 func (t *tunnels) entry(public string, to tunnelEnd) string {
 	text, err := json.Marshal(&to, json.Deterministic(true))
 	if err != nil {
@@ -130,7 +128,7 @@ func (t *tunnels) sign(public string, text []byte) []byte {
 	return h.Sum(nil)
 }
 
-// open is the inverse of entry: it returns where an entry leads to, and the path behind it.
+// open is the inverse of entry: it returns the target of an entry, and the rest of the path.
 func (t *tunnels) open(public, at string) (to tunnelEnd, rest string, err error) {
 	token, ok := strings.CutPrefix(at, TunnelPath+"/")
 	if !ok {
@@ -152,7 +150,7 @@ func (t *tunnels) open(public, at string) (to tunnelEnd, rest string, err error)
 	return to, "/" + rest, nil
 }
 
-// passes reports whether a request is one that may pass a tunnel.
+// passes reports whether a request may pass a tunnel.
 func passes(method, at string) bool {
 	if at == discovery.Path {
 		return method == http.MethodGet
@@ -167,8 +165,8 @@ func passes(method, at string) bool {
 	return (method == http.MethodPost || method == http.MethodPut) && !strings.ContainsFunc(below, func(r rune) bool { return !plain(r) })
 }
 
-// opens lets another host reach a tool server because of a session, for as long as its move may
-// take and, as that may fail and leave the tool server at the source in doubt, some time more.
+// opens lets another host reach a tool server for a session, for as long as the move may take and some time longer, because a
+// failed move may leave the tool server at the source unsure.
 func (t *tunnels) opens(session, toolset string, within time.Duration) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -196,8 +194,8 @@ func (t *tunnels) closes(session string) {
 	}
 }
 
-// admit returns the status with which a request is refused at the exit, 0 if it is not. A request
-// is admitted once; what was sent before this process began may have been admitted by another.
+// admit returns the status with which a request is refused at the exit, or 0 to admit it. A request is admitted once. Requests
+// sent before this process started may have been admitted by an earlier one.
 func (t *tunnels) admit(h *TunnelHead) (status int, reason string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -218,9 +216,8 @@ func (t *tunnels) admit(h *TunnelHead) (status int, reason string) {
 	return 0, ""
 }
 
-// needsTunnel reports whether a tool server at base, at another host, can only be reached through
-// its runtime: it is on loopback, and that is another machine's. Two runtimes that are reached
-// under one host name or address are taken for being on one machine.
+// needsTunnel reports whether a tool server at base, at another host, can be reached only through its runtime: it is on loopback,
+// and on another machine. Two runtimes with the same host name or address in their URLs are assumed to be on one machine.
 func (mg *Migrator) needsTunnel(base, host string) bool {
 	at, err1 := url.Parse(base)
 	here, err2 := url.Parse(mg.publicURL)
@@ -228,7 +225,7 @@ func (mg *Migrator) needsTunnel(base, host string) bool {
 	return errors.Join(err1, err2, err3) == nil && peer.IsLoopback(at.Hostname()) && !strings.EqualFold(here.Hostname(), there.Hostname())
 }
 
-// tunnelTo returns the base URL under which a tool server of this host reaches one of another.
+// tunnelTo returns the base URL under which a tool server of this host reaches the same server at another host.
 func (mg *Migrator) tunnelTo(host, session, toolset string) string {
 	return mg.publicURL + mg.tunnels.entry(mg.publicURL, tunnelEnd{strings.TrimSuffix(host, "/"), session, toolset})
 }

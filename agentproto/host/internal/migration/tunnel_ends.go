@@ -20,7 +20,7 @@ import (
 	"github.com/millrace/millrace/internal/edge"
 )
 
-// ServeTunnel answers at either end of a tunnel. It reports false for a path that is neither.
+// ServeTunnel answers requests at both ends of a tunnel. It reports false for any other path.
 func (mg *Migrator) ServeTunnel(w http.ResponseWriter, r *http.Request) bool {
 	at, below := strings.CutPrefix(r.URL.EscapedPath(), mg.pathPrefix+TunnelPath)
 	if !below {
@@ -47,8 +47,7 @@ func (mg *Migrator) ServeTunnel(w http.ResponseWriter, r *http.Request) bool {
 	return true
 }
 
-// enter takes one of the requests that tunnels have at once, and gives this one the time of a
-// move. It answers and reports false if there is none left.
+// enter takes a slot for a request, and gives the request the time of a move. If no slot is free, it answers and reports false.
 func (t *tunnels) enter(w http.ResponseWriter, r *http.Request, within time.Duration) (leave func(), ok bool) {
 	select {
 	case t.slots <- struct{}{}:
@@ -58,13 +57,13 @@ func (t *tunnels) enter(w http.ResponseWriter, r *http.Request, within time.Dura
 		return nil, false
 	}
 	until := time.Now().Add(within)
-	c := http.NewResponseController(w) // not all writers can
+	c := http.NewResponseController(w) // not all writers support deadlines
 	_ = c.SetReadDeadline(until)
 	_ = c.SetWriteDeadline(until.Add(10 * time.Second))
 	return func() { <-t.slots }, true
 }
 
-// serveEntry passes a request of a tool server here on to another host.
+// serveEntry forwards a request of a tool server here to another host.
 func (mg *Migrator) serveEntry(w http.ResponseWriter, r *http.Request, to tunnelEnd, rest string) {
 	t, within := mg.tunnels, mg.Migrate
 	if r.ContentLength > MaxTunnelled {
@@ -103,7 +102,7 @@ func (mg *Migrator) serveEntry(w http.ResponseWriter, r *http.Request, to tunnel
 	w.Write(a.Body)
 }
 
-// withoutBody returns what the tool server is told of an error: no address of the other host.
+// withoutBody returns the text of an error for the tool server, without an address of the other host.
 func withoutBody(err error) string {
 	if refused, ok := errors.AsType[*refusedError](err); ok {
 		return refused.why
@@ -111,8 +110,7 @@ func withoutBody(err error) string {
 	return "it cannot be reached"
 }
 
-// throughTunnel sends a request to the exit of a tunnel and returns what the tool server there
-// answers.
+// throughTunnel sends a request to the exit of a tunnel and returns the answer of the tool server there.
 func (mg *Migrator) throughTunnel(ctx context.Context, host string, h *TunnelHead, body io.Reader) (*TunnelAnswer, error) {
 	e := mg.tunnels.envelope
 	head, err := json.Marshal(h)
@@ -125,7 +123,7 @@ func (mg *Migrator) throughTunnel(ctx context.Context, host string, h *TunnelHea
 	}
 	req.Header.Set("Content-Type", "application/octet-stream")
 	req.Header.Set(TunnelHeader, base64.RawURLEncoding.EncodeToString(e.Seal(head, "head", host)))
-	a, err := mg.Peers.Client.Do(req, 2*peer.MaxManifest) // base64 makes it longer
+	a, err := mg.Peers.Client.Do(req, 2*peer.MaxManifest) // twice the size, because base64 makes it longer
 	switch {
 	case err != nil:
 		return nil, err
@@ -145,8 +143,8 @@ func (mg *Migrator) throughTunnel(ctx context.Context, host string, h *TunnelHea
 	return answer, nil
 }
 
-// serveExit passes a request of another host on to a tool server here. Whoever does not have the
-// key learns nothing but that there is one; nothing of a body is read before.
+// serveExit forwards a request of another host to a tool server here. A sender without the key learns only that a key exists; its
+// body is not read.
 func (mg *Migrator) serveExit(w http.ResponseWriter, r *http.Request) {
 	t := mg.tunnels
 	if r.Method != http.MethodPost {
@@ -194,7 +192,7 @@ func (mg *Migrator) serveExit(w http.ResponseWriter, r *http.Request) {
 	w.Write(t.envelope.Seal(answer, "answer", h.Nonce))
 }
 
-// toToolServer makes a request at a tool server of this host for another host.
+// toToolServer sends a request of another host to a tool server of this host.
 func (mg *Migrator) toToolServer(ctx context.Context, h *TunnelHead, body io.Reader) *TunnelAnswer {
 	failed := func(err error) *TunnelAnswer {
 		mg.Log.Warn("request through a tunnel not passed on", "session", quote.Text(h.Session), "toolset", quote.Text(h.Toolset), "error", err)

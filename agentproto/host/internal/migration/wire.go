@@ -22,9 +22,9 @@ import (
 	"github.com/millrace/millrace/internal/edge"
 )
 
-// Path is where hosts talk about the sessions that move between them, below the
-// public URL of each. A message is POSTed, sealed for the URL of the receiver with the key
-// that both have; the answer is 200 and a reply that is sealed for the message:
+// Path is the path, below the public URL of each host, at which hosts exchange messages about moving sessions. A message is
+// POSTed, sealed for the URL of the receiver with the key that both hosts share. The answer is 200 and a reply that is sealed for
+// the message:
 //
 //	offer    the toolsets that the session needs → where they are here, and a ticket; or why not
 //	import   the ticket and all threads → imported, when that is kept; or why not
@@ -34,8 +34,7 @@ import (
 //	relay    what happened to a call before its session was known to have left
 //	return   a tool server that the source cannot reach → done, when it has handed the session back
 //
-// All can be sent again. 403 is for whoever does not have the key, 404 for a host without
-// one.
+// All messages can be repeated. A sender without the key is answered 403, and a host without a key answers 404.
 const Path = "/rap/v1/migration"
 
 const (
@@ -43,12 +42,11 @@ const (
 	maxMigration = 256 << 20 // bytes of a sealed message between hosts
 )
 
-// A migrationMessage is what one host asks of another. It is sealed with the key that
-// they share. Exactly one of the pointers is set, or none: then the host is asked what
-// became of the migration.
+// A migrationMessage is a request of one host to another, sealed with the key that they share. One of Offer, Import, Abort,
+// Forward, Relay and Return is set, or none: then the message asks for the outcome of the migration.
 type migrationMessage struct {
 	Nonce     string // of this message, for its reply
-	Migration string // the identifier of the migration
+	Migration string // identifier of the migration
 	Session   string
 	Offer     *migrationOffer
 	Import    *sessionExport
@@ -58,35 +56,33 @@ type migrationMessage struct {
 	Return    *toolReturn
 }
 
-// A migrationOffer tells the destination what is to come.
+// A migrationOffer announces a session to the destination.
 type migrationOffer struct {
 	Toolsets []string // names in the manifests of the tool servers that have calls of the session, or state
 }
 
 // A migrationReply answers a migrationMessage.
 type migrationReply struct {
-	Refused string            // why not, in words for the one who migrates; empty if it was done
+	Refused string            // why not, in words for the user who migrates; empty if it was done
 	Fate    string            // of the migration at the destination: fateNone, fateImported or fateAborted
-	Ticket  string            // of an offer: what the import has to show
+	Ticket  string            // of an offer: what the import has to present
 	Servers map[string]string // of an offer: the base URL of each toolset at the destination
 	Answer  *callback.Answer  // of a forward
 }
 
-// What becomes of a migration at its destination. The first that is written down holds.
+// The outcomes of a migration at its destination. The first recorded one counts.
 const (
 	fateNone     = ""
 	fateImported = "imported"
 	fateAborted  = "aborted"
 )
 
-// A refusedError is what a destination, or a tool server, said instead of taking
-// part.
+// A refusedError is the refusal of a destination or a tool server.
 type refusedError struct{ who, why string }
 
 func (e *refusedError) Error() string { return e.who + " refused: " + e.why }
 
-// tellHost sends a message to another host and returns its reply. Errors contain
-// neither the message nor secrets.
+// tellHost sends a message to another host and returns its reply. Errors contain neither the message nor secrets.
 func (mg *Migrator) tellHost(ctx context.Context, host string, m *migrationMessage) (*migrationReply, error) {
 	m.Nonce = rand.Text()
 	text, err := durable.CBOR().Append(nil, m)
@@ -145,8 +141,7 @@ func (mg *Migrator) knowsKey(r *http.Request) bool {
 	return err == nil
 }
 
-// ServeHTTP answers another host. Whoever does not have the key learns nothing but
-// that there is one.
+// ServeHTTP answers another host. A sender without the key learns only that a key exists.
 func (mg *Migrator) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if mg.envelope == nil || mg.Stopping() {
 		callback.Refuse(w, http.StatusNotFound, "not found")
@@ -157,7 +152,7 @@ func (mg *Migrator) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		callback.Refuse(w, http.StatusMethodNotAllowed, "method not allowed")
 		return
 	}
-	if !mg.knowsKey(r) { // before anything of a body is kept
+	if !mg.knowsKey(r) { // before anything of the body is read
 		mg.Peers.Count(nil, tally.Forged)
 		mg.Log.Warn("message between hosts refused: its sender does not show that it has the key")
 		w.Header().Set("Connection", "close")
@@ -185,7 +180,7 @@ func (mg *Migrator) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if m.Return != nil {
-		_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(mg.Migrate + mg.Transfer)) // not all writers can
+		_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(mg.Migrate + mg.Transfer)) // not all writers support deadlines
 	}
 	reply := mg.host(r.Context(), m)
 	text, err = durable.CBOR().Append(nil, reply)
@@ -198,7 +193,7 @@ func (mg *Migrator) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Write(mg.envelope.Seal(text, "reply", m.Nonce))
 }
 
-// host does what another host asks.
+// host does what another host asks for.
 func (mg *Migrator) host(ctx context.Context, m *migrationMessage) *migrationReply {
 	var reply *migrationReply
 	var err error

@@ -16,11 +16,11 @@ const (
 	MaxReply    = 64 << 10 // bytes of any other answer
 )
 
-// Connect makes the client of all requests, which public, the URL of the runtime, says something about: see guardOf.
+// Connect makes the client of all requests. Public is the URL of the runtime; guardOf says what it allows.
 func (ps *Peers) Connect(public string) { ps.Client = newClient(ps.config, public) }
 
-// newClient returns the client of all requests to tool servers and other hosts: it connects only to
-// where it may, and keeps a connection for each request that may be in flight.
+// newClient returns the client of all requests to tool servers and other hosts. It connects only to allowed addresses, and keeps
+// a connection for each request that may be in flight.
 func newClient(opts Config, public string) *edge.Client {
 	dial := opts.DialContext
 	if dial == nil {
@@ -33,9 +33,9 @@ func newClient(opts Config, public string) *edge.Client {
 	return edge.NewClient(out)
 }
 
-// guarded returns a function that connects with d to what a policy allows. Unless plain is set, requests that are
-// not encrypted do not go to public addresses: who is on the way would read conversations, callback URLs
-// and credentials (threat 11 of doc/threats.md).
+// guarded returns a function that connects, with d, to what a policy allows. Unless plain is set, unencrypted requests to public
+// addresses are refused, because anyone on the path could read conversations, callback URLs and credentials (threat 11 of
+// doc/threats.md).
 func guarded(p netguard.Policy, plain bool, d *net.Dialer) func(ctx context.Context, network, addr string) (net.Conn, error) {
 	encrypted := p.DialContext(d)
 	p.NotPublic = !plain
@@ -48,9 +48,8 @@ func guarded(p netguard.Policy, plain bool, d *net.Dialer) func(ctx context.Cont
 	}
 }
 
-// guardOf returns where requests may go: to public addresses, to those that the operator
-// has written into a URL, and to this machine if the runtime itself is to be reached here
-// only. See threats 11, 12 and 15 of doc/threats.md.
+// guardOf returns where requests may go: to public addresses, to those that the operator has written into a URL, and to this
+// machine if the runtime itself is reachable only here. See threats 11, 12 and 15 of doc/threats.md.
 func guardOf(opts Config, public string) netguard.Policy {
 	p := netguard.Policy{Allow: opts.AllowNetworks}
 	if u, err := url.Parse(public); err == nil {

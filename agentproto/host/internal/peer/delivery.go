@@ -9,30 +9,29 @@ import (
 	"github.com/millrace/millrace/internal/edge"
 )
 
-// A Delivery is one message that is posted until it is accepted, refused or given
-// up: an invocation, or the answer to a prompt.
+// A Delivery is one message that is posted until it is accepted, refused or given up: an invocation, or the answer to a prompt.
 type Delivery struct {
-	Server  *Server // whose secrets sign it; nil if it is not known
-	What    string  // for texts: the call, the answer
+	Server  *Server // its secrets sign the message; nil if unknown
+	What    string  // names the message in texts: the call, the answer
 	To      string
 	ID      string // the webhook-id of every attempt
 	Body    []byte
-	Attempt time.Duration   // for one attempt
-	Total   time.Duration   // for all of them; zero is no limit
-	Settled <-chan struct{} // when closed, there is no further attempt; may be nil
+	Attempt time.Duration   // timeout of one attempt
+	Total   time.Duration   // timeout of all attempts; zero for none
+	Settled <-chan struct{} // when closed, no further attempt is made; may be nil
 	Started func()          // called for each attempt; may be nil
 }
 
-// An ending is what came of a delivery.
+// An ending is the outcome of a delivery.
 type ending struct {
 	Accepted  bool
-	Ambiguous bool   // the server may have the message although it did not say so
+	Ambiguous bool   // the server may have the message although it did not acknowledge it
 	Failure   string // what the server did, as a predicate
 	Attempts  int
 	Err       error // of the last attempt, for the log
 }
 
-// Outcome says in a few words what came of a delivery.
+// Outcome describes the outcome of a delivery in a few words.
 func (e *ending) Outcome() string {
 	switch {
 	case e.Accepted && e.Attempts == 1:
@@ -43,11 +42,10 @@ func (e *ending) Outcome() string {
 	return fmt.Sprintf("%s, after %d attempts", e.Failure, e.Attempts)
 }
 
-// Deliver makes the attempts.
+// Deliver posts a message until it is accepted or given up.
 //
-// A status of 4xx other than 429 is final, and so is a redirect, which could lead
-// anywhere. 429, 5xx, silence and failed connections are tried again. The
-// message is ambiguous if any attempt may have reached the server's program.
+// A status of 4xx other than 429 is final, and so is a redirect, which could lead anywhere. After 429, 5xx, silence and failed
+// connections it tries again. The message is ambiguous if any attempt may have reached the server's program.
 func (ps *Peers) Deliver(ctx context.Context, d *Delivery) (end ending) {
 	if d.Total > 0 {
 		var cancel context.CancelFunc
@@ -99,5 +97,5 @@ func (ps *Peers) Deliver(ctx context.Context, d *Delivery) (end ending) {
 	}
 }
 
-// Retry is when what a tool server did not take is tried again.
+// Retry returns the pauses before a failed message is tried again.
 func (ps *Peers) Retry() edge.Curve { return edge.Curve{First: ps.config.Retry} }

@@ -11,11 +11,10 @@ import (
 	"github.com/millrace/millrace/agentproto/host/internal/quote"
 )
 
-// maxHeader bounds the header that is sent to a tool server besides the runtime's own, in bytes.
+// maxHeader bounds the configured headers for one tool server, in bytes.
 const maxHeader = 16 << 10
 
-// GreetingHeader shows another runtime that the sender has the key, so that others cannot have a large body
-// read.
+// GreetingHeader proves to another runtime that the sender has the key, so that no one else can make it read a large body.
 const GreetingHeader = "Millrace-Greeting"
 
 // reserved are the names of headers that the runtime or the transport sets.
@@ -24,8 +23,7 @@ var reserved = []string{
 	"Keep-Alive", "Proxy-Connection", "Te", "Trailer", "Transfer-Encoding", "Upgrade", "User-Agent", GreetingHeader,
 }
 
-// checkHeader returns what is wrong with a header that is to be sent to a tool server. The
-// error contains no value.
+// checkHeader returns why a configured header cannot be sent to a tool server. The error contains no value.
 func checkHeader(h http.Header) error {
 	size := 0
 	for name, values := range h {
@@ -67,16 +65,16 @@ func headersOf(opts Config) (map[string]http.Header, error) {
 	return headers, nil
 }
 
-// Introduce adds the headers of a tool server to a request, if that goes to its own origin or
-// to one that is allowed. It is asked for each request: what a manifest named may have been
-// allowed when a call was made and refused now.
+// Introduce adds the configured headers of a tool server to a request, if the request goes to the server's own origin or to an
+// allowed one. It checks this for each request, because the origin in a manifest may have been allowed when a call was made and
+// be refused now.
 func (ps *Peers) Introduce(req *http.Request, s *Server) {
 	if s == nil || len(s.header) == 0 || ps.MayUse(s, req.URL.String()) != nil {
 		return
 	}
 	origin, _ := ServerOrigin(req.URL.String())
 	if origin != s.origin && slices.ContainsFunc(ps.All, func(other *Server) bool { return other.origin == origin }) {
-		return // another tool server, whatever it is allowed for
+		return // another tool server, even if its origin is allowed
 	}
 	for name, values := range s.header {
 		req.Header[name] = slices.Clone(values)

@@ -7,10 +7,10 @@ import (
 	"github.com/millrace/millrace/agentproto/internal/purpose"
 )
 
-// MaxNotices is how many notifications are in flight to one tool server.
+// MaxNotices is how many notifications to one tool server may be in flight.
 const MaxNotices = 64
 
-// CancelEverywhere tells every tool server that nobody waits for a call.
+// CancelEverywhere tells every tool server that nobody waits for a call any longer.
 func (ps *Peers) CancelEverywhere(key agentproto.CallKey) {
 	ps.broadcast(purpose.Cancel, "/cancel_tool_call", &agentproto.CancelToolCall{ThreadID: key.GroupID, ToolCallID: key.ID})
 }
@@ -20,11 +20,9 @@ func (ps *Peers) CloseEverywhere(groupID string) {
 	ps.broadcast(purpose.Close, "/close_thread", &agentproto.CloseThread{ThreadID: groupID})
 }
 
-// broadcast posts a message to every configured tool server, to those without a
-// valid manifest too: they may have had one when a call was made. It returns at
-// once. Each server gets one attempt within the notification timeout, turn
-// included, so a server that hangs costs nobody anything; what it answers is of
-// no interest, since not every server has these endpoints.
+// broadcast posts a message to every configured tool server, even without a valid manifest: the server may have had one when a
+// call was made. It returns at once. Each server gets one attempt within the notification timeout, including the wait for a slot,
+// so a server that hangs delays nobody. The answers are ignored, because not every server has these endpoints.
 func (ps *Peers) broadcast(what, path string, message any) {
 	for _, s := range ps.All {
 		ps.Notify(s, what, path, message)

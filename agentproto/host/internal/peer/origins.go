@@ -9,7 +9,7 @@ import (
 	"github.com/millrace/millrace/agentproto/host/internal/quote"
 )
 
-// toolsetOrigins reads the origins that are allowed for single tool servers, by base URL.
+// toolsetOrigins reads the additional origins of single tool servers, by base URL.
 func toolsetOrigins(opts Config) (map[string]map[string]bool, error) {
 	all := map[string]map[string]bool{}
 	for base, origins := range opts.ToolsetOrigins {
@@ -31,7 +31,7 @@ func toolsetOrigins(opts Config) (map[string]map[string]bool, error) {
 	return all, nil
 }
 
-// MayUse reports whether a server may have the runtime send requests to a URL.
+// MayUse returns nil if the runtime may send requests to a URL on behalf of a server, otherwise the reason.
 func (ps *Peers) MayUse(s *Server, raw string) error {
 	origin, err := ServerOrigin(raw)
 	if err != nil {

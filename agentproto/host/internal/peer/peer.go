@@ -1,5 +1,5 @@
-// Package peer sends requests to the tool servers of a runtime. [Peers] are all of them as they are configured:
-// where each may have requests sent, what they are signed with, and how often one that fails is tried again.
+// Package peer sends requests to the tool servers of a runtime. [Peers] holds all of them as configured: where requests may go,
+// what signs them, and when a failed one is tried again.
 package peer
 
 import (
@@ -25,20 +25,19 @@ type Server struct {
 	Base     string // as configured, without a trailing slash
 	ID       capability.ServerID
 	origin   string
-	origins  map[string]bool // allowed for it besides
-	Secrets  secrets         // shared with it; none if there are none
-	header   http.Header     // that requests to it have
-	Slots    chan struct{}   // requests in flight
-	notices  chan struct{}   // notifications in flight
+	origins  map[string]bool // additional ones that are allowed for it
+	Secrets  secrets         // shared with it; empty for none
+	header   http.Header     // additional headers of requests to it
+	Slots    chan struct{}   // one for each request in flight
+	notices  chan struct{}   // one for each notification in flight
 	Counters tally.Counters
-	Command  *supervise.Process // that the runtime runs; nil for the others
+	Command  *supervise.Process // the program that the runtime runs; nil for other servers
 }
 
-// Name is how the program knows a tool server: see [agentproto.Call].Server.
+// Name returns the name of a tool server in the program: see [agentproto.Call].Server.
 func (s *Server) Name() string { return s.ID.String() }
 
-// A Config has the options of a runtime that say which tool servers there are, and how requests may reach
-// them: see host.Options.
+// A Config holds the options of a runtime that say which tool servers exist, and how requests may reach them: see host.Options.
 type Config struct {
 	Toolsets       []string
 	AllowOrigins   []string
@@ -48,15 +47,15 @@ type Config struct {
 	Secrets        map[string][]string
 	Headers        map[string]http.Header
 	Concurrency    int
-	Local          map[string]http.Handler // those of this process, by base URL; Toolsets has them too
+	Local          map[string]http.Handler // handlers of this process, by base URL; Toolsets contains these URLs too
 	TLS            *tls.Config
 	DialContext    func(ctx context.Context, network, addr string) (net.Conn, error)
-	Connect        time.Duration // for one connection
-	Notify         time.Duration // for one notification
-	Discovery      time.Duration // for a tool server that the runtime starts to be up
+	Connect        time.Duration // timeout for one connection
+	Notify         time.Duration // timeout for one notification
+	Discovery      time.Duration // how long a tool server that the runtime starts may take to be up
 	Retry          []time.Duration
 	Log            *slog.Logger
-	// Spawn runs a notification. What it has not begun when ctx ends is not sent.
+	// Spawn runs a notification. A notification that has not begun when ctx ends is not sent.
 	Spawn func(task func(ctx context.Context))
 }
 
@@ -65,13 +64,13 @@ type Peers struct {
 	config  Config
 	All     []*Server // in the order of the configuration
 	ByID    map[capability.ServerID]*Server
-	origins map[string]bool // allowed besides each server's own
-	Client  *edge.Client    // set by connect
+	origins map[string]bool // allowed in addition to each server's own
+	Client  *edge.Client    // set by Connect
 	Total   tally.Counters
-	Others  tally.Counters // of no server
+	Others  tally.Counters // of no known server
 }
 
-// New checks the configuration. Requests can be sent after connect.
+// New checks the configuration. Requests can be sent after Connect.
 func New(c Config) (*Peers, error) {
 	ps := &Peers{config: c, ByID: map[capability.ServerID]*Server{}, origins: map[string]bool{}}
 	var err error
@@ -91,8 +90,7 @@ func New(c Config) (*Peers, error) {
 	return ps, nil
 }
 
-// Named returns the tool server of a call by the name that the program has for it, or nil if it is not
-// configured any longer.
+// Named returns the tool server with a name in the program, or nil if it is no longer configured.
 func (ps *Peers) Named(name string) *Server {
 	if id, ok := capability.ParseServerID(name); ok {
 		return ps.ByID[id]
@@ -100,7 +98,7 @@ func (ps *Peers) Named(name string) *Server {
 	return nil
 }
 
-// Count adds one to a counter, in total and for a server or, if that is nil, for none.
+// Count adds one to a counter, in total and for a server. A nil server means none.
 func (ps *Peers) Count(s *Server, n tally.Counter) {
 	ps.Total[n].Add(1)
 	if s != nil {

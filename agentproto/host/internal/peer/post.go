@@ -19,8 +19,8 @@ import (
 // ErrStopped says that the runtime was stopped.
 var ErrStopped = errors.New("host: stopped")
 
-// Post sends one message to a server once, signed if the two share a secret, and reads up to most bytes
-// of its answer. The id is the same for every attempt. Errors contain no URL.
+// Post sends one message to a server once, signed if the two share a secret, and reads up to most bytes of its answer. The caller
+// passes the same id for every attempt. Errors contain no URL.
 func (ps *Peers) Post(ctx context.Context, s *Server, to, messageID string, body []byte, most int64) (*edge.Answer, error) {
 	s.Expect()
 	req, err := ps.newPost(ctx, s, to, messageID, body)
@@ -30,7 +30,7 @@ func (ps *Peers) Post(ctx context.Context, s *Server, to, messageID string, body
 	return ps.Client.Do(req, most)
 }
 
-// newPost makes the request of post.
+// newPost makes the request of Post.
 func (ps *Peers) newPost(ctx context.Context, s *Server, to, messageID string, body []byte) (*http.Request, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, to, bytes.NewReader(body))
 	if err != nil {
@@ -46,10 +46,9 @@ func (ps *Peers) newPost(ctx context.Context, s *Server, to, messageID string, b
 	return req, nil
 }
 
-// MessageID makes the webhook-id of a message from what it is for and what is unique to it,
-// with a secret URL among that. It has to be the same for every attempt, across restarts
-// too, so it is computed; and identifiers do not belong into headers, so it is a
-// hash.
+// MessageID returns the webhook-id of a message, computed from its purpose and from what is unique to it, including a secret URL.
+// The id must be the same for every attempt, also across restarts, so it is computed. It is a hash, because identifiers do not
+// belong in headers.
 func MessageID(what string, key agentproto.CallKey, secretURL string) string {
 	h := sha256.New()
 	for _, part := range []string{"webhook-id", key.GroupID, key.ID, secretURL} {
@@ -58,6 +57,5 @@ func MessageID(what string, key agentproto.CallKey, secretURL string) string {
 	return purpose.ID(what, base64.RawURLEncoding.EncodeToString(h.Sum(nil)[:18]))
 }
 
-// FreshID makes the webhook-id of a message that is sent once. A tool server has no effect
-// for one that it has seen.
+// FreshID returns the webhook-id of a message that is sent once. A tool server ignores a message whose id it has seen.
 func FreshID(what string) string { return purpose.ID(what, rand.Text()) }

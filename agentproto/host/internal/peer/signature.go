@@ -12,11 +12,11 @@ import (
 	"github.com/millrace/millrace/agentproto/host/internal/quote"
 )
 
-// minSecret is the shortest secret, in bytes, that Standard Webhooks permits.
+// minSecret is the minimum length in bytes of a secret in Standard Webhooks.
 const minSecret = 24
 
-// secrets are what the runtime shares with one tool server: none, one, or several while
-// they are being changed. See doc/protocol.md §11.2.
+// secrets are the secrets that the runtime shares with one tool server: none, one, or several during a change. See
+// doc/protocol.md §11.2.
 type secrets []*standardwebhooks.Webhook
 
 // secretsOf reads the configured secrets. Errors do not contain any.
@@ -49,8 +49,7 @@ func secretsOf(opts Config) (map[string]secrets, error) {
 	return shared, nil
 }
 
-// Sign signs a message with every secret, so that its receiver may know an old or a new
-// one. The time is that of the attempt.
+// Sign signs a message with every secret, because its receiver may know an old or a new one. The time is that of the attempt.
 func (s secrets) Sign(h http.Header, id string, body []byte) {
 	if len(s) == 0 {
 		return
@@ -66,8 +65,7 @@ func (s secrets) Sign(h http.Header, id string, body []byte) {
 	h.Set(standardwebhooks.HeaderWebhookSignature, strings.Join(signatures, " "))
 }
 
-// Signed reports whether a message is signed with one of the secrets, and the signature
-// not older than five minutes nor from further ahead.
+// Signed reports whether a message is signed with one of the secrets, at most five minutes in the past or the future.
 func (s secrets) Signed(h http.Header, body []byte) bool {
 	for _, secret := range s {
 		if secret.Verify(body, h) == nil {

@@ -6,21 +6,20 @@ import (
 	"sync"
 )
 
-// Raise has the tool servers started at once that are not up, and waits until they are,
-// or have failed.
+// Raise starts the tool servers that are not up, and waits until they are up or have failed.
 func (ps *Peers) Raise(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, ps.config.Discovery)
 	defer cancel()
 	var all sync.WaitGroup
 	for _, s := range ps.All {
 		if s.Command != nil {
-			all.Go(func() { _ = s.Command.Up(ctx) }) // who asks for the manifest is told
+			all.Go(func() { _ = s.Command.Up(ctx) }) // fetching the manifest reports the error
 		}
 	}
 	all.Wait()
 }
 
-// Stop ends the tool servers that the runtime runs itself. When ctx ends they are killed.
+// Stop ends the tool servers that the runtime runs itself. It kills them when ctx ends.
 func (ps *Peers) Stop(ctx context.Context) {
 	var all sync.WaitGroup
 	for _, s := range ps.All {
@@ -31,14 +30,14 @@ func (ps *Peers) Stop(ctx context.Context) {
 	all.Wait()
 }
 
-// Expect has a tool server that is started by the runtime started soon if it has ended.
+// Expect starts a tool server soon if the runtime runs it and it has exited.
 func (s *Server) Expect() {
 	if s != nil && s.Command != nil {
 		s.Command.Wake()
 	}
 }
 
-// Explain adds to an error about a tool server that it is not there.
+// Explain adds to an error about a tool server that its command is not up.
 func (s *Server) Explain(err error) error {
 	if s.Command != nil {
 		if why := s.Command.Err(); why != nil {

@@ -14,20 +14,19 @@ import (
 	"github.com/millrace/millrace/internal/edge"
 )
 
-// A Answer is what a tool server says about a call.
+// An Answer is a tool server's answer about a call.
 type Answer int
 
 const (
-	unknownStatus Answer = iota // it did not say: go on waiting
+	unknownStatus Answer = iota // the server did not say: keep waiting
 	aliveStatus
 	Lost
 )
 
-// AskStatus asks a tool server whether it has a call still. The reason says why the call
-// is lost.
+// AskStatus asks a tool server whether it still has a call. The reason says why the call is lost.
 //
-// It is asked in its turn among the notifications, so a server that hangs is asked about a
-// few calls at a time, and nobody else waits.
+// It takes a slot among the notifications, so that a server that hangs is asked about only a few calls at a time, and does not
+// delay others.
 func (ps *Peers) AskStatus(ctx context.Context, s *Server, key agentproto.CallKey) (Answer, string) {
 	ctx, cancel := context.WithTimeout(ctx, ps.config.Notify)
 	defer cancel()
@@ -50,7 +49,7 @@ func (ps *Peers) AskStatus(ctx context.Context, s *Server, key agentproto.CallKe
 	return statusOf(a)
 }
 
-// statusOf reads the answer to the question for a call. An answer that breaks off is none.
+// statusOf evaluates the answer about a call. An incomplete answer counts as none.
 func statusOf(a *edge.Answer) (Answer, string) {
 	switch tooLong := errors.Is(a.Broken, edge.ErrTooLong); {
 	case a.Status == http.StatusTooManyRequests:

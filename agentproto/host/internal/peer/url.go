@@ -32,8 +32,8 @@ func Origin(raw string) (string, error) {
 	return u.Scheme + "://" + net.JoinHostPort(strings.ToLower(u.Hostname()), port), nil
 }
 
-// ServerOrigin is originOf with one name for this machine: a port of it has one server, whether the
-// URL says localhost, 127.0.0.1 or [::1].
+// ServerOrigin is [Origin] with one name for this machine: a port has one server, whether the URL says localhost, 127.0.0.1 or
+// [::1].
 func ServerOrigin(raw string) (string, error) {
 	origin, err := Origin(raw)
 	if err != nil {
@@ -47,7 +47,7 @@ func ServerOrigin(raw string) (string, error) {
 	return origin, nil
 }
 
-// IsLoopback reports whether a host is this machine whatever a resolver says.
+// IsLoopback reports whether a host is this machine without asking a resolver.
 func IsLoopback(host string) bool {
 	ip, err := netip.ParseAddr(host)
 	return strings.EqualFold(host, "localhost") || err == nil && ip.IsLoopback()

@@ -1,4 +1,4 @@
-// Package queue hands values from any number of goroutines to one: see [Queue].
+// Package queue passes values from any number of goroutines to one: see [Queue].
 package queue
 
 import (
@@ -7,23 +7,23 @@ import (
 	"sync"
 )
 
-// A Queue hands values from any number of goroutines to one, in order. It is
-// unbounded, so that pushing never waits: what goes through it is bounded by the
-// number of calls, or by tryPush.
+// A Queue passes values from any number of goroutines to one, in order. It is unbounded, so that pushing never waits. The number
+// of calls, or [Queue.TryPush], bounds what it holds.
 type Queue[T any] struct {
 	mu     sync.Mutex
 	items  []T
 	closed bool
-	ready  chan struct{} // holds a token while there is something to see
+	ready  chan struct{} // holds a token when there is a value or the queue was closed
 }
 
 // New returns an empty queue.
 func New[T any]() *Queue[T] { return &Queue[T]{ready: make(chan struct{}, 1)} }
 
-// Push appends a value. It is dropped if the queue is closed.
+// Push appends a value. It drops the value if the queue is closed.
 func (q *Queue[T]) Push(v T) { q.TryPush(v, 0) }
 
-// TryPush appends a value unless limit values are waiting. Zero is no limit.
+// TryPush appends a value unless the queue is closed or limit values are waiting. Zero means no limit. It reports whether it
+// appended the value.
 func (q *Queue[T]) TryPush(v T, limit int) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -35,7 +35,7 @@ func (q *Queue[T]) TryPush(v T, limit int) bool {
 	return true
 }
 
-// Close lets next return io.EOF once the queue is empty.
+// Close lets Next return io.EOF once the queue is empty.
 func (q *Queue[T]) Close() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -50,14 +50,14 @@ func (q *Queue[T]) signal() {
 	}
 }
 
-// Next waits for a value.
+// Next waits for a value. It returns io.EOF if the queue is closed and empty.
 func (q *Queue[T]) Next(ctx context.Context) (v T, err error) {
 	for {
 		q.mu.Lock()
 		if len(q.items) > 0 {
 			v = q.items[0]
 			var zero T
-			q.items[0] = zero // a queued prompt is not kept longer than needed
+			q.items[0] = zero // so that a queued prompt is not kept longer than needed
 			q.items = q.items[1:]
 			q.mu.Unlock()
 			return v, nil

@@ -1,5 +1,5 @@
-// Package quota bounds what callbacks cost a runtime: [Accounts] say whether a message is taken in, and
-// [Turns] who is next to have one kept. Time is an argument, so both can be tried without waiting.
+// Package quota bounds what callbacks cost a runtime: [Accounts] decide whether a message is accepted, and [Turns] whose message
+// is stored next. Most methods take the time as an argument, so that tests need not wait.
 package quota
 
 import (
@@ -11,10 +11,9 @@ import (
 	"github.com/millrace/millrace/agentproto/host/internal/recent"
 )
 
-// Accounts bound what callbacks cost: how many bytes come by one callback URL, for one session, from
-// one tool server and altogether, and how many messages of one thread wait (threat 5 of
-// doc/threats.md). Beyond its bounds each callback URL may have a few messages more, of the classes
-// that must not be lost.
+// Accounts bound the cost of callbacks: how many bytes arrive by one callback URL, for one session, from one tool server and in
+// total, and how many messages of one thread wait (threat 5 of doc/threats.md). Each callback URL may exceed its bounds by a few
+// messages of the classes that must not be lost.
 type Accounts struct {
 	mu       sync.Mutex
 	rates    Rates
@@ -23,50 +22,50 @@ type Accounts struct {
 	sessions recent.Map[string, bucket]
 	urls     recent.Map[bucketKey, urlState]
 
-	most    int                           // that may wait, of one thread
+	most    int                           // how many messages of one thread may wait
 	waiting map[string]int                // by thread
 	full    recent.Map[string, fullState] // by thread
 }
 
-// A bucketKey names what a callback URL is for.
+// A bucketKey identifies a callback URL.
 type bucketKey struct {
 	server capability.ServerID
 	call   agentproto.CallKey
 }
 
-// A urlState is what is remembered of a callback URL.
+// A urlState is the state of a callback URL.
 type urlState struct {
 	bucket  bucket
-	spent   [len(exceptions)]int // of the exceptions
-	repeats bool                 // a message had a webhook-id: the tool server sends again what is put off
-	// left is how many events were left out that nobody was told of. The flow knows that there are
-	// some if marked is set, and is being told so by as many requests as marking says.
+	spent   [len(exceptions)]int // exceptions used up, by class
+	repeats bool                 // a message had a webhook-id: the tool server sends a message again after a 503
+	// left is how many events were dropped and not reported. If marked is set, the flow knows of the gap. Marking is how many
+	// requests are telling it now.
 	left    int
 	marked  bool
 	marking int
 }
 
-// A Class is what a message does to its call, as far as bounds are concerned.
+// A Class is the class of a message, by its effect on its call.
 type Class int
 
 const (
-	Ordinary Class = iota // may be put off: an event, a view
-	Settles               // ends the call: a result, or what is too wrong to be one
-	Detours               // sends the user elsewhere
+	Ordinary Class = iota // may be refused for now: an event, a view
+	Settles               // ends the call: a result, or a message too malformed to be one
+	Detours               // opens a detour
 	Ends                  // is the final event of a subscription
 )
 
-// exceptions are how many messages of a class a callback URL may have beyond its bounds. A
-// call has one result, at most five detours, and its subscription one final event, so a tool
-// server that keeps to the protocol needs no more, and one that does not gains nothing.
+// exceptions are how many messages of a class a callback URL may have beyond its bounds. A call has one result and at most five
+// detours, and its subscription has one final event, so a tool server that follows the protocol needs no more, and another one
+// gains nothing.
 var exceptions = [...]int{Ordinary: 0, Settles: 1, Detours: 5, Ends: 1}
 
-// New returns accounts with these rates, and so many messages of a thread that may wait.
+// New returns accounts with these rates. At most waiting messages of a thread may wait.
 func New(r Rates, waiting int) *Accounts {
 	return &Accounts{rates: r.withDefaults(), toolsets: map[capability.ServerID]*bucket{}, most: waiting, waiting: map[string]int{}}
 }
 
-// url returns what is remembered of a callback URL.
+// url returns the state of a callback URL.
 func (i *Accounts) url(c capability.Capability, now time.Time) *urlState {
 	return i.urls.Get(bucketKey{c.Server, c.Key}, now)
 }
@@ -76,7 +75,7 @@ func (i *Accounts) each(c capability.Capability, now time.Time, f func(b *bucket
 	toolset := i.toolsets[c.Server]
 	if toolset == nil {
 		toolset = &bucket{}
-		i.toolsets[c.Server] = toolset // of which there are as many as were configured
+		i.toolsets[c.Server] = toolset // at most as many as are configured
 	}
 	with := func(b *bucket, r Rate) {
 		b.fill(r, now)
@@ -88,8 +87,8 @@ func (i *Accounts) each(c capability.Capability, now time.Time, f func(b *bucket
 	with(&i.process, i.rates.Process)
 }
 
-// Charge takes a message of so many bytes into account if there is room for it in all buckets. If there
-// is not, it returns after which time there may be, and takes nothing.
+// Charge takes a message of this size from all buckets if all have room for it. Otherwise it takes nothing and returns the time
+// after which they may have room.
 func (i *Accounts) Charge(c capability.Capability, bytes int64, now time.Time) (wait time.Duration) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -100,15 +99,15 @@ func (i *Accounts) Charge(c capability.Capability, bytes int64, now time.Time) (
 	return wait
 }
 
-// Owe takes bytes into account that are taken in whether there is room or not.
+// Owe takes bytes from all buckets even if they have no room.
 func (i *Accounts) Owe(c capability.Capability, bytes int64, now time.Time) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.each(c, now, func(b *bucket, r Rate) { b.take(r, bytes) })
 }
 
-// Refund gives back what was charged for a message that was not taken in after all. What is larger than
-// the burst was not charged as a whole, so nothing of it is given back.
+// Refund returns what was charged for a message that was not accepted after all. A message larger than the burst was not charged
+// in full, so nothing is returned for it.
 func (i *Accounts) Refund(c capability.Capability, bytes int64, now time.Time) {
 	if bytes > i.rates.Call.Burst {
 		return
@@ -118,8 +117,7 @@ func (i *Accounts) Refund(c capability.Capability, bytes int64, now time.Time) {
 	i.each(c, now, func(b *bucket, _ Rate) { b.give(bytes) })
 }
 
-// Except makes an exception from the bounds for a message of a class. It reports false if
-// there were as many as there may be.
+// Except makes an exception from the bounds for a message of a class. It reports false if all exceptions are used up.
 func (i *Accounts) Except(c capability.Capability, kind Class, now time.Time) bool {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -131,7 +129,7 @@ func (i *Accounts) Except(c capability.Capability, kind Class, now time.Time) bo
 	return true
 }
 
-// Restore takes back an exception for a message that was not taken in after all.
+// Restore takes back an exception for a message that was not accepted after all.
 func (i *Accounts) Restore(c capability.Capability, kind Class, now time.Time) {
 	if kind == Ordinary {
 		return
@@ -143,7 +141,7 @@ func (i *Accounts) Restore(c capability.Capability, kind Class, now time.Time) {
 	}
 }
 
-// Enter reports whether another callback of a thread may wait. If so, leave has to follow.
+// Enter reports whether another callback of a thread may wait. If so, the caller must call Leave.
 func (i *Accounts) Enter(thread string) bool {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -154,7 +152,7 @@ func (i *Accounts) Enter(thread string) bool {
 	return true
 }
 
-// Leave undoes enter.
+// Leave undoes Enter.
 func (i *Accounts) Leave(thread string) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -163,7 +161,7 @@ func (i *Accounts) Leave(thread string) {
 	}
 }
 
-// Waits returns how many threads there are whose messages wait.
+// Waits returns the number of threads with waiting messages.
 func (i *Accounts) Waits() int {
 	i.mu.Lock()
 	defer i.mu.Unlock()

@@ -2,10 +2,10 @@ package quota
 
 import "time"
 
-// A Rate is how many bytes are taken in: see host.Rate.
+// A Rate limits bytes: see host.Rate.
 type Rate struct{ Second, Burst int64 }
 
-// Rates are those of a runtime: see host.Rates, which has the defaults of what is zero.
+// Rates are the rates of a runtime: see host.Rates, which documents the defaults.
 type Rates struct{ Call, Session, Toolset, Process Rate }
 
 func (r Rates) withDefaults() Rates {
@@ -24,20 +24,20 @@ func (r Rates) withDefaults() Rates {
 	return r
 }
 
-// Overhead is what a message costs besides its bytes: the headers, and what is kept of it.
+// Overhead is what a message costs in addition to its bytes, for headers and what is stored of it.
 const Overhead = 256
 
-// maxDebt is how far below nothing a bucket goes for what must not be put off, so that a large result
-// does not end a subscription.
+// maxDebt is how far a bucket may be overdrawn by messages that must not be refused, so that a large result does not end a
+// subscription.
 const maxDebt = 2 << 20
 
-// A bucket is what may be taken in by a rate. The zero value is full.
+// A bucket is a token bucket of bytes. The zero value is full.
 type bucket struct {
-	missing float64 // bytes, until it is full
+	missing float64 // bytes missing to be full
 	at      time.Time
 }
 
-// fill lets time pass.
+// fill adds what has accumulated until now.
 func (b *bucket) fill(r Rate, now time.Time) {
 	if passed := now.Sub(b.at); passed > 0 {
 		b.missing = max(0, b.missing-passed.Seconds()*float64(r.Second))
@@ -45,8 +45,8 @@ func (b *bucket) fill(r Rate, now time.Time) {
 	}
 }
 
-// wait returns after which time there is room for so many bytes, zero if there is now. More than a full
-// bucket has are as many as it has.
+// wait returns the time after which the bucket has room for so many bytes, zero for now. A cost larger than a full bucket counts
+// as a full bucket.
 func (b *bucket) wait(r Rate, cost int64) time.Duration {
 	lacking := b.missing + float64(min(cost, r.Burst)-r.Burst)
 	if lacking <= 0 {
@@ -55,10 +55,10 @@ func (b *bucket) wait(r Rate, cost int64) time.Duration {
 	return max(time.Millisecond, time.Duration(lacking/float64(r.Second)*float64(time.Second)))
 }
 
-// take takes bytes out, at most so many that the debt has its bound, and returns how many.
+// take takes bytes from the bucket, but never lets it overdraw beyond maxDebt.
 func (b *bucket) take(r Rate, cost int64) {
 	b.missing = min(b.missing+float64(cost), max(b.missing, float64(r.Burst+maxDebt)))
 }
 
-// give puts bytes back.
+// give returns bytes to the bucket.
 func (b *bucket) give(cost int64) { b.missing = max(0, b.missing-float64(cost)) }

@@ -6,7 +6,7 @@ import (
 	"github.com/millrace/millrace/agentproto/host/internal/capability"
 )
 
-// NoteID remembers that messages of this callback URL have ids.
+// NoteID records that messages of this callback URL have ids.
 func (i *Accounts) NoteID(c capability.Capability, now time.Time) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -20,8 +20,7 @@ func (i *Accounts) Repeats(c capability.Capability, now time.Time) bool {
 	return i.url(c, now).repeats
 }
 
-// LeaveOut counts an event that is left out, and reports whether the flow has to be told that there is a
-// gap. If so, marked has to follow.
+// LeaveOut counts a dropped event, and reports whether the gap must be recorded in the flow. If so, the caller must call Marked.
 func (i *Accounts) LeaveOut(c capability.Capability, now time.Time) (mark bool) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -34,7 +33,7 @@ func (i *Accounts) LeaveOut(c capability.Capability, now time.Time) (mark bool) 
 	return true
 }
 
-// Marked says whether the flow knows of the gap now. If not, the event was not left out.
+// Marked says whether the flow now knows of the gap. If not, the event does not count as dropped.
 func (i *Accounts) Marked(c capability.Capability, ok bool, now time.Time) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -45,9 +44,9 @@ func (i *Accounts) Marked(c capability.Capability, ok bool, now time.Time) {
 	}
 }
 
-// TakeLeftOut returns how many events were left out, for the event that tells of them. While the flow is
-// being told of a gap, a later event does: one that comes at the same time as what is left out is not
-// behind it.
+// TakeLeftOut returns and resets the number of dropped events, for the event that reports them. While a gap is being recorded in
+// the flow it returns zero, and a later event reports them: an event that arrives together with the dropped ones does not come
+// after them.
 func (i *Accounts) TakeLeftOut(c capability.Capability, now time.Time) (n int) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -59,7 +58,7 @@ func (i *Accounts) TakeLeftOut(c capability.Capability, now time.Time) (n int) {
 	return n
 }
 
-// ReturnLeftOut undoes takeLeftOut, for an event that was not taken in.
+// ReturnLeftOut undoes TakeLeftOut, for an event that was not accepted.
 func (i *Accounts) ReturnLeftOut(c capability.Capability, n int, now time.Time) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -68,21 +67,20 @@ func (i *Accounts) ReturnLeftOut(c capability.Capability, n int, now time.Time) 
 	u.marked = u.marked || n > 0
 }
 
-// A fullState says whether a thread has as many events waiting as may wait, as was said last.
+// A fullState is the last report on whether a thread has reached its limit of waiting events.
 type fullState struct {
 	number uint64
 	full   bool
 }
 
-// IsFull reports whether a thread has as many events waiting as may wait.
+// IsFull reports whether a thread has reached its limit of waiting events.
 func (i *Accounts) IsFull(thread string) bool {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	return i.full.Get(thread, time.Now()).full
 }
 
-// Hold says whether a thread has as many events waiting as may wait. Of two that say so the one with the
-// larger number is later.
+// Hold sets whether a thread has reached its limit of waiting events. The call with the largest number counts.
 func (i *Accounts) Hold(thread string, number uint64, full bool) {
 	i.mu.Lock()
 	defer i.mu.Unlock()

@@ -9,26 +9,26 @@ import (
 	"github.com/millrace/millrace/agentproto/host/internal/capability"
 )
 
-// Turns divide the log between tool servers: of what they post, so much is being kept at once, and who is
-// next is decided in rounds in which each tool server has as many bytes. So a callback waits for a part of
-// what each other tool server has posted, and not for all of it.
+// Turns divide the log among tool servers. Only a limited number of bytes is being stored at once. The next message is chosen in
+// rounds, in which each tool server gets the same number of bytes. So a callback waits for a part of what each other tool server
+// has posted, and not for all of it.
 type Turns struct {
 	mu    sync.Mutex
-	out   int64 // bytes that are being kept
+	out   int64 // bytes that are being stored
 	lanes map[capability.ServerID]*lane
-	ring  list.List // of *lane: those in which something waits, the next one in front
+	ring  list.List // of *lane: those with waiting messages, the next one in front
 }
 
 const (
-	maxOut  = 256 << 10 // bytes that are being kept at once, at least; small, for calls and sessions come beside them
-	quantum = 64 << 10  // bytes of a tool server in one round
+	maxOut  = 256 << 10 // bytes being stored at which further messages wait; small, because calls and sessions are stored besides
+	quantum = 64 << 10  // bytes of one tool server in a round
 
-	// patience is how long a message has its turn: one that takes longer waits for something else than
-	// those before it, such as a part of the log that nobody has at the moment, and holds nobody up.
+	// patience is how long a message keeps its turn. One that takes longer waits for something else than the messages before it
+	// did, such as a part of the log that no process owns at the moment, and must not hold up the others.
 	patience = 100 * time.Millisecond
 )
 
-// A lane has what waits of one tool server.
+// A lane holds the waiting messages of one tool server.
 type lane struct {
 	server  capability.ServerID
 	waiting list.List // of *turn
@@ -41,16 +41,16 @@ type turn struct {
 	ready chan struct{} // closed when it is its turn
 }
 
-// NewTurns returns turns in which nobody waits.
+// NewTurns returns turns without waiting messages.
 func NewTurns() *Turns { return &Turns{lanes: map[capability.ServerID]*lane{}} }
 
-// Wait waits for the turn of a message. The caller calls done when it is kept.
+// Wait waits for the turn of a message. The caller must call done when the message is stored.
 func (t *Turns) Wait(ctx context.Context, s capability.ServerID, bytes int64) (done func(), err error) {
 	t.mu.Lock()
 	l := t.lanes[s]
 	if l == nil {
 		l = &lane{server: s}
-		t.lanes[s] = l // of which there are as many as were configured
+		t.lanes[s] = l // at most as many as are configured
 	}
 	x := &turn{bytes, make(chan struct{})}
 	place := l.waiting.PushBack(x)
@@ -77,7 +77,7 @@ func (t *Turns) Wait(ctx context.Context, s capability.ServerID, bytes int64) (d
 	}
 	t.mu.Lock()
 	select {
-	case <-x.ready: // in the same moment
+	case <-x.ready: // its turn came at the same moment
 		t.mu.Unlock()
 		leave()
 	default:
@@ -88,7 +88,7 @@ func (t *Turns) Wait(ctx context.Context, s capability.ServerID, bytes int64) (d
 	return nil, context.Cause(ctx)
 }
 
-// serve gives turns while there is room.
+// serve gives turns to messages while there is room.
 func (t *Turns) serve() {
 	for t.out < maxOut && t.ring.Len() > 0 {
 		l := t.ring.Front().Value.(*lane)
@@ -107,7 +107,7 @@ func (t *Turns) serve() {
 	}
 }
 
-// leaveIfEmpty takes a lane in which nothing waits out of the rounds. It saves nothing up.
+// leaveIfEmpty removes a lane without waiting messages from the rounds. Such a lane saves no credit.
 func (t *Turns) leaveIfEmpty(l *lane) {
 	if l.waiting.Len() == 0 && l.place != nil {
 		t.ring.Remove(l.place)

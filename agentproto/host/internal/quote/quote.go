@@ -1,4 +1,4 @@
-// Package quote writes strings of somebody else's into texts and logs.
+// Package quote quotes foreign strings for texts and logs.
 package quote
 
 import (
@@ -9,11 +9,10 @@ import (
 	"github.com/millrace/millrace/agentproto"
 )
 
-// maxQuoted bounds what is quoted in texts and logs.
+// maxQuoted is how many bytes of a string are quoted.
 const maxQuoted = 256
 
-// Text returns a string of somebody else's as a Go literal in ASCII, so that it
-// can break neither a log nor a terminal.
+// Text returns a foreign string as a Go literal in ASCII, so that it can break neither a log nor a terminal.
 func Text(s string) string {
 	if len(s) > maxQuoted {
 		s = s[:maxQuoted] + "…"
@@ -21,12 +20,12 @@ func Text(s string) string {
 	return strconv.QuoteToASCII(s)
 }
 
-// Call is how a call is logged.
+// Call returns the log attribute of a call.
 func Call(key agentproto.CallKey) slog.Attr {
 	return slog.Group("call", slog.String("thread", Text(key.GroupID)), slog.String("id", Text(key.ID)))
 }
 
-// URL quotes a configured URL.
+// URL quotes a configured URL, without its password.
 func URL(raw string) string {
 	if u, err := url.Parse(raw); err == nil {
 		raw = u.Redacted()

@@ -3,20 +3,20 @@ package recent
 
 import "time"
 
-// Least is how long what is remembered by use is remembered at least, if there is not much of it.
+// Least is the minimum time for which an unused value is remembered, unless there are too many values.
 const Least = 10 * time.Minute
 
-// Most is how much of one kind is remembered at least.
+// Most is how many values are remembered at least.
 const Most = 1 << 15
 
-// A Map remembers values by keys that were used lately: those of the last ten minutes at least, or the
-// last 32,768. The zero value is empty. It is guarded by its user's lock.
+// A Map remembers the values of recently used keys: those used in the last ten minutes, or if there are more, at least the last
+// 32,768. The zero value is empty. It is not safe for concurrent use; its user has to lock it.
 type Map[K comparable, V any] struct {
 	young, old map[K]*V
-	since      time.Time // the oldest of the young ones may be as old
+	since      time.Time // when the young ones began
 }
 
-// Get returns the value of a key, which is the zero value at first.
+// Get returns a pointer to the value of a key, which is the zero value at first.
 func (r *Map[K, V]) Get(key K, now time.Time) *V {
 	r.age(now)
 	if v := r.young[key]; v != nil {
@@ -31,7 +31,7 @@ func (r *Map[K, V]) Get(key K, now time.Time) *V {
 	return v
 }
 
-// age makes the young ones old when it is time, or when there are too many.
+// age makes the young ones old after a time, or when there are too many.
 func (r *Map[K, V]) age(now time.Time) {
 	switch late := now.Sub(r.since); {
 	case r.young == nil, late >= 2*Least:
@@ -41,5 +41,5 @@ func (r *Map[K, V]) age(now time.Time) {
 	}
 }
 
-// Len returns how much is remembered.
+// Len returns the number of values.
 func (r *Map[K, V]) Len() int { return len(r.young) + len(r.old) }

@@ -1,4 +1,4 @@
-// Package room says whether there is memory for something new: see [Room].
+// Package room decides whether there is memory for something new: see [Room].
 package room
 
 import (
@@ -10,33 +10,33 @@ import (
 	"time"
 )
 
-// ErrFull is wrapped by what [Room.Full] returns.
+// ErrFull is wrapped by the error of [Room.Full].
 var ErrFull = errors.New("host: there is no memory for more")
 
-// A Room says whether there is room for what is new. It measures what the garbage collector found in use, since nothing
-// else knows what histories, results, buffers and indexes take together.
+// A Room decides whether there is memory for something new. It uses the garbage collector's measurements, because nothing else
+// knows how much histories, results, buffers and indexes use together.
 type Room struct {
-	Limit int64        // zero is none
+	Limit int64        // zero for none
 	Live  func() int64 // bytes in use
-	made  func() int64 // bytes that were ever allocated
+	made  func() int64 // bytes allocated so far
 	Free  func()       // collects garbage
 	now   func() time.Time
 
 	mu        sync.Mutex
-	collected time.Time // when garbage was collected because there was no room
-	by        int64     // what made said when that was over
-	used      int64     // what was in use when it began
+	collected time.Time // when garbage was last collected for lack of room
+	by        int64     // what made returned after that
+	used      int64     // bytes in use then, without what was allocated during that collection
 }
 
-// New returns a Room of so many bytes; zero is no limit.
+// New returns a Room of limit bytes; zero means no limit.
 func New(limit int64) *Room {
 	return &Room{Limit: max(0, limit), Live: LiveHeap, made: allocated, Free: runtime.GC, now: time.Now}
 }
 
-// LiveHeap returns how many bytes the last collection of garbage found in use.
+// LiveHeap returns how many bytes the last garbage collection found in use.
 func LiveHeap() int64 { return read("/gc/heap/live:bytes") }
 
-// allocated returns how many bytes were ever allocated.
+// allocated returns how many bytes were allocated so far.
 func allocated() int64 { return read("/gc/heap/allocs:bytes") }
 
 func read(metric string) int64 {
@@ -45,14 +45,14 @@ func read(metric string) int64 {
 	return int64(sample[0].Value.Uint64())
 }
 
-// Garbage that was collected because there was no room is collected again after a while and, if that has made room, when some was made
-// since.
+// After a garbage collection for lack of room, the next one runs after a while or, if the last one made room, after this many
+// bytes were allocated.
 const (
 	collectAgain   = 5 * time.Second
 	collectAgainBy = 16 << 20
 )
 
-// Full returns an [ErrFull] if there is no room.
+// Full returns an error that wraps [ErrFull] if there is no room.
 func (m *Room) Full() error {
 	if m.Limit == 0 || m.Live() < m.Limit/10*9 {
 		return nil
@@ -63,7 +63,7 @@ func (m *Room) Full() error {
 	if now, since := m.now(), m.made()-m.by; now.Sub(m.collected) >= collectAgain || m.used < most && since >= collectAgainBy {
 		before := m.made()
 		m.Free()
-		// The collector counts what was made while it worked as in use, and most of that is garbage by now.
+		// The collector counts what was allocated during its run as in use, and most of that is garbage by now.
 		m.collected, m.by = now, m.made()
 		m.used = m.Live() - (m.by - before)
 	}

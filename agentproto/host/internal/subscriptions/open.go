@@ -1,4 +1,4 @@
-// Package subscriptions knows which subscriptions are open, for their bound: see [Open].
+// Package subscriptions counts the open subscriptions of threads, for their limit: see [Open].
 package subscriptions
 
 import (
@@ -9,32 +9,28 @@ import (
 	"github.com/millrace/millrace/agentproto/host/internal/recent"
 )
 
-// Open are the subscriptions that are open, for their bound (case S12). What
-// happens to one is decided by the program; this only counts, so what it does not know of
-// after a restart it learns from the next event.
+// Open holds the open subscriptions, for their limit (case S12). The program decides about subscriptions; Open only counts. What
+// it does not know after a restart it learns from the next event.
 //
-// It maintains that an entry is true from when the program said that the subscription is
-// open until it said that it is not, and false while a result that may open it is on its
-// way to the program.
+// Invariant: an entry is true from when the program reported the subscription as open until it reported its end, and false while
+// a result that may open it is on its way to the program.
 type Open struct {
 	mu   sync.Mutex
-	Most int // of one thread
+	Most int // limit for one thread
 	open map[string]map[string]bool
-	// young and old have when the last subscriptions ended: maxRecent of them at least.
+	// young and old are when the last subscriptions ended: at least [recent.Most] of them.
 	young, old map[agentproto.CallKey]time.Time
 }
 
-// New returns an Open that permits a thread so many.
+// New returns an Open with a limit of most subscriptions for a thread.
 func New(most int) *Open {
 	return &Open{Most: most, open: map[string]map[string]bool{}, young: map[agentproto.CallKey]time.Time{}}
 }
 
-// grace is how long events of a subscription that has ended are answered 200: they may have been on
-// their way.
+// grace is how long events of an ended subscription are still answered 200, because they may have been on their way.
 const grace = time.Minute
 
-// IsOver reports whether a subscription ended longer ago than events are on their way, as far as
-// this process knows.
+// IsOver reports whether a subscription ended longer ago than grace, as far as this process knows.
 func (s *Open) IsOver(key agentproto.CallKey) bool {
 	ended, known := s.endOf(key)
 	return known && time.Since(ended) > grace
@@ -46,7 +42,7 @@ func (s *Open) HasEnded(key agentproto.CallKey) bool {
 	return known
 }
 
-// endOf returns when a subscription ended, if this process knows that.
+// endOf returns when a subscription ended, if this process knows it.
 func (s *Open) endOf(key agentproto.CallKey) (ended time.Time, known bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -59,7 +55,7 @@ func (s *Open) endOf(key agentproto.CallKey) (ended time.Time, known bool) {
 	return ended, known
 }
 
-// end notes that a subscription ended now.
+// end records that a subscription ended now.
 func (s *Open) end(key agentproto.CallKey) {
 	s.remove(key)
 	if len(s.young) >= recent.Most {
@@ -68,8 +64,7 @@ func (s *Open) end(key agentproto.CallKey) {
 	s.young[key] = time.Now()
 }
 
-// Reserve makes room for a subscription. It reports false if the thread has as many as it
-// may have.
+// Reserve reserves a place for a subscription. It reports false if the thread has reached its limit.
 func (s *Open) Reserve(key agentproto.CallKey) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -84,7 +79,7 @@ func (s *Open) Reserve(key agentproto.CallKey) bool {
 	return true
 }
 
-// Release undoes reserve, unless the subscription is open.
+// Release undoes Reserve, unless the subscription is open.
 func (s *Open) Release(key agentproto.CallKey) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -93,21 +88,21 @@ func (s *Open) Release(key agentproto.CallKey) {
 	}
 }
 
-// Arrive counts a subscription that another host had. It may be one too many.
+// Arrive counts a subscription that has moved here from another host. It may exceed the limit.
 func (s *Open) Arrive(key agentproto.CallKey) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.set(key, true)
 }
 
-// Forget forgets the subscriptions of a thread that did not arrive.
+// Forget forgets the subscriptions of a thread that did not arrive after all.
 func (s *Open) Forget(groupID string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.open, groupID)
 }
 
-// See follows what the program does.
+// See updates the counts after an effect of the program.
 func (s *Open) See(e agentproto.Effect) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -131,8 +126,7 @@ func (s *Open) See(e agentproto.Effect) {
 	}
 }
 
-// IsOpen reports whether the program said that a subscription is open, and not that it is
-// over.
+// IsOpen reports whether the program reported a subscription as open, and has not reported its end.
 func (s *Open) IsOpen(key agentproto.CallKey) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -153,7 +147,7 @@ func (s *Open) remove(key agentproto.CallKey) {
 	}
 }
 
-// Threads returns how many threads there are with subscriptions that are open, or may be.
+// Threads returns the number of threads with subscriptions that are open or reserved.
 func (s *Open) Threads() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()

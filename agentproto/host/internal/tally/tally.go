@@ -1,9 +1,9 @@
-// Package tally counts what happens in a runtime: the fields of host.Counts.
+// Package tally counts what happens in a runtime: the fields of host.Counts. Use [Counters].
 package tally
 
 import "sync/atomic"
 
-// A Counter names one field of host.Counts.
+// A Counter identifies a field of host.Counts.
 type Counter int
 
 const (
@@ -25,5 +25,5 @@ const (
 	counterCount
 )
 
-// Counters are one of each.
+// Counters are a set of all counters.
 type Counters [counterCount]atomic.Uint64

@@ -1,4 +1,4 @@
-// Package watch tells who waits for changes of calls that something has happened.
+// Package watch notifies callers that wait for changes of calls: see [Calls].
 package watch
 
 import (
@@ -7,15 +7,15 @@ import (
 	"github.com/millrace/millrace/agentproto"
 )
 
-// Calls are the calls that somebody watches. The zero value has none. Its methods may be used by any number of
-// goroutines. A call that nobody watches costs nothing.
+// Calls are the calls that are being watched. The zero value has none. Its methods are safe for concurrent use. A call without
+// watchers costs nothing.
 type Calls struct {
 	mu      sync.Mutex
 	waiting map[agentproto.CallKey]map[chan struct{}]bool
 }
 
-// Watch returns a channel that has a value whenever something happened to a call since the last one was received,
-// until leave is called.
+// Watch returns a channel that has a value whenever something has happened to a call since the last value was received, until
+// leave is called.
 func (c *Calls) Watch(key agentproto.CallKey) (changes <-chan struct{}, leave func()) {
 	ch := make(chan struct{}, 1)
 	c.mu.Lock()
@@ -36,14 +36,14 @@ func (c *Calls) Watch(key agentproto.CallKey) (changes <-chan struct{}, leave fu
 	}
 }
 
-// Tell says that something happened to a call. It never waits.
+// Tell reports that something happened to a call. It never waits.
 func (c *Calls) Tell(key agentproto.CallKey) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for ch := range c.waiting[key] {
 		select {
 		case ch <- struct{}{}:
-		default: // it has been told already
+		default: // a value is already waiting
 		}
 	}
 }

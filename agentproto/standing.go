@@ -36,8 +36,8 @@ type Standing struct {
 	Place      string // "here", or the stage of its move to another program
 }
 
-// EachCall calls do with at most so many of the calls, pending and resolved, that an app with a [Program] remembers: one page. In
-// everything else it is like [dataflow.EachState].
+// EachCall calls do for one page of the calls that an app with a [Program] remembers, pending and resolved: for at most most of them.
+// In everything else it is like [dataflow.EachState].
 func EachCall(ctx context.Context, app dataflow.Remembering, from dataflow.StatePlace, most int, do func(Standing)) (next dataflow.StatePlace, more bool, err error) {
 	var page []Standing
 	next, more, err = dataflow.EachState(ctx, app, from, most, func(k CallKey, s *callState) { page = append(page, s.standing(k)) })

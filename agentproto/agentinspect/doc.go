@@ -13,12 +13,12 @@
 //	agents/v1/status                       figures, budgets, tool servers
 //	agents/v1/threads?from=                threads, page by page
 //	agents/v1/thread?id=                   one thread
-//	agents/v1/messages?id=&from=           its messages that are there, 200 at most
+//	agents/v1/messages?id=&from=           its existing messages, at most 200
 //	agents/v1/calls?state=&thread=&from=   calls, page by page
 //	agents/v1/call?thread=&id=             one call, and what happened to it
-//	agents/v1/prompts                      what users are asked
-//	agents/events?thread=&from=            messages as they come, and where the thread stands: server-sent events, of which
-//	                                       a reader that was cut off gets those behind its Last-Event-ID
+//	agents/v1/prompts                      open prompts
+//	agents/events?thread=&from=            messages as they arrive, and the state of the thread, as server-sent events;
+//	                                       a reader that reconnects gets those after its Last-Event-ID
 //
 // With [Options].Answers, a form posted to agents/answers, as the pages do, answers a prompt.
 //

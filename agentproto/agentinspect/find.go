@@ -21,9 +21,9 @@ import (
 // An Each calls do for a page of what a runtime remembers.
 type Each[S any] func(ctx context.Context, from dataflow.StatePlace, most int, do func(S)) (next dataflow.StatePlace, more bool, err error)
 
-// Find returns a page of the wanted entries, at most most of them, and the start of the next page, which is empty if there is none. From is
-// the start that the previous page returned, or empty. If few of many entries are wanted, the page may have fewer entries than
-// exist, or none, when the time is up.
+// Find returns a page of the wanted entries, at most most of them, and the start of the next page, which is empty if there is none.
+// From is the start that the previous page returned, or empty. If few of many entries are wanted, the page may have fewer entries
+// than exist, or none, when the time is up.
 func Find[S, T any](ctx context.Context, from string, most int, all Each[S], wanted func(S) (T, bool)) (found []T, next string, err error) {
 	place, err := placeOf(from)
 	if err != nil {

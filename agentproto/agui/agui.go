@@ -10,11 +10,11 @@
 // id and the text of an earlier run: a client that repeats a request because the answer was lost says its message once.
 //
 //	RUN_STARTED, MESSAGES_SNAPSHOT
-//	STATE_SNAPSHOT                    where the thread stands and what the user is asked, whenever it changes
-//	TEXT_MESSAGE_START, CONTENT, END  what the model writes while it does
+//	STATE_SNAPSHOT                    the state of the thread and its open prompts, whenever they change
+//	TEXT_MESSAGE_START, CONTENT, END  what the model writes while it writes
 //	TOOL_CALL_START, ARGS, END        a call, when it is made
 //	TOOL_CALL_RESULT                  its result
-//	CUSTOM                            name "view": what a view shows; "summary": from here on the model is shown a summary in the
+//	CUSTOM                            name "view": the content of a view; "summary": from here on the model is shown a summary in the
 //	                                  place of the first messages; "notes": which models did not answer before
 //	RUN_FINISHED, RUN_ERROR           the turn is over; the model could not be asked
 //

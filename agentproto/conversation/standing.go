@@ -31,8 +31,8 @@ type Standing struct {
 	Place         string // "here", or the stage of its move to another host
 }
 
-// EachThread calls do with at most so many of the threads that an app with a [Program] remembers: one page. In everything else it
-// is like [dataflow.EachState].
+// EachThread calls do for one page of the threads that an app with a [Program] remembers: for at most most of them. In everything
+// else it is like [dataflow.EachState].
 func EachThread(ctx context.Context, app dataflow.Remembering, from dataflow.StatePlace, most int, do func(Standing)) (next dataflow.StatePlace, more bool, err error) {
 	var page []Standing
 	next, more, err = dataflow.EachState(ctx, app, from, most, func(id agentproto.ThreadID, s *State) {

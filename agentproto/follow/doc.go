@@ -10,12 +10,12 @@
 //
 //	event     id               data
 //	state     –                {"asking", "pending": [{"id", "operation", "state"}], "usage", "closed"}: first, and when it changes
-//	message   its number       a message of the history; see [Message]. One of the kind summary says that from there on the model
-//	                           is shown its text in the place of the messages before its "from", which stay in the history
-//	prompts   –                what the user is asked, all of it, when it changes; see [Prompt]
-//	view      –                {"type", "content"}: what a view shows; content {} clears it
+//	message   its number       a message of the history; see [Message]. A summary says that from here on the model is shown its
+//	                           text in place of the messages before its "from", which stay in the history
+//	prompts   –                all open prompts, when they change; see [Prompt]
+//	view      –                {"type", "content"}: the content of a view; {} clears it
 //	delta     –                {"round", "attempt", "seq", "text"} or {…, "call": {"index", "id", "operation", "arguments"}}
-//	reset     –                {"round", "attempt"}: what was written in this round is void
+//	reset     –                {"round", "attempt"}: what was written in this round so far is void
 //	closed    the last one     {}: the thread is closed
 //
 // Only messages are reliable. A delta is a further part of what the model writes; seq counts the deltas of one attempt, and 0

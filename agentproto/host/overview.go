@@ -11,8 +11,8 @@ import (
 	"github.com/millrace/millrace/dataflow"
 )
 
-// This file has what people see who inspect a runtime, such as on the pages of package agentinspect. It covers the calls and
-// threads in this process's own partitions; each process shows its own.
+// This file describes a runtime for people who inspect it, as on the pages of package agentinspect. It covers the calls and threads
+// in this process's own partitions; each process shows its own.
 
 // A CallStanding is the state of a call, with the tool server's address.
 type CallStanding struct {
@@ -20,8 +20,8 @@ type CallStanding struct {
 	Toolset string // base URL of the tool server; empty if unknown
 }
 
-// Calls calls do with at most so many of the calls, pending and resolved, that this process remembers, starting at a place. It
-// returns where the next page begins, if there is one. See [agentproto.EachCall].
+// Calls calls do for one page of the calls that this process remembers, pending and resolved: for at most most of them, starting at
+// from. It returns where the next page begins, if there is one. See [agentproto.EachCall].
 func (rt *Runtime) Calls(ctx context.Context, from dataflow.StatePlace, most int, do func(CallStanding)) (next dataflow.StatePlace, more bool, err error) {
 	return agentproto.EachCall(ctx, rt.flow, from, most, func(st agentproto.Standing) { do(CallStanding{st, rt.baseOf(st.Server)}) })
 }

@@ -11,30 +11,30 @@
 // Metrics with the label toolset, the base URL of a tool server. It is empty for events that concern no tool server: a call of a
 // tool that nobody offers, a callback at a URL that was never issued.
 //
-//	millrace_calls_made_total           calls that were made, rejected ones included
-//	millrace_calls_total                calls that were resolved, by outcome: result by a tool, or failure
-//	millrace_invocations_total          requests that posted a call, repetitions included
-//	millrace_callbacks_dropped_total    by reason: duplicate, late or repeated were of no use; malformed and
-//	                                    forged were refused; busy were put off
-//	millrace_callbacks_forwarded_total  handed on to where their session lives now
+//	millrace_calls_made_total           calls made, including rejected ones
+//	millrace_calls_total                calls resolved, by outcome: result of a tool, or failure
+//	millrace_invocations_total          requests that posted a call, including repetitions
+//	millrace_callbacks_dropped_total    by reason: duplicate, late and repeated had no effect; malformed and
+//	                                    forged were refused; busy were answered 503
+//	millrace_callbacks_forwarded_total  forwarded to the host that has their session now
 //	millrace_events_total               events of subscriptions
 //	millrace_events_dropped_total       by reason: unsubscribed, or left_out because there were too many
-//	millrace_views_total                views that were handed to the surface
+//	millrace_views_total                views passed to the surface
 //
 // Metrics with the label model, the name of a model. It is empty for a model without a name:
 //
-//	millrace_model_requests_total       times that it was asked
-//	millrace_model_failures_total       of these, that failed
-//	millrace_model_fallbacks_total      rounds in which another one was asked then
-//	millrace_model_tokens_total         by kind: input that it has read, cached being a part of it, and output
+//	millrace_model_requests_total       how often it was asked
+//	millrace_model_failures_total       how many of these failed
+//	millrace_model_fallbacks_total      rounds in which another model was asked after it
+//	millrace_model_tokens_total         by kind: input, cached (a part of input), and output
 //
 // Metrics of the process:
 //
-//	millrace_prompts_open               what users are asked by this process
-//	millrace_memory_bytes               in use, as the garbage collector found last, of
-//	millrace_memory_limit_bytes         [host.Bounds].Memory; none if there is no bound
-//	millrace_bodies_bytes               messages that are being read or taken in, of
-//	millrace_bodies_limit_bytes         [host.Bounds].Bodies
+//	millrace_prompts_open               open prompts that this process has shown to users
+//	millrace_memory_bytes               memory in use, as the garbage collector last measured it
+//	millrace_memory_limit_bytes         the limit [host.Bounds].Memory; absent without a limit
+//	millrace_bodies_bytes               messages that are being read or handled
+//	millrace_bodies_limit_bytes         the limit [host.Bounds].Bodies
 //
 // Each process counts only what it does itself. As long as all processes run, the number of pending calls is the sum of the calls
 // made in all of them minus the sum of the calls resolved.

@@ -27,10 +27,10 @@ import (
 // the message:
 //
 //	offer    the toolsets that the session needs → where they are here, and a ticket; or why not
-//	import   the ticket and all threads → imported, when that is kept; or why not
-//	abort    → aborted, from now on for ever, or imported
-//	(none)   → what became of the migration so far
-//	forward  a callback that came to the host that the session left → its answer
+//	import   the ticket and all threads → imported, once that is stored; or why not
+//	abort    → aborted, from now on forever, or imported
+//	(none)   → the outcome of the migration so far
+//	forward  a callback that arrived at the host that the session left → its answer
 //	relay    what happened to a call before its session was known to have left
 //	return   a tool server that the source cannot reach → done, when it has handed the session back
 //

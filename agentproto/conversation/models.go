@@ -11,7 +11,7 @@ import (
 
 // A NamedModel is a [Model] that sessions can choose.
 type NamedModel struct {
-	Name  string // 1 to 64 letters, digits, and . _ - behind the first one
+	Name  string // 1 to 64 letters, digits, and . _ - after the first character
 	Model Model
 	// Fallback names the models that are asked in its place, in order, if it does not answer. The fallbacks of a fallback are not
 	// used.

@@ -232,7 +232,7 @@ func (p *Program) OpenChild(ctx context.Context, parent, id, text string) error 
 	return err
 }
 
-// Say sends a message of the user to a thread. It returns when the message is accepted, not when the model has answered. The
+// Say sends a message of the user to a thread. It returns when the message is stored, not when the model has answered. The
 // message interrupts whatever is in progress in the thread.
 func (p *Program) Say(ctx context.Context, thread, text string) error {
 	_, err := p.tell(ctx, thread, input{Kind: said, Text: strings.ToValidUTF8(text, "\uFFFD")})

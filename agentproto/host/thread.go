@@ -27,7 +27,7 @@ func (rt *Runtime) Thread(id string) *Thread { return &Thread{rt, id} }
 // ID returns the thread's identifier.
 func (t *Thread) ID() string { return t.id }
 
-// Say sends a message of the user to the thread. It returns when the message is accepted, not when the model has answered. The
+// Say sends a message of the user to the thread. It returns when the message is stored, not when the model has answered. The
 // message interrupts whatever is in progress in the thread: pending calls are cancelled, and the model is asked anew.
 func (t *Thread) Say(ctx context.Context, text string) error {
 	if err := t.rt.converses(); err != nil {

@@ -15,22 +15,21 @@ import (
 // ToolOptions are the optional settings of a tool. The zero value is a tool that
 // needs no authorization and says nothing about itself.
 type ToolOptions struct {
-	// RequireOAuth is the [OAuthProvider.ID] of a provider of the server. The user
-	// is asked for authorization before the function runs, unless there is a good
-	// token; the function gets it from [Token] or [Client]. It also sets the tool's
-	// requiresAuth annotation.
+	// RequireOAuth is the [OAuthProvider.ID] of one of the server's providers. Unless there is a
+	// valid token, the user is asked for authorization before the function runs. The function gets
+	// the token from [Token] or [Client]. RequireOAuth also sets the tool's requiresAuth
+	// annotation.
 	RequireOAuth string
-	// Scopes are what the tool cannot do without. They are asked for together with
-	// the provider's own; a user whose token has fewer is asked again, for what the
-	// token has and what is missing. A provider has to name them as they are here.
+	// Scopes are the scopes that the tool requires. They are requested together with the provider's
+	// own. A user whose token has fewer is asked again, for the scopes of the token and the missing
+	// ones. They must be spelled as the provider names them.
 	Scopes []string
-	// RunOnce says that the function must not run again when the server was restarted
-	// before its result was there. Such a call has an error for a result, which says
-	// that it is not known whether the work was done. Without RunOnce the function
-	// runs again, and finds out from [IdempotencyKey] what it has done already. It
-	// has no effect without [Options.State].
+	// RunOnce says that the function must not run again if the server was restarted before its
+	// result existed. Such a call gets an error result, which says that it is not known whether the
+	// work was done. Without RunOnce the function runs again, and finds out from [IdempotencyKey]
+	// what it has done already. RunOnce has no effect without [Options.State].
 	RunOnce bool
-	// Annotations are what the manifest says about the tool.
+	// Annotations are the tool's annotations in the manifest.
 	Annotations agentproto.Annotations
 }
 
@@ -40,9 +39,9 @@ type tool struct {
 	schema   *agentproto.Schema
 	need     need // without a provider if no authorization is needed
 	runOnce  bool
-	dynamic  bool // of [Server.Replace]
+	dynamic  bool // added by [Server.Replace]
 	call     func(ctx context.Context, args jsontext.Value) (any, error)
-	produce  func(c *call) error // of a subscription; nil if the tool opens none
+	produce  func(c *call) error // produces the events of a subscription; nil if the tool opens none
 }
 
 var toolName = regexp.MustCompile(`^[A-Za-z0-9_-]{1,128}$`)
@@ -50,20 +49,18 @@ var toolName = regexp.MustCompile(`^[A-Za-z0-9_-]{1,128}$`)
 // Add adds a tool to the server: a function from the arguments of a call to its
 // result.
 //
-// In is a struct or a map with string keys. The schema that the model sees is made
-// from it: names are those of the json tags, fields without omitempty or omitzero
-// are required, a jsonschema tag is the description of its field, and members that
-// In does not have are refused. The function is called only with arguments that
-// match.
+// In is a struct or a map with string keys. The schema that the model sees is made from In: the
+// names are those of the json tags, fields without omitempty or omitzero are required, a jsonschema
+// tag is the description of its field, and unknown members are refused. The function is called only
+// with arguments that match the schema.
 //
 // Out is the result: a string is sent as text, an [agentproto.Content] or a slice
 // of them as content, and any other value as the text of its JSON. A
 // [*agentproto.ToolResult] is sent as it is, with the ids of the call put in.
 //
-// An error becomes a result whose text is "Error: " and the error's, so it is
-// shown to the model and must not tell secrets. A panic becomes a result with
-// fixed words. The context ends when the call is cancelled; what the function
-// returns then is not sent.
+// An error becomes a result whose text is "Error: " and the error's text. The model sees it, so it
+// must not contain secrets. A panic becomes a result with fixed words. The context ends when the
+// call is cancelled; what the function returns after that is not sent.
 //
 // Add panics if the name is taken or not made of letters, digits, _ and -, if the
 // description is empty, if the function is nil, or if In has no schema.

@@ -19,8 +19,8 @@ import (
 	"github.com/millrace/millrace/agentproto/internal/values"
 )
 
-// A call is one run, in this process, of the function of an accepted invocation, or of the
-// producer of its subscription. What is kept of an invocation is in the flow.
+// A call is one run, in this process, of the function of an accepted invocation, or of the producer
+// of its subscription. Everything durable about the invocation is in the flow.
 type call struct {
 	server   *Server
 	at       tools.Place
@@ -32,19 +32,19 @@ type call struct {
 	fn       *running.Function
 
 	failed bool            // the result is an error
-	ctx    context.Context // of the function; ends with it
+	ctx    context.Context // of the function; ends when the function does
 	cancel context.CancelCauseFunc
 
 	mu        sync.Mutex
-	suspended bool              // the next process, or another instance, goes on with it
-	ended     bool              // it has returned, or has sent its final event
-	state     []byte            // of the subscription, as it is kept
-	asked     map[string]int    // how often a question was asked in this run
-	steps     map[string][]byte // that are kept; nil if they are not known yet
-	sent      map[string]string // where the user was sent, by name, and who is told if that is not delivered
-	refused   string            // the access token that the function must not get
-	latest    string            // the access token that it got
-	refusals  int               // how often [Authorize] was told of a token that was refused
+	suspended bool              // the next process, or another instance, continues the call
+	ended     bool              // the function has returned, or the producer has sent its final event
+	state     []byte            // of the subscription, as stored
+	asked     map[string]int    // how often each question was asked in this run
+	steps     map[string][]byte // stored steps; nil if they are not known yet
+	sent      map[string]string // the key under which the loss of a request to the user is reported, by name of the request
+	refused   string            // an access token that the function must not get
+	latest    string            // the access token that the function got last
+	refusals  int               // how many refused tokens were passed to [Authorize]
 }
 
 func (s *Server) newCall(ctx context.Context, at tools.Place, j tools.Job) *call {
@@ -59,9 +59,8 @@ func (s *Server) newCall(ctx context.Context, at tools.Place, j tools.Job) *call
 	return c
 }
 
-// userOf returns whom the tokens of a call belong to. An invocation that does not
-// name its user must not use the tokens of other users it does not name, so they
-// belong to its conversation.
+// userOf returns the owner of a call's tokens. An invocation that does not name its user must not
+// use the tokens of other unnamed users, so its tokens belong to its conversation.
 func userOf(inv *agentproto.Invocation) string {
 	switch {
 	case inv.UserID != nil && *inv.UserID != "":
@@ -75,7 +74,7 @@ func userOf(inv *agentproto.Invocation) string {
 
 type callContextKey struct{}
 
-// callOf returns the call that a tool function was given ctx for.
+// callOf returns the call whose tool function was given ctx.
 func callOf(ctx context.Context, op string) *call {
 	c, ok := ctx.Value(callContextKey{}).(*call)
 	if !ok {
@@ -90,9 +89,9 @@ func Invocation(ctx context.Context) *agentproto.Invocation {
 	return callOf(ctx, "Invocation").inv
 }
 
-// Arguments returns the arguments of the call that ctx was made for. The producer of
-// a subscription has no other way to them; In is what the tool takes. It panics if
-// ctx is not derived from the function's.
+// Arguments returns the arguments of the call that ctx was made for. It is how the producer of a
+// subscription reads them; In is the type that the tool takes. It panics if ctx is not derived from
+// the function's.
 func Arguments[In any](ctx context.Context) (in In, err error) {
 	if in, err = values.Arguments[In](callOf(ctx, "Arguments").inv.Arguments); err != nil {
 		err = errors.New("the arguments of the call are not those of the tool any more")
@@ -100,10 +99,10 @@ func Arguments[In any](ctx context.Context) (in In, err error) {
 	return in, err
 }
 
-// IdempotencyKey returns a text of 64 characters that is the same whenever the
-// function of this call runs, in this process or a later one, and another for every
-// other call. A function that runs again gives it to what it must do once only,
-// such as a payment. It panics if ctx is not derived from the function's.
+// IdempotencyKey returns a text of 64 characters that is the same whenever the function of this
+// call runs, in this process or a later one, and differs for every other call. A function that runs
+// again passes it to an operation that must happen only once, such as a payment. It panics if ctx
+// is not derived from the function's.
 func IdempotencyKey(ctx context.Context) string {
 	d := callOf(ctx, "IdempotencyKey").id.Digest()
 	return hex.EncodeToString(d[:])
@@ -116,7 +115,7 @@ func (s *Server) run(ctx context.Context, at tools.Place, j tools.Job) tools.Out
 		return tools.Outcome{Suspended: true}
 	}
 	if j.Kind == tools.Produce && j.By != s.epoch {
-		return tools.Outcome{Suspended: true, By: s.epoch} // its state is an older one
+		return tools.Outcome{Suspended: true, By: s.epoch} // this process has only an older state
 	}
 	ctx, span := tracing.Start(ctx, s.opts.Tracer, agentproto.SpanStart{Name: agentproto.SpanRun, Parent: j.Trace, Key: j.Inv.Key(), Operation: j.Inv.Operation})
 	c := s.newCall(ctx, at, j)
@@ -138,14 +137,14 @@ func (s *Server) run(ctx context.Context, at tools.Place, j tools.Job) tools.Out
 	if o.Suspended && !errors.Is(context.Cause(c.ctx), ErrMoving) {
 		s.local.Suspended(c.fn)
 		s.local.Leave(c.fn)
-		<-ctx.Done() // without an outcome the job is done again
+		<-ctx.Done() // a job without an outcome is done again
 		return o
 	}
 	s.local.Leave(c.fn)
 	return o
 }
 
-// ending returns what the span of a run says of its outcome.
+// ending returns how the span of a run describes its outcome.
 func (c *call) ending(o tools.Outcome) (outcome string, failed bool) {
 	switch cause := context.Cause(c.ctx); {
 	case o.Suspended:
@@ -158,11 +157,11 @@ func (c *call) ending(o tools.Outcome) (outcome string, failed bool) {
 	return "returned", false
 }
 
-// A returned is what comes of running a tool's function.
+// A returned is the result of running a tool's function.
 type returned struct {
 	result *agentproto.ToolResult
-	state  []byte // of the subscription that is opened, or nil
-	err    error  // what the result was made from, if it was made from an error
+	state  []byte // of the opened subscription, or nil
+	err    error  // the error that the result was made from, if any
 }
 
 // call runs the tool.
@@ -193,10 +192,10 @@ func (c *call) errorResult(err error) *agentproto.ToolResult {
 	return agentproto.ErrorResult(c.inv.Key(), c.inv.CallID, "%s", strings.TrimPrefix(err.Error(), "Error: "))
 }
 
-// outcome returns what becomes of a call whose function has returned.
+// outcome returns the outcome of a call whose function has returned.
 func (c *call) outcome(r returned) tools.Outcome {
 	if errors.Is(context.Cause(c.ctx), ErrCancelled) {
-		return tools.Outcome{} // nobody wants to hear of it
+		return tools.Outcome{} // nobody waits for the result
 	}
 	if errors.Is(r.err, ErrMoving) || errors.Is(r.err, ErrClosing) && c.server.opts.State != "" || c.isSuspended() {
 		return tools.Outcome{Suspended: true}
@@ -204,20 +203,20 @@ func (c *call) outcome(r returned) tools.Outcome {
 	c.failed = r.result.IsError()
 	clean := c.server.messages.Clean(r.result, c.inv).(*agentproto.ToolResult)
 	if !clean.Subscription {
-		r.state = nil // the runtime would know nothing of its events
+		r.state = nil // the runtime would not expect its events
 	}
 	m, err := c.server.messages.Pack(clean)
 	if err != nil {
 		r.state = nil
 		if m, err = c.server.messages.Pack(c.errorResult(err)); err != nil {
-			return tools.Outcome{} // it was logged; the ids were decoded, so they can be encoded
+			return tools.Outcome{} // logged already; the ids were decoded, so an error result can be encoded
 		}
 	}
 	return tools.Outcome{Result: m, Subscribe: r.state != nil, State: r.state}
 }
 
-// output checks the call, gets authorization if the tool needs it, and runs the
-// tool's function, again after a new authorization if its token was refused.
+// output checks the call, gets authorization if the tool needs it, and runs the tool's function. It
+// runs the function again after a new authorization if the token was refused.
 func (c *call) output() (any, error) {
 	if c.tool == nil {
 		return nil, fmt.Errorf("unknown tool %q", c.inv.Operation)
@@ -238,7 +237,7 @@ func (c *call) output() (any, error) {
 	return c.authorized(call)
 }
 
-// badArguments says which argument is wrong.
+// badArguments returns an error that says which argument is wrong.
 func badArguments(err error) error {
 	var ae *agentproto.ArgumentError
 	if errors.As(err, &ae) && ae.Argument != "" {
@@ -249,13 +248,13 @@ func badArguments(err error) error {
 	return errors.New("the arguments are not valid")
 }
 
-// post tells the flow what the function says. When it returns nil, that is durable.
+// post sends a message of the function to the flow. The message is durable when post returns nil.
 func (c *call) post(ctx context.Context, p tools.Post) error {
 	_, err := c.posted(ctx, p)
 	return err
 }
 
-// posted is post, and returns what the flow answers.
+// posted is like post and returns the flow's answer.
 func (c *call) posted(ctx context.Context, p tools.Post) (tools.Told, error) {
 	if err := c.postable(); err != nil {
 		return tools.Told{}, err
@@ -287,7 +286,7 @@ func (c *call) posted(ctx context.Context, p tools.Post) (tools.Told, error) {
 	return told, nil
 }
 
-// postable returns why nothing may be posted, if so.
+// postable returns an error if nothing may be posted.
 func (c *call) postable() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -302,7 +301,7 @@ func (c *call) postable() error {
 	return nil
 }
 
-// suspend ends the run because the next process, or another instance, goes on with the call.
+// suspend ends the run because the next process, or another instance, continues the call.
 func (c *call) suspend(cause error) {
 	c.mu.Lock()
 	c.suspended = true
@@ -318,9 +317,8 @@ func (c *call) isSuspended() bool {
 
 var errPanicked = errors.New("the tool failed unexpectedly")
 
-// protect runs the tool's function. A panic, or a [runtime.Goexit], becomes an
-// error with fixed words; what it was is for the log only. The function has a goroutine of
-// its own, which it may end.
+// protect runs the tool's function in a goroutine of its own, which the function may end. A panic,
+// or a [runtime.Goexit], becomes an error with fixed words; the details go only to the log.
 func (c *call) protect(f func() (any, error)) (out any, err error) {
 	done := make(chan struct{})
 	go func() {

@@ -23,21 +23,17 @@ import (
 	"github.com/millrace/millrace/agentproto/internal/tools"
 )
 
-// Choose asks the user to choose one of choices and returns its index. Def is the
-// index that stands for a user who dismisses the question.
+// Choose asks the user to choose one of choices and returns its index. If the user dismisses the question, the answer is def.
 //
-// Choose is called from a tool function, with its context or one derived from it,
-// and waits for the answer for [Options.ChoiceTimeout]. It returns [ErrNoAnswer]
-// after that, [ErrBadAnswer] if what came is not the index of a choice,
-// [ErrNotAsked] if the runtime did not take the question, [ErrClosing] when the
-// server is closed, and the context's cause when the call is cancelled. It panics
-// if ctx is not one of a tool function.
+// Choose is called from a tool function, with its context or one derived from it, and waits for the answer for
+// [Options.ChoiceTimeout]. It returns [ErrNoAnswer] after that time, [ErrBadAnswer] if the answer is not the index of a choice,
+// [ErrNotAsked] if the runtime did not accept the question, [ErrClosing] when the server is closed, and the context's cause when
+// the call is cancelled. It panics if ctx is not one of a tool function.
 //
-// With [Options.State] a question outlives the process. When the function runs again
-// and asks the same, the n-th time for the n-th time, Choose goes on waiting for the
-// answer to the first message, or returns the answer that it had. A function that
-// asks something else then sends a new question; an answer to the old one has no
-// effect. One that does not ask in the same order each time gives names to its questions: see [Ask].
+// With [Options.State] a question survives the process. When the function runs again and asks the same question for the n-th
+// time, Choose continues to wait for the answer to the n-th message of the earlier run, or returns the answer that it had. If the
+// function asks something else, Choose sends a new question, and an answer to the old one has no effect. A function that does not
+// ask in the same order each time must name its questions: see [Ask].
 func Choose(ctx context.Context, prompt string, choices []string, def int) (int, error) {
 	a, err := ask(ctx, "Choose", Question{Prompt: prompt, Choices: choices, Default: def}, nil)
 	return a.Selected, err
@@ -45,31 +41,33 @@ func Choose(ctx context.Context, prompt string, choices []string, def int) (int,
 
 // A Question is what [Ask] asks the user.
 type Question struct {
-	// Name tells questions of one call apart. Two with the same name and the same words are one: the second is not sent, and
-	// has the answer of the first. Without a name, questions with the same words are told apart by their order.
+	// Name distinguishes the questions of one call. Two questions with the same name and the same words are one: the second is
+	// not sent and gets the answer of the first. Without names, questions with the same words are distinguished by their order.
 	Name string
-	// Prompt is what is asked, and Choices are what can be answered.
+	// Prompt is the question, and Choices are the possible answers.
 	Prompt  string
 	Choices []string
-	// Default is the index of the choice that stands for a user who dismisses the question.
+	// Default is the index of the choice that is the answer if the user dismisses the question.
 	Default int
 
-	// Form is what the user fills in, in place of Choices and Default. A runtime that knows forms shows its messages. One that does not shows
-	// Prompt, which is the messages if it is empty, and has the user decline or send the defaults, if each required field has one.
+	// Form is filled in by the user, in place of Choices and Default. A runtime that supports forms shows the form's messages.
+	// Any other runtime shows Prompt, or the messages if Prompt is empty, and lets the user decline, or send the defaults if each
+	// required field has one.
 	Form form.Form
 }
 
-// An Answer is what a user has answered.
+// An Answer is a user's answer to a [Question].
 type Answer struct {
 	// Selected is the index of a choice.
 	Selected int
-	// Values are what the user has filled in of a form, by the names of its questions: an object that fits the question. One that the user has
-	// declined is missing.
+	// Values are the user's answers to a form, by the names of its questions: each is an object that fits its question. A
+	// question that the user declined is missing.
 	Values map[string]jsontext.Value
 }
 
-// Ask asks the user a question, as [Choose] does. Values that do not fit a form are not returned: the user is asked again and told
-// why, up to three times in all, and then the error is [ErrBadAnswer]. Ask returns an error for a form that cannot be shown, or asks for a secret.
+// Ask asks the user a question, as [Choose] does. If the values do not fit the form, Ask asks the user again and says why, up to
+// three times in all, and then returns [ErrBadAnswer]. Ask returns an error for a form that cannot be shown or that asks for a
+// secret.
 func Ask(ctx context.Context, q Question) (Answer, error) {
 	if !q.Form.IsZero() {
 		return fill(ctx, q)
@@ -90,7 +88,7 @@ func ask(ctx context.Context, op string, asked Question, formJSON jsontext.Value
 		return Answer{}, err
 	}
 	if i := slices.IndexFunc(c.job.Known, func(k tools.Question) bool { return k.Text == q.Text && k.Nth == q.Nth }); i >= 0 {
-		return selection(*c.job.Known[i].Selected, c.job.Known[i].Values) // answered at another instance
+		return selection(*c.job.Known[i].Selected, c.job.Known[i].Values) // answered while another instance served the session
 	}
 	s := c.server
 	if known, ok := s.flow.Ports.Asked.Get(q.ID); ok { // before a restart
@@ -126,7 +124,7 @@ func ask(ctx context.Context, op string, asked Question, formJSON jsontext.Value
 	return selection(a.Selected, a.Values)
 }
 
-// selection returns the answer of a user. Values that cannot be read are no answer.
+// selection returns a user's answer. Values that cannot be read are ErrBadAnswer.
 func selection(selected int, values []byte) (Answer, error) {
 	if selected < 0 {
 		return Answer{}, ErrBadAnswer
@@ -141,9 +139,9 @@ func selection(selected int, values []byte) (Answer, error) {
 	return Answer{Selected: selected, Values: filled}, nil
 }
 
-// answered waits until a user has answered, or the message that asks was not delivered.
+// answered waits until the user has answered or the message with the question could not be delivered.
 func (s *Server) answered(ctx context.Context, id string) (tools.Answered, error) {
-	if a, ok := s.flow.Ports.Answered.Get(id); ok { // an answer that is there counts
+	if a, ok := s.flow.Ports.Answered.Get(id); ok { // an answer that has arrived counts, even while closing
 		return a, nil
 	}
 	ctx, stop := s.whileOpen(ctx)
@@ -168,15 +166,14 @@ func (s *Server) whileOpen(ctx context.Context) (context.Context, context.Cancel
 	return ctx, stop
 }
 
-// A question is a [tools.Question] with the secret in the address for its answer.
+// A question is a [tools.Question] with the secret in the address that receives its answer.
 type question struct {
 	tools.Question
 	secret string
 }
 
-// question names a question of a call: by what is asked, and its name or how often the same
-// was asked before in this run of the function. So does a run after a restart, which waits for
-// the answer to the same message then.
+// question identifies a question of a call: by its words, and by its name or else by how often the same words were asked before
+// in this run of the function. A run after a restart computes the same identity, and so waits for the answer to the same message.
 func (c *call) question(asked Question, formJSON jsontext.Value) (q question, err error) {
 	words := []any{asked.Prompt, asked.Choices, asked.Default}
 	if q.Form = formJSON != nil; q.Form {
@@ -207,8 +204,8 @@ func (c *call) question(asked Question, formJSON jsontext.Value) (q question, er
 	return q, nil
 }
 
-// serveChoice receives an answer. Whoever knows the path is the runtime that was
-// asked. A second answer, or a late one, is accepted and has no effect.
+// serveChoice receives an answer. The secret in the path authenticates the runtime that was asked. A second or late answer is
+// accepted and has no effect.
 func (s *Server) serveChoice(w http.ResponseWriter, r *http.Request) {
 	id := digestOf(r.PathValue("secret"))
 	q, ok := s.flow.Ports.Asked.Get(id)
@@ -217,10 +214,10 @@ func (s *Server) serveChoice(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if !intake.IsFor(r.Header.Get(standardwebhooks.HeaderWebhookID), purpose.Answer) {
-		http.NotFound(w, r) // a message that somebody has captured elsewhere
+		http.NotFound(w, r) // a message captured on its way to another address
 		return
 	}
-	// A body that is no answer at all is one too: the runtime will not send another.
+	// An invalid body settles the question too, since the runtime will not send another answer.
 	data, ok := s.body(w, r)
 	if !ok {
 		s.settleChoice(q, -1, nil)
@@ -237,7 +234,7 @@ func (s *Server) serveChoice(w http.ResponseWriter, r *http.Request) {
 	}
 	wrong, selected, values := "", msg.Selected, jsontext.Value(nil)
 	switch {
-	case q.Form && msg.Values != nil: // what is wrong with them is for the user, who is asked again
+	case q.Form && msg.Values != nil: // invalid values are for the user, who is asked again
 		values = msg.Values
 		if msg.ID != q.Call.ID || len(values) > form.MaxBytes {
 			values, selected = nil, -1
@@ -257,8 +254,8 @@ func (s *Server) serveChoice(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// settleChoice closes a question with an answer, which is durable before the function gets it.
-// It does nothing if the question is closed.
+// settleChoice closes a question with an answer, which is durable before the function gets it. It does nothing if the question is
+// already closed.
 func (s *Server) settleChoice(q tools.Asked, selected int, values jsontext.Value) error {
 	if _, answered := s.flow.Ports.Answered.Get(q.ID); answered {
 		return nil

@@ -7,59 +7,56 @@ import (
 	"github.com/millrace/millrace/agentproto/internal/vault"
 )
 
-// ErrUnauthorized says that the access token of a call is not, or no longer, good.
-// [Token] and the client of [Client] return it. A tool function that returns it,
-// or an error that wraps it, has the token renewed or the user asked again, and is
-// then run once more from its start.
+// ErrUnauthorized says that the access token of a call is not, or no longer, valid. [Token] and the client
+// of [Client] return it. If a tool function returns it, or an error that wraps it, the token is renewed or
+// the user asked again, and the function runs once more from its start.
 var ErrUnauthorized = errors.New("toolserver: the access token was refused")
 
-// ErrNoToken is returned by [Vault.Load] for a key that has no token.
+// ErrNoToken is returned by [Vault.Load] if there is no token for the key.
 var ErrNoToken = vault.ErrNoToken
 
 // ErrNoAnswer is returned by [Choose] and [SendTo] when the user did not answer in time.
 var ErrNoAnswer = errors.New("the choice was not answered in time")
 
-// ErrBadAnswer is returned by [Choose] when what came as the answer is not the
-// index of a choice.
+// ErrBadAnswer is returned by [Choose] when the answer is not the index of a choice.
 var ErrBadAnswer = errors.New("the answer is not one of the choices")
 
-// ErrNotAsked is returned by [Choose] and [SendTo] when the question could not be brought to
-// the user.
+// ErrNotAsked is returned by [Choose] and [SendTo] when the question could not be delivered to the user.
 var ErrNotAsked = errors.New("the question could not be delivered")
 
-// ErrAddress is returned by [SendTo] for an address that is not https, or that could pass for another one.
+// ErrAddress is returned by [SendTo] for an address that is not https, or that could be mistaken for
+// another one.
 var ErrAddress = errors.New("the address is not one that a user may be sent to")
 
 // ErrClosing is returned by [Choose] and [SendTo] when the server is closed, and is the cause
 // of a tool function's context when [Server.Close] gives up waiting for it.
 var ErrClosing = errors.New("the tool server is shutting down")
 
-// ErrMoving is the cause of a tool function's context when the session of its call
-// moves to another instance of the server, which runs the function again. It wraps
-// [ErrClosing].
+// ErrMoving is the cause of a tool function's context when the session of its call moves to another
+// instance of the server, which runs the function again. It wraps [ErrClosing].
 var ErrMoving = fmt.Errorf("%w: the session moves to another instance", ErrClosing)
 
 // ErrCancelled is the cause of a tool function's context after the call was
 // cancelled or its thread was closed.
 var ErrCancelled = errors.New("toolserver: the call was cancelled")
 
-// errRestarted is the result of a call with [ToolOptions.RunOnce].
+// errRestarted is the error result of a call with [ToolOptions.RunOnce] that a restart interrupted.
 var errRestarted = errors.New("the tool server was restarted while the tool ran; whether it has done its work is not known")
 
-// ErrBegan is returned by [Began] when an earlier run of the function had called it.
+// ErrBegan is returned by [Began] if an earlier run of the function had called it.
 var ErrBegan = errors.New("toolserver: the call had begun before the tool server was restarted; whether it has done its work is not known")
 
-// errSteps says that a call has kept more than its bounds of [Step].
+// errSteps says that a call exceeds the limits of [Step].
 var errSteps = errors.New("toolserver: the call has kept more than 256 steps, or 1 MiB of them")
 
-// errStepLeak says that the result of a [Step] had a credential in it.
+// errStepLeak says that the result of a [Step] contained a credential.
 var errStepLeak = errors.New("toolserver: Step: the result had a credential in it")
 
 // errEnded says that a call or its subscription has sent its last message.
 var errEnded = errors.New("toolserver: the call has ended")
 
-// What a model is told about an authorization that failed. The words are fixed:
-// what a provider says may contain the code it was given.
+// Errors that tell a model why an authorization failed. The words are fixed: what a provider says may
+// contain the code it was given.
 var (
 	errDenied       = errors.New("the user did not authorize the access")
 	errAuthFailed   = errors.New("the authorization failed")

@@ -8,16 +8,16 @@ import (
 	"github.com/millrace/millrace/agentproto/internal/tools"
 )
 
-// Start goes on with what is in [Options.State]: it delivers the messages that were
-// not delivered, runs the functions of accepted calls that had no result, and the
-// producers of open subscriptions. It is called when all tools are added; the first
-// request calls it too. A second call does nothing and returns the same error.
+// Start continues the work in [Options.State]: it delivers undelivered messages, runs the functions
+// of accepted calls without a result, and runs the producers of open subscriptions. Call it once
+// all tools are added; the first request calls it too. A second call does nothing and returns the
+// same error.
 func (s *Server) Start() error {
 	s.start.Do(func() { s.startErr = s.flow.Start(s.flowOptions(), s.opts.State, s.log, s.sweepTransit) })
 	return s.startErr
 }
 
-// sweepTransit removes codes that no history names: a process ended before it had said so.
+// sweepTransit removes codes that no history names: a process ended before it had recorded them.
 func (s *Server) sweepTransit() {
 	n, err := s.state.Transit.Sweep(func(name string) bool {
 		_, needed := s.flow.Ports.Codes.Get(name)
@@ -28,7 +28,7 @@ func (s *Server) sweepTransit() {
 	}
 }
 
-// flowOptions returns what the flow goes by.
+// flowOptions returns the options of the flow.
 func (s *Server) flowOptions() tools.Options {
 	return tools.Options{
 		Rules: tools.Rules{
@@ -36,13 +36,13 @@ func (s *Server) flowOptions() tools.Options {
 			Pauses: []time.Duration{time.Second, 5 * time.Second, 30 * time.Second}, Most: time.Hour,
 		},
 		Asked: cmp.Or(s.opts.ChoiceTimeout, time.Hour) + s.opts.Remember,
-		Jobs:  1 << 17, // functions are bounded by MaxCalls, and attempts by slots
+		Jobs:  1 << 17, // functions are limited by MaxCalls, and attempts by slots
 		Do:    s.do,
 		OAuth: s.oauth.Do,
 	}
 }
 
-// do does a job of the flow.
+// do executes a job of the flow.
 func (s *Server) do(ctx context.Context, at tools.Place, j tools.Job) tools.Outcome {
 	switch j.Kind {
 	case tools.Run, tools.Produce:
@@ -63,7 +63,7 @@ func (s *Server) do(ctx context.Context, at tools.Place, j tools.Job) tools.Outc
 	}
 }
 
-// stoppable returns a context that ends when the flow says that the job is to end.
+// stoppable returns a context that ends when the flow stops the job.
 func (s *Server) stoppable(ctx context.Context, at tools.Place, number uint64) (context.Context, context.CancelCauseFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	go func() {

@@ -10,7 +10,7 @@ import (
 	"github.com/millrace/millrace/agentproto/form"
 )
 
-// What a form can be answered with where forms are not known.
+// The choices that stand for a form on runtimes without forms.
 const (
 	labelDefaults = "Send the defaults"
 	labelAccept   = "Accept" // a form without fields
@@ -23,7 +23,7 @@ const maxFillings = 3
 // maxReason is how many bytes of the reason for asking again are shown.
 const maxReason = 256
 
-// fill asks the user to fill in a form until that fits it.
+// fill asks the user to fill in a form until the values fit it, at most maxFillings times.
 func fill(ctx context.Context, q Question) (Answer, error) {
 	if len(q.Choices) > 0 || q.Default != 0 {
 		return Answer{}, errors.New("a question has choices or a form")
@@ -79,13 +79,14 @@ func fill(ctx context.Context, q Question) (Answer, error) {
 	return Answer{}, ErrBadAnswer
 }
 
-// wrongIn returns the index of the question whose answer was wrong, and -1 if no single one was.
+// wrongIn returns the index of the question whose answer was wrong, or -1 if it was not a single
+// one.
 func wrongIn(f *form.Form, err error) int {
 	wrong, ok := errors.AsType[*form.ValueError](err)
 	return slices.IndexFunc(f.Questions, func(q form.Question) bool { return ok && q.Name == wrong.Question })
 }
 
-// messagesOf returns what a form asks, for those who do not see it.
+// messagesOf returns the messages of a form, for runtimes that do not show it.
 func messagesOf(f *form.Form) string {
 	var all []string
 	for i := range f.Questions {

@@ -7,11 +7,11 @@ import (
 	"github.com/millrace/millrace/agentproto/internal/tools"
 )
 
-// Grant notes that the user has allowed something for the rest of the conversation,
-// for example after [Choose] had "for this session" as a choice. It holds in the
-// thread of the call and those below it until the thread is closed, and is kept in
-// [Options.State]. What is the tool's own name of what is allowed; a tool that
-// allows something for one argument only has to put that into it.
+// Grant records that the user has allowed something for the rest of the conversation, for example
+// after [Choose] had "for this session" as a choice. It applies to the thread of the call and the
+// threads below it until the thread is closed, and is stored in [Options.State]. What is the tool's
+// own name for what is allowed; a tool that allows something only for one argument must include the
+// argument in it.
 //
 // It panics if ctx is not one of a tool function.
 func Grant(ctx context.Context, what string) error {
@@ -21,9 +21,8 @@ func Grant(ctx context.Context, what string) error {
 	return err
 }
 
-// Granted reports whether [Grant] was called for the same in the thread of the call
-// or in one above it. A grant of another conversation does not count, nor one of
-// another runtime.
+// Granted reports whether [Grant] was called with the same name in the thread of the call or in one
+// above it. Grants of other conversations or other runtimes do not count.
 //
 // It panics if ctx is not one of a tool function.
 func Granted(ctx context.Context, what string) (granted bool, err error) {

@@ -14,9 +14,8 @@ import (
 	"github.com/millrace/millrace/agentproto/internal/tracing"
 )
 
-// serveInvocation accepts a call. Whatever is wrong with the call itself, such as
-// an unknown operation, is told in its result; an answer other than 200 says that
-// there is no call.
+// serveInvocation accepts a call. An error in the call itself, such as an unknown operation, is
+// reported in its result; an answer other than 200 says that no call exists.
 func (s *Server) serveInvocation(w http.ResponseWriter, r *http.Request) {
 	runtime, ok := s.sender(w, r, purpose.Invoke)
 	if !ok {
@@ -55,10 +54,10 @@ func (s *Server) serveInvocation(w http.ResponseWriter, r *http.Request) {
 	span.End("accepted", false)
 	w.Header().Set("Content-Length", "0")
 	w.WriteHeader(http.StatusOK)
-	http.NewResponseController(w).Flush() // the acknowledgement leaves before the work begins
+	http.NewResponseController(w).Flush() // the acknowledgement is sent before the work begins
 }
 
-// retrySeconds is when a runtime that found the server full should come back.
+// retrySeconds is the Retry-After for a runtime that found the server full.
 const retrySeconds = 2
 
 // callbackURL parses a callback_url and reports whether messages may be sent there.
@@ -78,8 +77,8 @@ func (s *Server) callbackURL(raw string) (*url.URL, bool) {
 	return u, true
 }
 
-// accept tells the flow of an invocation, and reports whether that is durable. If not, there is
-// no call of it.
+// accept passes an invocation to the flow, and reports whether it is durable. If not, no call
+// exists.
 func (s *Server) accept(at tools.Place, id tools.CallID, inv *agentproto.Invocation, trace agentproto.Trace) bool {
 	name := tools.Name{Runtime: at.Runtime, Group: id.Group, ID: id.ID}
 	if _, known := s.flow.Ports.Alive.Get(name); !known {
@@ -97,7 +96,7 @@ func (s *Server) accept(at tools.Place, id tools.CallID, inv *agentproto.Invocat
 	if told.Other {
 		s.log.Warn("an id was used for another call", "tool", inv.Operation)
 	}
-	if _, now := s.flow.Ports.Bars.Get(name); now && !barred { // the two have overtaken each other
+	if _, now := s.flow.Ports.Bars.Get(name); now && !barred { // the cancellation arrived meanwhile
 		if _, err := s.flow.Ask(at, tools.In{Cancel: &tools.Cancel{Group: id.Group, ID: id.ID}}); err != nil {
 			s.log.Error("call is not cancelled", "tool", inv.Operation, "error", err)
 		}
@@ -105,12 +104,12 @@ func (s *Server) accept(at tools.Place, id tools.CallID, inv *agentproto.Invocat
 	return told.Refused == ""
 }
 
-// maxRuntimeBytes is how much may wait for its delivery to one runtime before it has no further
-// call, and maxBytes how much to all of them before nobody has.
+// Limits on undelivered messages in bytes: a runtime at maxRuntimeBytes gets no further call, and
+// at maxBytes in total no runtime does.
 const maxRuntimeBytes, maxBytes = 64 << 20, 256 << 20
 
-// reserve reports whether one more call of a runtime can be accepted, and counts it until it is
-// released, since by then the flow counts it. A function that goes on although its call is over
+// reserve reports whether one more call of a runtime can be accepted. It counts the call until
+// release, by which time the flow counts it. A function that goes on although its call is over
 // counts too.
 func (s *Server) reserve(runtime string) bool {
 	loads, _ := s.flow.Ports.Load.Latest()

@@ -15,17 +15,17 @@ import (
 	"github.com/millrace/millrace/agentproto/internal/tools"
 )
 
-// How many notifications of one runtime are taken: so many a second, and so many at once.
-// They are far from what a runtime has to send that closes a thousand threads, and keep
-// one that has gone mad, or whose credentials somebody has, from keeping the server busy
-// (threat 28 of doc/threats.md). A migration costs much more than the others.
+// Limits on the notifications of one runtime: a rate per second and a burst. They are far above
+// what a runtime sends that closes a thousand threads. They keep a malfunctioning runtime, or
+// somebody with its credentials, from keeping the server busy (threat 28 of doc/threats.md). A
+// migration costs much more than the others.
 const (
 	noticeRate, noticeBurst   = 500, 5000
 	migrateRate, migrateBurst = 10, 200
 )
 
-// serveCancel cancels the call that is named by thread and id. The answer does not
-// tell whether there is one.
+// serveCancel cancels the call with a thread and id. The answer does not say whether such a call
+// exists.
 func (s *Server) serveCancel(w http.ResponseWriter, r *http.Request) {
 	runtime, data, ok := s.notification(w, r, purpose.Cancel)
 	if !ok {
@@ -42,8 +42,8 @@ func (s *Server) serveCancel(w http.ResponseWriter, r *http.Request) {
 	s.cancel(runtime, msg.ThreadID, msg.ToolCallID)
 }
 
-// serveClose cancels the calls of a thread and ends what was granted to it. The
-// answer is 200 also if that fails (case X05).
+// serveClose cancels the calls of a thread and ends its grants. The answer is 200 even if that
+// fails (case X05).
 func (s *Server) serveClose(w http.ResponseWriter, r *http.Request) {
 	runtime, data, ok := s.notification(w, r, purpose.Close)
 	if !ok {
@@ -76,9 +76,8 @@ func (s *Server) notification(w http.ResponseWriter, r *http.Request, what strin
 	return runtime, data, ok
 }
 
-// cancel ends a call of a thread, or all of them and what was granted to the thread if there is
-// no id. It returns when that is durable, so that no restart brings back what a runtime was told
-// is cancelled.
+// cancel ends a call of a thread, or, if id is empty, all its calls and its grants. It returns once
+// that is durable, so that no restart revives a call that the runtime was told is cancelled.
 func (s *Server) cancel(runtime, thread, id string) {
 	root := tools.Place{Runtime: runtime, Session: thread}
 	places := []tools.Place{root}
@@ -92,18 +91,18 @@ func (s *Server) cancel(runtime, thread, id string) {
 	}
 }
 
-// Close ends the server. Invocations are answered 503 from now on. Close waits until
-// the functions that are running have returned and every message is delivered.
+// Close shuts the server down. From now on, invocations are answered 503. Close waits until all
+// running functions have returned and every message is delivered.
 //
-// Calls that wait for a user do not go on waiting, since the answer could not be
-// received any more. In memory they end with an error result, and subscriptions end
-// without a word. With [Options.State] both go on when the server is started again.
+// Calls that wait for a user stop waiting, since the answer could no longer be received. In memory
+// they end with an error result, and subscriptions end without a final event. With [Options.State]
+// both continue when the server is started again.
 //
-// If ctx ends before, Close cancels what is left and returns an error that wraps
-// ctx's. With [Options.State] nothing is lost then: functions run again and messages
-// are sent after the next start. In memory it is lost.
+// If ctx ends first, Close cancels the remaining calls and returns an error that wraps ctx's. With
+// [Options.State] nothing is lost: after the next start, the functions run again and the messages
+// are sent. In memory they are lost.
 func (s *Server) Close(ctx context.Context) error {
-	s.start.Do(func() { s.startErr = ErrClosing }) // nothing was begun
+	s.start.Do(func() { s.startErr = ErrClosing }) // nothing was started
 	s.mu.Lock()
 	if !s.closing {
 		s.closing = true
@@ -128,8 +127,8 @@ func (s *Server) Close(ctx context.Context) error {
 	return errors.Join(err, s.end(), s.state.Close())
 }
 
-// idle waits until no function runs and every message is delivered. Calls that the next process
-// goes on with are left as they are.
+// idle waits until no function runs and every message is delivered. It does not wait for calls that
+// the next process continues.
 func (s *Server) idle(ctx context.Context) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
@@ -170,7 +169,7 @@ func (s *Server) idle(ctx context.Context) error {
 // stopTimeout is how long the flow may take to stop.
 const stopTimeout = 10 * time.Second
 
-// end stops the flow. What is not done is done by the next process.
+// end stops the flow. The next process does what is left.
 func (s *Server) end() error {
 	s.abort()
 	ctx, stop := context.WithTimeout(context.Background(), stopTimeout)
@@ -193,11 +192,11 @@ func (s *Server) closeIdleConnections() {
 	}
 }
 
-// serveStatus tells whether something is still to be expected of a call: its result,
-// or an event of its subscription. It tells nothing else; a call of another runtime
-// is like one that never was. The answer is false only after the last message was
-// delivered or given up, so that a runtime which prunes the call loses nothing.
-// The path is an extension of the protocol (doc/protocol.md §9.4).
+// serveStatus reports whether anything is still expected of a call: its result, or an event of its
+// subscription. It reports nothing else; a call of another runtime looks like one that never
+// existed. The answer is false only after the last message was delivered or given up, so a runtime
+// that then prunes the call loses nothing. The path is an extension of the protocol
+// (doc/protocol.md §9.4).
 func (s *Server) serveStatus(w http.ResponseWriter, r *http.Request) {
 	runtime, data, ok := s.notification(w, r, purpose.Status)
 	if !ok {

@@ -15,34 +15,30 @@ import (
 	"github.com/millrace/millrace/internal/netguard"
 )
 
-// A Migrator moves what a tool keeps of a session, such as a working directory or
-// an open document, from one instance of the server to another (doc/protocol.md §10.1).
-// A session is named by its root thread, as in [agentproto.Invocation]. That name
-// comes from outside and has up to 1024 bytes of any kind, so it must not become a
-// path.
+// A Migrator moves the tools' own state of a session, such as a working directory or an open document, from
+// one instance of the server to another (doc/protocol.md §10.1). A session is named by its root thread, as
+// in [agentproto.Invocation]. The name comes from outside and is up to 1024 arbitrary bytes, so do not use
+// it as a path.
 //
-// The server itself moves the calls of the session: the ones that are not finished,
-// their messages that are not delivered, open subscriptions with their state, and the
-// keys of finished ones. It does not move tokens; see [Options.Vault].
+// The server itself moves the calls of the session: the unfinished ones, their undelivered messages, open
+// subscriptions with their state, and the keys of finished ones. It does not move tokens; see
+// [Options.Vault].
 //
-// A Migrator that has a method Remove(ctx, session) error is told with it to forget
-// a session: at the source when the runtime has closed the thread of that name, and
-// at the destination when a migration was given up. An error is logged.
+// If a Migrator has a method Remove(ctx, session) error, the server calls it to forget a session: at the
+// source when the runtime has closed the thread of that name, and at the destination when a migration was
+// given up. Its errors are logged.
 type Migrator interface {
-	// Export returns the state of a session, or nil if there is none. While it runs,
-	// no function and no producer of the session does, and none begins. The session
-	// goes on here if the migration fails later, so Export must not change it. Errors
-	// are logged and not shown to the runtime.
+	// Export returns the state of a session, or nil if there is none. While it runs, no function or
+	// producer of the session runs, and none starts. If the migration fails later, the session continues
+	// here, so Export must not change it. Errors are logged and not shown to the runtime.
 	Export(ctx context.Context, session string) ([]byte, error)
-	// Import puts the state that Export has returned in the place of whatever is
-	// there of the session. It may be called again with the same state, or with a
-	// newer one of a later attempt. No function of the session runs here before it
-	// has returned.
+	// Import replaces whatever exists here of the session with the state that Export returned. It may be
+	// called again with the same state, or with a newer one of a later attempt. No function of the session
+	// runs here until it has returned.
 	Import(ctx context.Context, session string, state []byte) error
 }
 
-// OwnState is a [Migrator] for tools that keep nothing of a session: only calls and
-// subscriptions move.
+// OwnState is a [Migrator] for tools that keep no state of a session: only calls and subscriptions move.
 type OwnState struct{}
 
 // Export returns nil.
@@ -51,7 +47,7 @@ func (OwnState) Export(context.Context, string) ([]byte, error) { return nil, ni
 // Import does nothing.
 func (OwnState) Import(context.Context, string, []byte) error { return nil }
 
-// newMover returns what moves sessions.
+// newMover returns the mover of the server's sessions.
 func (s *Server) newMover() *migrate.Mover {
 	o := s.opts
 	return migrate.New(s.ctx, migrate.Options{
@@ -88,8 +84,8 @@ func (s *Server) serveMigrate(w http.ResponseWriter, r *http.Request) {
 	s.mover.Serve(w, r, tools.Place{Runtime: runtime, Session: msg.SessionID}, msg.DestinationURL, s.noticed.First(runtime, r))
 }
 
-// migrationNetworks are those that a destination may be in: what an operator has
-// written as an IP address may be anywhere.
+// migrationNetworks are those that a destination may be in. An IP address that the operator wrote may be
+// anywhere.
 func (o Options) migrationNetworks() netguard.Policy {
 	p := o.networks().Trust(o.MigrationDestinations...)
 	for _, d := range o.MigrationDestinations {

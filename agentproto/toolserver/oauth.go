@@ -18,19 +18,18 @@ import (
 	"github.com/millrace/millrace/agentproto/internal/vault"
 )
 
-// A need is what a call wants a token for.
+// A need is the provider and the scopes that a call needs a token for.
 type need struct {
 	provider *oauth.Provider
 	scopes   []string // sorted
 }
 
-// maxRuns is how often the function of one call may run because its token was
-// refused: the second time with a renewed token, the third with a new one.
+// maxRuns is how often the function of one call may run because its token was refused: the second time with a renewed token, the
+// third with a new one.
 const maxRuns = 3
 
-// authorized runs f when there is a token, after asking the user for one if
-// necessary. If the token turns out to be refused, it is renewed or the user asked
-// again, and f runs once more.
+// authorized runs f once there is a token, after asking the user for one if necessary. If the token is refused, it is renewed or
+// the user asked again, and f runs once more.
 func (c *call) authorized(f func() (any, error)) (any, error) {
 	var refused string
 	for run := 1; ; run++ {
@@ -48,9 +47,8 @@ func (c *call) authorized(f func() (any, error)) (any, error) {
 	}
 }
 
-// access sees to it that there is a token that is good for the tool and was not
-// refused, and asks the user for one if it must. Renewed says that the one which was
-// refused had just been renewed.
+// access ensures that there is a token that suffices for the tool and was not refused, and asks the user for one if necessary.
+// Renewed says that the refused token had just been renewed.
 func (c *call) access(n need, refused string, renewed bool) error {
 	c.mu.Lock()
 	c.refused = refused
@@ -77,7 +75,7 @@ func (c *call) access(n need, refused string, renewed bool) error {
 		}
 		switch {
 		case (c.server.opts.State != "" || errors.Is(err, ErrMoving)) && (errors.Is(err, ErrClosing) || c.server.ctx.Err() != nil):
-			return ErrClosing // the next process goes on with it
+			return ErrClosing // the next process continues
 		case err != nil:
 			return err
 		case class == authorize.Lost:
@@ -99,7 +97,7 @@ func (c *call) access(n need, refused string, renewed bool) error {
 	}
 }
 
-// classErrors are what a call is told, in fixed words.
+// classErrors are the errors, in fixed words, that a call gets.
 var classErrors = map[authorize.Class]error{
 	authorize.None: ErrUnauthorized, authorize.Failed: errAuthFailed, authorize.Unrenewed: errNotRenewed,
 	authorize.Denied: errDenied, authorize.Other: errOtherUser, authorize.Late: errAuthTimeout,
@@ -107,7 +105,7 @@ var classErrors = map[authorize.Class]error{
 	authorize.Paused: errAuthPaused, authorize.Full: errAuthMany, authorize.Over: errEnded,
 }
 
-// stored returns the user's token as it is in the vault.
+// stored returns the user's token in the vault.
 func (c *call) stored(ctx context.Context, n need) (*vault.Token, error) {
 	key := c.tokenKey
 	key.Provider = n.provider.ID
@@ -115,15 +113,15 @@ func (c *call) stored(ctx context.Context, n need) (*vault.Token, error) {
 	return t, classErrors[class]
 }
 
-// use notes which token the function uses.
+// use records which token the function uses.
 func (c *call) use(t *vault.Token) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.latest = t.Access
 }
 
-// tokenFor returns a token of the user that is good now, as far as one can tell, and notes that
-// it is what the function uses. The user is not asked.
+// tokenFor returns a token of the user that is valid now, as far as can be known, and records that the function uses it. It does
+// not ask the user.
 func (c *call) tokenFor(ctx context.Context, n need) (*vault.Token, error) {
 	c.mu.Lock()
 	refused := c.refused
@@ -146,7 +144,7 @@ func (c *call) tokenFor(ctx context.Context, n need) (*vault.Token, error) {
 	return t, err
 }
 
-// used returns the access token that was given out last.
+// used returns the access token that the function got last.
 func (c *call) used() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -157,7 +155,7 @@ func (c *call) authKey(n need) authorize.Key {
 	return authorize.Key{User: c.tokenKey.User, Provider: n.provider.ID}
 }
 
-// ask asks the flow for a token, which may have the user asked.
+// ask asks the flow for a token. The flow may ask the user.
 func (c *call) ask(n need, refused string, renewed bool, after string) (authorize.Told, error) {
 	s := c.server
 	user := s.oauth.Request(n.provider, n.scopes)
@@ -167,7 +165,7 @@ func (c *call) ask(n need, refused string, renewed bool, after string) (authoriz
 	return s.flow.AuthorizeCall(c.ctx, c.at, c.id, in)
 }
 
-// cause returns why the call has ended, if it has.
+// cause returns the reason why the call has ended, if err is not nil and it has, and else err.
 func (c *call) cause(err error) error {
 	if cause := context.Cause(c.ctx); err != nil && cause != nil {
 		return cause
@@ -206,13 +204,13 @@ func (c *call) await(n need, told authorize.Told) (authorize.Class, error) {
 	return o.class, c.cause(o.err)
 }
 
-// sendUser posts a message that sends the user to an address. Of those with one name only one waits to be delivered. If the runtime
-// does not take it, lost is called, until ctx ends.
+// sendUser posts a message that sends the user to an address. Of the messages with one name, only one waits for delivery. If the
+// runtime does not accept it before ctx ends, sendUser calls lost.
 func (c *call) sendUser(ctx context.Context, m *tools.Message, name string, lost func()) error {
 	c.mu.Lock()
 	m.Same, m.Lost = name, c.sent[name]
 	c.mu.Unlock()
-	if m.Lost == "" { // and not in this run of the function
+	if m.Lost == "" { // not yet sent in this run of the function
 		m.Lost = rand.Text()
 		if err := c.post(ctx, tools.Post{Message: m}); err != nil {
 			return c.cause(err)
@@ -232,24 +230,25 @@ func (c *call) sendUser(ctx context.Context, m *tools.Message, name string, lost
 	return nil
 }
 
-// sentTo begins the names of the steps that [SendTo] keeps. A name of [Step] begins with another letter.
+// sentTo begins the names of the steps that [SendTo] stores. The names of [Step] begin with another character.
 const sentTo = "!sent to "
 
-// SendTo has the user asked to open an https address of another system, as for an authorization, and calls until. The page there does
-// not lead back to the tool server, so until has to find out when the user is done. The runtime shows the host of the address. When SendTo
-// calls until, the request is on the disk, and until has the time that is left of [Options.OAuthTimeout] since the address was
-// sent first, by this run of the function or one before a restart. SendTo returns what until returns,
-// [ErrNoAnswer] when the time is over, [ErrNotAsked] if the runtime did not take the request, [ErrAddress] if the address is none that a runtime
-// shows, and [ErrClosing] and the causes of the context as [Choose] does. It panics if ctx is not one of a tool
-// function.
+// SendTo asks the user, as for an authorization, to open an https address of another system, and calls until. The page there does
+// not lead back to the tool server, so until has to find out when the user is done. The runtime shows the host of the address.
+// The request is on disk when SendTo calls until. The context of until ends [Options.OAuthTimeout] after the address was first
+// sent, by this run of the function or by one before a restart.
 //
-// A function that calls SendTo again with the address goes on waiting, and one that runs again after a restart does so too: a runtime
-// that shows the address still does not show it anew. The request stands until the call has a result or asks for something else.
+// SendTo returns what until returns, [ErrNoAnswer] when the time is over, [ErrNotAsked] if the runtime did not accept the
+// request, [ErrAddress] for an address that a runtime does not show, and [ErrClosing] and the causes of the context as [Choose]
+// does. It panics if ctx is not one of a tool function.
+//
+// A function that calls SendTo again with the same address continues to wait, even when it runs again after a restart: a runtime
+// that still shows the address does not show it anew. The request stands until the call has a result or asks for something else.
 func SendTo(ctx context.Context, address string, until func(ctx context.Context) error) error {
 	c := callOf(ctx, "SendTo")
 	s, name := c.server, sentTo+digestOf(address)
 	m, err := c.encode(&agentproto.OAuth{GroupID: c.inv.GroupID, ID: c.inv.ID, CallID: c.inv.CallID, AuthURL: address})
-	if err != nil { // it is checked as a runtime does
+	if err != nil { // the message is checked as a runtime checks it
 		return ErrAddress
 	}
 	at, known, err := c.recall(ctx, name)
@@ -280,12 +279,11 @@ func SendTo(ctx context.Context, address string, until func(ctx context.Context)
 	return err
 }
 
-// noneOfThem is the choice of a user who did not get the page with the code.
+// noneOfThem is the choice of a user who did not see the page with the code.
 const noneOfThem = "None of these, or I did not authorize anything"
 
-// confirm has the user of the conversation pick out the code that the page at the
-// end of the authorization has shown (case O24): so whoever authorized is whoever
-// asked, or was asked by him to say the code.
+// confirm asks the user of the conversation for the code that the page at the end of the authorization showed (case O24). So the
+// person who authorized is the person who asked, or was asked by that person for the code.
 func (c *call) confirm(n need, id string) (authorize.Class, error) {
 	lists, code := c.server.oauth.Numbers(id)
 	if code == nil {
@@ -293,7 +291,7 @@ func (c *call) confirm(n need, id string) (authorize.Class, error) {
 	}
 	class, err := c.pick(lists, code)
 	if err != nil && !errors.Is(err, ErrNoAnswer) && !errors.Is(err, ErrNotAsked) && !errors.Is(err, ErrBadAnswer) {
-		return "", err // the call is over, or goes on elsewhere
+		return "", err // the call is over, or continues elsewhere
 	}
 	if err != nil {
 		class = authorize.Declined
@@ -301,7 +299,7 @@ func (c *call) confirm(n need, id string) (authorize.Class, error) {
 	if class != authorize.Good {
 		c.server.log.Warn("authorization not confirmed", "provider", n.provider.ID)
 	}
-	// A number that was wrong counts, also if the call is cancelled meanwhile.
+	// A wrong number counts, even if the call is cancelled meanwhile.
 	told, failed := c.server.flow.Authorize(c.server.ctx, c.tokenKey.Runtime, authorize.In{Confirm: &authorize.Confirm{ID: id, Class: class}})
 	if err == nil {
 		err = failed
@@ -309,7 +307,7 @@ func (c *call) confirm(n need, id string) (authorize.Class, error) {
 	return told.Class, err
 }
 
-// pick asks for the numbers of a code.
+// pick asks the user for the numbers of a code.
 func (c *call) pick(lists [][]int, code []int) (authorize.Class, error) {
 	for i, numbers := range lists {
 		var choices []string
@@ -330,7 +328,7 @@ func (c *call) pick(lists [][]int, code []int) (authorize.Class, error) {
 	return authorize.Good, nil
 }
 
-// digestOf returns a digest as a text.
+// digestOf returns the SHA-256 digest of a text in hexadecimal.
 func digestOf(text string) string {
 	d := sha256.Sum256([]byte(text))
 	return hex.EncodeToString(d[:])

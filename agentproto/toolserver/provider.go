@@ -10,69 +10,59 @@ import (
 	"github.com/millrace/millrace/agentproto/internal/oauth"
 )
 
-// An OAuthProvider is a service that users authorize tools for. Authorizations use
-// the code flow with PKCE (S256), always.
+// An OAuthProvider is a service that users authorize tools for. Authorizations always use the code flow with PKCE (S256).
 type OAuthProvider struct {
-	// ID names the provider in [ToolOptions.RequireOAuth], in annotations and in the
-	// redirect URI: see [Server.RedirectURI]. That URI is the one
-	// to register with the provider. It is made of letters, digits, _ and -.
+	// ID names the provider in [ToolOptions.RequireOAuth], in annotations and in the redirect URI, which must be registered with
+	// the provider: see [Server.RedirectURI]. It consists of letters, digits, _ and -.
 	ID string
-	// AuthURL is the authorization endpoint, where the user is sent to, and TokenURL
-	// the token endpoint. Both must be https, or lead to this machine by its loopback
-	// address or as localhost. So must RevokeURL and KeysURL.
+	// AuthURL is the authorization endpoint, to which the user is sent, and TokenURL the token endpoint. These, RevokeURL and
+	// KeysURL must be https, or name this machine by its loopback address or as localhost.
 	AuthURL, TokenURL string
-	// RevokeURL is the revocation endpoint (RFC 7009). If it is empty,
-	// tokens that are no longer needed are deleted here, and expire at the provider.
+	// RevokeURL is the revocation endpoint (RFC 7009). If it is empty, tokens that are no longer needed are only deleted here,
+	// and expire at the provider.
 	RevokeURL string
-	// ClientID and ClientSecret are what the provider knows the tool server by.
-	// Without a secret it is a public client.
+	// ClientID and ClientSecret identify the tool server to the provider. Without a secret it is a public client.
 	ClientID     string
 	ClientSecret Secret
-	// Scopes are asked for whatever the tool, such as openid. What only some tools
-	// need is in their [ToolOptions.Scopes].
+	// Scopes are requested for every tool, such as openid. Scopes that only some tools need are in [ToolOptions.Scopes].
 	Scopes []string
 	// Params are added to the authorization request, such as prompt=consent.
 	Params map[string]string
-	// Resource is the identifier of what the tokens are for (RFC 8707). If it is set, authorization and
-	// token requests name it, so that a token is good for nothing else.
+	// Resource identifies the resource that the tokens are for (RFC 8707). If it is set, authorization and token requests name
+	// it, so that a token is valid for nothing else.
 	Resource string
 	// Issuer is the provider's issuer identifier. If it is set, a redirect that names
 	// another issuer is refused.
 	Issuer string
-	// RequireIssuer refuses redirects that name no issuer. It is to be set for a
-	// provider whose metadata has authorization_response_iss_parameter_supported.
+	// RequireIssuer refuses redirects that name no issuer. Set it for a provider whose metadata contains
+	// authorization_response_iss_parameter_supported.
 	RequireIssuer bool
-	// RefuseIssuer refuses redirects that name an issuer, whichever it is. It is for a provider whose metadata does not have
-	// authorization_response_iss_parameter_supported: then it is not the provider that has named it (RFC 9207, section 2.4).
+	// RefuseIssuer refuses redirects that name any issuer. Set it for a provider whose metadata does not contain
+	// authorization_response_iss_parameter_supported: then the provider did not add the issuer (RFC 9207, section 2.4).
 	RefuseIssuer bool
-	// SubjectIsUser, Confirm and UnsafeAnyoneMayAuthorize say who may complete an
-	// authorization. One of them must be set. The auth_url of a call can be sent to somebody
-	// else, and whoever opens it authorizes with an account of their own; without a check,
-	// the user of the call would then work with that account.
+	// SubjectIsUser, Confirm and UnsafeAnyoneMayAuthorize say who may complete an authorization. At least one of them must be
+	// set. A user can send the auth_url of a call to somebody else, who then authorizes with an account of their own; without a
+	// check, the user of the call would work with that account.
 	//
-	// SubjectIsUser says that the provider and the runtimes know users by the same
-	// ids. Whoever authorizes must then be the user of the call: the id_token has to
-	// be valid and its subject the user_id of the invocation, or the authorization
-	// fails (threat 22). It needs an Issuer, the KeysURL and the scope openid.
+	// SubjectIsUser says that the provider and the runtimes use the same ids for users. The person who authorizes must then be
+	// the user of the call: the authorization fails unless the id_token is valid and its subject is the user_id of the invocation
+	// (threat 22). It needs an Issuer, the KeysURL and the scope openid.
 	SubjectIsUser bool
-	// KeysURL is the address of the keys that id_tokens are signed with, the
-	// jwks_uri in the provider's metadata.
+	// KeysURL is the address of the keys that sign id_tokens, the jwks_uri in the provider's metadata.
 	KeysURL string
-	// Confirm is for users that the provider knows by other ids: the page at the end
-	// shows a code, and the user has to pick it out in the conversation that asked
-	// before the token is kept. So nobody can have somebody else authorize an access
-	// that he then uses. A wrong pick ends the authorization.
+	// Confirm is for users whose ids at the provider differ. The page at the end shows a code, and the user has to pick it in the
+	// conversation that asked before the token is kept. So nobody can make somebody else authorize an access and then use it. A
+	// wrong pick ends the authorization.
 	Confirm bool
-	// UnsafeAnyoneMayAuthorize accepts whoever opens the auth_url. It is the reason why that
-	// does no harm here, for example that all users of the runtime share one account.
+	// UnsafeAnyoneMayAuthorize accepts anyone who opens the auth_url. Its value is the reason why that is harmless, for example
+	// that all users of the runtime share one account.
 	UnsafeAnyoneMayAuthorize string
-	// AuthStyle says how the client authenticates at the token endpoint. Zero means
-	// in the header if there is a ClientSecret, else in the parameters; it is never
-	// guessed, since guessing sends a code twice.
+	// AuthStyle says how the client authenticates at the token endpoint. Zero means in the header if there is a ClientSecret, and
+	// otherwise in the parameters. It is never guessed, since guessing sends a code twice.
 	AuthStyle oauth2.AuthStyle
 }
 
-// newOAuth returns the client of the providers. It panics if one of them cannot work.
+// newOAuth returns the client of the providers. It panics if a provider is invalid.
 func (s *Server) newOAuth() *oauth.Client {
 	start := s.opts.PagesURL + startPath
 	if s.opts.NoStartPage {
@@ -93,7 +83,7 @@ func (s *Server) newOAuth() *oauth.Client {
 	return client
 }
 
-// inside returns the provider as package oauth knows it.
+// inside returns the provider as package oauth represents it.
 func (p *OAuthProvider) inside() *oauth.Provider {
 	return &oauth.Provider{
 		ID: p.ID, AuthURL: p.AuthURL, TokenURL: p.TokenURL, RevokeURL: p.RevokeURL, KeysURL: p.KeysURL,
@@ -103,11 +93,10 @@ func (p *OAuthProvider) inside() *oauth.Provider {
 	}
 }
 
-// SetProvider adds a provider that is known only when the program runs, or replaces the one with its
-// ID, for [Authorize]; a tool that requires the ID keeps the one that it was added with. An authorization that was
-// begun with another provider of that ID is not completed, and its user is asked anew. A provider of an
-// earlier process has to be set before its authorizations can be completed. It returns an error if the provider
-// cannot work. [Options.AllowNetworks] has to allow its addresses.
+// SetProvider adds a provider that is known only at run time, or replaces the one with its ID, for [Authorize]. A tool that
+// requires the ID keeps the provider that it was added with. An authorization that was started with another provider of that ID
+// is not completed, and its user is asked anew. A provider of an earlier process must be set before its authorizations can be
+// completed. SetProvider returns an error if the provider is invalid. [Options.AllowNetworks] must allow its addresses.
 func (s *Server) SetProvider(p OAuthProvider) error {
 	if err := s.oauth.Set(p.inside()); err != nil {
 		return fmt.Errorf("toolserver: SetProvider: %q: %w", p.ID, err)
@@ -116,22 +105,21 @@ func (s *Server) SetProvider(p OAuthProvider) error {
 	return nil
 }
 
-// RedirectURI returns where the provider with an ID has to send users back to:
-// [Options.PagesURL] + "/oauth/callback/" + ID.
+// RedirectURI returns the address to which the provider with an ID must send users back: [Options.PagesURL] + "/oauth/callback/"
+// + ID.
 func (s *Server) RedirectURI(id string) string { return s.opts.PagesURL + redirectPath + id }
 
-// Vault returns the vault of the server: that of the options, or its own.
+// Vault returns the vault of the server: [Options.Vault], or the server's own.
 func (s *Server) Vault() Vault { return s.opts.Vault }
 
-// Authorize returns an access token of the user for a provider, good for scopes, to a tool that was added
-// without RequireOAuth because it finds out only when it runs what it needs. If there is no such token the
-// user is asked, as for a tool with RequireOAuth, and Authorize waits for it. Refused is the token that the resource
-// did not take, or empty: then it is renewed or, if it was renewed already, the user is asked. When a
-// third token of a call is refused, Authorize returns an error.
+// Authorize returns an access token of the user for a provider, valid for scopes. It is for a tool that was added without
+// RequireOAuth because it finds out what it needs only when it runs. If there is no such token, Authorize asks the user, as for a
+// tool with RequireOAuth, and waits. Refused is a token that the resource refused, or empty. A refused token is renewed or, if it
+// was just renewed, the user is asked. When a third token of a call is refused, Authorize returns an error.
 //
-// When the function runs again after a restart and calls Authorize, it goes on waiting for the authorization that
-// was begun. Errors are of those that a model may see, and [ErrClosing] and the causes of the context as for
-// [Choose]. It panics if ctx is not one of a tool function, or there is no such provider.
+// When the function runs again after a restart and calls Authorize, it continues to wait for the pending authorization. Authorize
+// returns errors that a model may see, [ErrClosing], and the causes of the context as [Choose] does. It panics if ctx is not one
+// of a tool function, or if there is no such provider.
 func Authorize(ctx context.Context, provider string, scopes []string, refused Secret) (Secret, error) {
 	c := callOf(ctx, "Authorize")
 	n := c.needOf("Authorize", provider)
@@ -151,8 +139,8 @@ func Authorize(ctx context.Context, provider string, scopes []string, refused Se
 	return NewSecret(c.used()), nil
 }
 
-// StoredToken returns an access token of the user for a provider, renewed if it has expired. The user is not asked: if there is none
-// that is good, it returns [ErrUnauthorized]. It panics where [Authorize] does.
+// StoredToken returns an access token of the user for a provider, renewed if it has expired. It does not ask the user: if there
+// is no valid token, it returns [ErrUnauthorized]. It panics where [Authorize] does.
 func StoredToken(ctx context.Context, provider string) (Secret, error) {
 	c := callOf(ctx, "StoredToken")
 	t, err := c.tokenFor(ctx, c.needOf("StoredToken", provider))
@@ -162,8 +150,7 @@ func StoredToken(ctx context.Context, provider string) (Secret, error) {
 	return NewSecret(t.Access), nil
 }
 
-// Owner returns whose tokens a call uses. Its Provider is empty. It panics if ctx is not one of a tool
-// function.
+// Owner returns the key of the tokens that a call uses, with an empty Provider. It panics if ctx is not one of a tool function.
 func Owner(ctx context.Context) TokenKey { return callOf(ctx, "Owner").tokenKey }
 
 func (c *call) needOf(op, provider string) need {

@@ -11,33 +11,32 @@ import (
 	"github.com/millrace/millrace/agentproto"
 )
 
-// A Tool is a tool whose schema is not made from a Go type, because it is known only when the
-// program runs: see [Server.Replace].
+// A Tool is a tool whose schema is not made from a Go type, because it is known only at run time: see
+// [Server.Replace].
 type Tool struct {
-	// Name is of 1 to 128 letters, digits, _ and -.
+	// Name consists of 1 to 128 letters, digits, _ and -.
 	Name string
-	// Description is what the model is told. It is not empty.
+	// Description is shown to the model. It must not be empty.
 	Description string
 	// Schema is the JSON schema of the arguments: see [agentproto.CompileSchema].
 	Schema []byte
 	// Options are those of [AddWithOptions].
 	Options ToolOptions
-	// Call is called with arguments that match Schema, which are an object, and returns the
-	// result; its ids are put in. Errors and panics are those of [Add].
+	// Call is called with arguments that match Schema, which are an object, and returns the result. The server
+	// fills in the result's ids. Errors and panics are handled as by [Add].
 	Call func(ctx context.Context, args []byte) (*agentproto.ToolResult, error)
-	// Open and Produce, in place of Call, make it a tool that opens subscriptions: they are the two functions of
+	// Open and Produce, in place of Call, make it a tool that opens subscriptions. They are the two functions of
 	// [AddSubscription].
 	Open    func(ctx context.Context, args []byte) (res *agentproto.ToolResult, state *json.RawMessage, err error)
 	Produce func(ctx context.Context, sub *Subscription[json.RawMessage]) error
 }
 
-// Replace makes the tools the only dynamic tools of the server, in that order, behind those of
-// [Add] and [AddSubscription]. It may be called at any time: the manifest has the new tools from
-// then on. A call of a tool that is gone has an error result; one that is running goes on
-// with the function that it began with.
+// Replace makes the given tools the only dynamic tools of the server, in that order, after those of [Add] and
+// [AddSubscription]. It may be called at any time, and the manifest contains the new tools from then on. A call
+// of a removed tool gets an error result; a running call continues with the function that it started with.
 //
-// All are replaced or, if there is an error, none is. It is an error if a name is taken or not
-// possible, a description is empty, a schema is refused, or a function is nil.
+// Replace replaces all dynamic tools or, if it returns an error, none. It returns an error if a name is taken or
+// invalid, a description is empty, a schema is refused, or a function is nil.
 func (s *Server) Replace(all []Tool) error {
 	made := make([]*tool, len(all))
 	for i, d := range all {

@@ -8,9 +8,8 @@ import (
 
 const redacted = "[redacted]"
 
-// A Secret is a text that does not print itself: every way of formatting,
-// encoding or logging it gives "[redacted]", also when it is a field of another
-// value. The zero Secret is empty.
+// A Secret is a text that does not print itself: formatting, encoding or logging it gives
+// "[redacted]", even if it is a field of another value. The zero Secret is empty.
 type Secret struct {
 	// A pointer, because fmt follows the string of an unexported field and does not
 	// follow a pointer.
@@ -20,7 +19,7 @@ type Secret struct {
 // NewSecret returns a Secret that holds text.
 func NewSecret(text string) Secret { return Secret{&text} }
 
-// Reveal returns the text. Whoever calls it takes care of where the text goes.
+// Reveal returns the text. The caller is responsible for where the text goes.
 func (s Secret) Reveal() string {
 	if s.text == nil {
 		return ""

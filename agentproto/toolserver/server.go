@@ -38,12 +38,11 @@ const (
 	importPath   = "/migrate/import"
 )
 
-// A Server is a tool server. It is an [http.Handler]; serving it over TLS, and
-// limiting how slowly a client may send, is the business of the [http.Server]
-// around it: a ReadHeaderTimeout of 5 s, a ReadTimeout of 30 s, a WriteTimeout of 40 s and
-// an IdleTimeout of a minute are right (case W09). /migrate, which answers within
-// [Options.MigrationTimeout], sets deadlines of its own. Connections are best bounded in
-// front of it.
+// A Server is a tool server. It is an [http.Handler]. Serving it over TLS, and limiting how slowly
+// a client may send, is up to the [http.Server] around it. Suitable values are a ReadHeaderTimeout
+// of 5 s, a ReadTimeout of 30 s, a WriteTimeout of 40 s and an IdleTimeout of a minute (case W09).
+// /migrate, which answers within [Options.MigrationTimeout], sets its own deadlines. Limit the
+// number of connections in front of the server.
 type Server struct {
 	opts     Options
 	state    *vault.State
@@ -53,11 +52,11 @@ type Server struct {
 	delivery *outgoing.Sender
 
 	mover     *migrate.Mover
-	own       []*http.Transport // the ones that Close has to clean up
+	own       []*http.Transport // to be closed by Close
 	oauth     *oauth.Client
 	guard     *leak.Guard
 	signers   map[string]signers
-	notices   intake.Rates // of cancellations, closures and questions for the status
+	notices   intake.Rates // of cancellations, closures and status requests
 	migrating intake.Rates // of migrations
 	noticed   *intake.Notices
 
@@ -74,12 +73,11 @@ type Server struct {
 	mu      sync.Mutex
 	tools   []*tool
 	byName  map[string]*tool
-	pending map[string]int // calls that are about to be accepted, of each runtime; "" has all
+	pending map[string]int // calls being accepted, by runtime; "" counts all
 	closing bool
 }
 
-// New is [Open] for options that cannot fail to open: it panics where Open returns
-// an error.
+// New is like [Open], but panics where Open returns an error.
 func New(opts Options) *Server {
 	s, err := Open(opts)
 	if err != nil {
@@ -88,10 +86,9 @@ func New(opts Options) *Server {
 	return s
 }
 
-// Open returns a server without tools. It panics if opts cannot work, and returns
-// an error if [Options.State] cannot be opened, for example because another process
-// uses it. Nothing runs until [Server.Start] or the first request, so that tools
-// can be added before.
+// Open returns a server without tools. It panics if opts are invalid, and returns an error if
+// [Options.State] cannot be opened, for example because another process uses it. Nothing runs until
+// [Server.Start] or the first request, so that tools can be added before.
 func Open(opts Options) (*Server, error) {
 	var own []*http.Transport
 	opts = opts.withDefaults(&own)
@@ -145,7 +142,7 @@ func Open(opts Options) (*Server, error) {
 	return s, nil
 }
 
-// openState opens the vault, and what is in transit to it.
+// openState opens the vault and its data in transit.
 func (s *Server) openState() (err error) {
 	if s.opts.State == "" {
 		if s.opts.Vault == nil {
@@ -165,7 +162,8 @@ func (s *Server) openState() (err error) {
 	return err
 }
 
-// keepInside looks for a secret that the operator has configured in everything that leaves.
+// keepInside makes the guard search everything that leaves for a secret that the operator has
+// configured.
 func (s *Server) keepInside(secret Secret, what string) {
 	if !secret.Empty() && !s.guard.Add(secret.Reveal()) {
 		s.log.Warn("a secret is too short or too simple to be looked for in messages", "secret", what)
@@ -182,7 +180,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mux.ServeHTTP(w, r)
 }
 
-// Manifest returns what the server says about itself.
+// Manifest returns the server's manifest.
 func (s *Server) Manifest() *agentproto.Manifest {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -216,8 +214,8 @@ func (s *Server) serveManifest(w http.ResponseWriter, r *http.Request) {
 	w.Write(body)
 }
 
-// sender returns which runtime sent r, a message for one of the purposes of that package. If
-// it may not, sender answers r.
+// sender returns the runtime that sent r, a message for one of the purposes in package purpose. If
+// the sender is refused, sender answers r.
 func (s *Server) sender(w http.ResponseWriter, r *http.Request, what string) (runtime string, ok bool) {
 	if s.opts.Authenticate == nil {
 		return "", true
@@ -241,9 +239,9 @@ func (s *Server) sender(w http.ResponseWriter, r *http.Request, what string) (ru
 	return runtime, true
 }
 
-// body reads the body of a message. If that is none, body answers r and returns
-// false. A page in a browser cannot post here: it cannot help saying its origin,
-// and it is not asked whether it may send JSON.
+// body reads the body of a message. If the body is invalid, body answers r and returns false. A
+// page in a browser cannot post here: its requests carry an Origin header, and the server answers
+// no preflight request for JSON.
 func (s *Server) body(w http.ResponseWriter, r *http.Request) (data []byte, ok bool) {
 	if r.Header.Get("Origin") != "" {
 		http.Error(w, "requests from browsers are not accepted", http.StatusForbidden)

@@ -8,22 +8,21 @@ import (
 	"github.com/millrace/millrace/agentproto/internal/tools"
 )
 
-// Step does f once for a call and keeps what it returns with the call: when the function of
-// the tool runs again, because the server was restarted or the session has moved, Step returns
-// that without calling f. It is for what an outside system answered and will not answer a
-// second time, such as the id of a job that was begun there.
+// Step calls f once for a call and stores its result with the call. When the tool's function runs
+// again, because the server was restarted or the session has moved, Step returns the stored result
+// without calling f. It is for answers of outside systems that cannot be obtained a second time,
+// such as the id of a job that was started there.
 //
-// Name tells the steps of one call apart. The result is kept as JSON, and is on the disk when
-// Step returns; with a server that has no [Options.State] it lasts as long as the process. An
-// error of f is returned and not kept, so f is called again by the next run. If the process
-// is killed while f runs, or before its result is kept, f is called again too: mark with
-// [Began] what must not happen twice.
+// Name distinguishes the steps of one call. The result is stored as JSON, and is on disk when Step
+// returns; in a server without [Options.State] it lasts as long as the process. An error of f is
+// returned and not stored, so the next run calls f again. If the process is killed while f runs, or
+// before its result is stored, f is called again too: mark an operation that must not happen twice
+// with [Began].
 //
-// A call keeps up to 256 steps and 1 MiB of names and results. Step returns an error beyond
-// that, if the result cannot be written as JSON or has a credential in it, and where
-// [Choose] does when the call is over. It panics if ctx is not one of a tool function. Two
-// steps of one name at the same time may both call f; the one that is kept first is returned
-// by both.
+// A call stores up to 256 steps and 1 MiB of names and results. Step returns an error beyond that,
+// if the result cannot be written as JSON or contains a credential, and where [Choose] does when
+// the call is over. It panics if ctx is not one of a tool function. Two concurrent steps with the
+// same name may both call f; both return the result that is stored first.
 func Step[T any](ctx context.Context, name string, f func(ctx context.Context) (T, error)) (T, error) {
 	c := callOf(ctx, "Step")
 	if out, ok, err := recalled[T](ctx, c, name); ok || err != nil {
@@ -48,32 +47,33 @@ func Step[T any](ctx context.Context, name string, f func(ctx context.Context) (
 	return before, nil
 }
 
-// Stepped returns the result that [Step] has kept under a name for the call, in this run of the
-// function or an earlier one, and reports whether there is one. It returns an error if that
+// Stepped returns the result that [Step] has stored under a name for the call, in this run of the
+// function or an earlier one, and reports whether there is one. It returns an error if the result
 // cannot be read as T, and panics if ctx is not one of a tool function.
 func Stepped[T any](ctx context.Context, name string) (out T, ok bool, err error) {
 	return recalled[T](ctx, callOf(ctx, "Stepped"), name)
 }
 
-// began is the name of the step that [Began] keeps. A name of [Step] begins with another letter.
+// began is the name of the step that [Began] stores. The names of [Step] begin with another
+// character.
 const began = "!began"
 
-// stepName is the name under which a step is kept.
+// stepName is the name under which a step is stored.
 func stepName(name string) string { return "." + name }
 
-// Began marks the point from which a call must not be repeated: just before something is sent
-// that has an effect outside. The mark is on the disk when Began returns nil. If a run of the
-// function before this one had set it, Began returns [ErrBegan]: what was sent then may have
-// been carried out, and the function decides whether it asks, repeats or gives up. Called
-// again in the run that has set the mark, it returns nil.
+// Began marks the point from which a call must not be repeated: just before something with an
+// outside effect is sent. The mark is on disk when Began returns nil. If an earlier run of the
+// function had set it, Began returns [ErrBegan]: the effect may have happened, and the function
+// decides whether to ask, repeat or give up. Called again in the run that set the mark, Began
+// returns nil.
 //
-// Unlike [ToolOptions.RunOnce], which gives up every call that a restart has interrupted, it
-// lets a call go on that was interrupted before anything was sent. It returns other errors
-// where [Step] does, and panics if ctx is not one of a tool function.
+// Unlike [ToolOptions.RunOnce], which gives up every call that a restart interrupts, Began lets a
+// call continue if it was interrupted before anything was sent. It returns other errors where
+// [Step] does, and panics if ctx is not one of a tool function.
 func Began(ctx context.Context) error {
 	c := callOf(ctx, "Began")
-	// The flow gives a run that a restart has interrupted to the next process as it is, so a
-	// number alone does not name it.
+	// The flow hands an interrupted run to the next process unchanged, so its number alone does not
+	// identify it.
 	mine, err := json.Marshal(fmt.Sprint(c.server.epoch, " ", c.job.Number))
 	if err != nil {
 		return err
@@ -101,8 +101,8 @@ func recalled[T any](ctx context.Context, c *call, name string) (out T, ok bool,
 	return out, true, err
 }
 
-// recall returns a step that is kept. The first time it asks the flow, unless the call has come to
-// this process and begins here.
+// recall returns a stored step. The first time, it asks the flow, unless this process accepted the
+// call, which then starts without steps.
 func (c *call) recall(ctx context.Context, name string) (data []byte, ok bool, err error) {
 	c.mu.Lock()
 	known := c.steps != nil
@@ -125,10 +125,10 @@ func (c *call) recall(ctx context.Context, name string) (data []byte, ok bool, e
 	return data, ok, nil
 }
 
-// keep keeps a step and returns nil, or what was kept under the name before.
+// keep stores a step and returns nil, or the data that was stored under the name before.
 func (c *call) keep(ctx context.Context, name string, data []byte) ([]byte, error) {
 	if c.server.guard.Finds(data) {
-		return nil, errStepLeak // it is kept, and moved, as it is
+		return nil, errStepLeak // the data is stored, and moved, unencrypted
 	}
 	told, err := c.posted(ctx, tools.Post{Step: &tools.Step{Name: name, Data: data}})
 	if err != nil {
@@ -139,7 +139,7 @@ func (c *call) keep(ctx context.Context, name string, data []byte) ([]byte, erro
 		kept = told.Data
 	}
 	c.mu.Lock()
-	c.steps[name] = kept // recall has made it
+	c.steps[name] = kept // made by recall
 	c.mu.Unlock()
 	if told.Known {
 		return kept, nil

@@ -14,18 +14,17 @@ import (
 
 // An Event is one message of a subscription.
 type Event struct {
-	// Text is what the model is shown.
+	// Text is shown to the model.
 	Text string
 	// Inline shows the event in the thread that subscribed. Otherwise the runtime
 	// opens a child thread for it.
 	Inline bool
-	// Final says that nothing follows. It ends the subscription.
+	// Final marks the last event, which ends the subscription.
 	Final bool
 }
 
-// A Subscription is a call that goes on sending events after its result. Its state
-// is a value of the tool's own, for example the place up to which a feed was read.
-// Its methods may be called from any number of goroutines.
+// A Subscription is a call that goes on sending events after its result. Its state is a value of the tool's
+// own, for example the position up to which a feed was read. Its methods are safe for concurrent use.
 type Subscription[S any] struct {
 	call  *call
 	state S // guarded by call.mu
@@ -33,25 +32,24 @@ type Subscription[S any] struct {
 	sending sync.Mutex
 }
 
-// AddSubscription adds a tool that opens subscriptions. It has two functions.
+// AddSubscription adds a tool that opens subscriptions. It takes two functions.
 //
-// Open is called for each invocation, as the function of [AddWithOptions] is. It
-// returns the result and the state with which the subscription begins. A nil state
-// answers without opening a subscription, and an error is an error result.
+// Open is called for each invocation, like the function of [AddWithOptions]. It returns the result and the
+// initial state of the subscription. A nil state gives an answer without opening a subscription, and an error
+// becomes an error result.
 //
-// Produce is called after that, and sends events until its context ends. With
-// [Options.State] it is called again, with the state of the last [Subscription.Send]
-// or [Subscription.Save], after the server was restarted; so whatever it needs to go
-// on must be in the state, which is kept as JSON, or in the [Invocation]. It is
-// called for one subscription once at a time.
+// Produce is called after that, and sends events until its context ends. With [Options.State] it is called
+// again after a restart, with the state of the last [Subscription.Send] or [Subscription.Save]. So everything
+// that it needs to continue must be in the state, which is stored as JSON, or in the [Invocation]. At most one
+// call of produce per subscription runs at a time.
 //
-// The context of produce ends with [ErrCancelled] when the subscription is
-// cancelled, its thread is closed or its callback_url is gone, and with [ErrClosing]
-// when the server is closed; it ends after a final event, too. What produce returns then does not matter. If it
-// returns before, the subscription ends with a final event, which says so or, if it
-// returned an error, tells the error; a panic is told with fixed words.
+// The context of produce ends with [ErrCancelled] when the subscription is cancelled, its thread is closed or
+// its callback_url is gone, and with [ErrClosing] when the server is closed. It also ends after a final event.
+// What produce returns after that does not matter. If produce returns earlier, the subscription ends with a
+// final event that says so or, if produce returned an error, contains the error. A panic is reported with fixed
+// words.
 //
-// AddSubscription panics where Add does, and if produce is nil.
+// AddSubscription panics where [Add] does, and if produce is nil.
 func AddSubscription[In, Out, S any](
 	s *Server, name, description string, opts ToolOptions,
 	open func(ctx context.Context, in In) (out Out, state *S, err error),
@@ -64,7 +62,7 @@ func AddSubscription[In, Out, S any](
 	add(s, "AddSubscription", name, description, opts, f, producer(name, produce))
 }
 
-// opened returns what the function of a tool returns, after it has opened a subscription or not.
+// opened returns the value that a tool's function returns, wrapped in an opening if it opened a subscription.
 func opened[Out, S any](out Out, state *S, err error) (any, error) {
 	if err != nil || state == nil {
 		return out, err
@@ -85,7 +83,7 @@ func producer[S any](name string, produce func(ctx context.Context, sub *Subscri
 	}
 }
 
-// An opening is what the function of a tool returns that opens a subscription.
+// An opening is the return value of a tool's function that opens a subscription.
 type opening struct {
 	out   any
 	state []byte
@@ -105,23 +103,20 @@ func encodeState(state any) ([]byte, error) {
 	return data, nil
 }
 
-// State returns the state of the last Send or Save, or the one that the
-// subscription was opened with.
+// State returns the state of the last Send or Save, or the initial state.
 func (sub *Subscription[S]) State() S {
 	sub.call.mu.Lock()
 	defer sub.call.mu.Unlock()
 	return sub.state
 }
 
-// Send sends an event and makes next the state, both or neither: after a restart
-// the producer finds the state that belongs to the events which it has sent. When
-// Send returns nil, the event will be delivered, behind the ones before it.
+// Send sends an event and sets the state to next, atomically: after a restart the producer finds the state that
+// matches the events it has sent. When Send returns nil, the event will be delivered, after the ones before it.
 //
-// It waits while 1,000 messages of the subscription, or 4 MiB, are not delivered. It returns
-// the cause of ctx if that ends before, [ErrCancelled] or [ErrClosing] if the
-// context of the producer has ended for that reason, and other errors if there was
-// a final event before, if next has a credential in it or cannot be
-// written as JSON, or if the state could not be kept; nothing is sent then.
+// Send waits while 1,000 messages of the subscription, or 4 MiB, are undelivered. It returns the cause of ctx
+// if that ends first, and [ErrCancelled] or [ErrClosing] if the context of the producer has ended for that
+// reason. It returns other errors after a final event, if next contains a credential or cannot be written as
+// JSON, or if the state could not be stored. If it returns an error, nothing is sent.
 func (sub *Subscription[S]) Send(ctx context.Context, e Event, next S) error {
 	data, err := encodeState(next)
 	if err != nil {
@@ -129,7 +124,7 @@ func (sub *Subscription[S]) Send(ctx context.Context, e Event, next S) error {
 	}
 	c := sub.call
 	if c.server.guard.Finds(data) {
-		return errLeak // a state is kept, and moved, as it is
+		return errLeak // the state is stored, and moved, unencrypted
 	}
 	m, err := c.encode(c.event(e))
 	if err != nil {
@@ -150,7 +145,7 @@ func (sub *Subscription[S]) Send(ctx context.Context, e Event, next S) error {
 	return nil
 }
 
-// Save makes next the state without an event.
+// Save sets the state to next without sending an event.
 func (sub *Subscription[S]) Save(next S) error {
 	data, err := encodeState(next)
 	if err != nil {
@@ -179,8 +174,8 @@ func (c *call) event(e Event) *agentproto.SubscriptionEvent {
 	}
 }
 
-// produce runs the producer of a call that has opened a subscription. If it returns
-// while somebody waits for events, that is told.
+// produce runs the producer of a call that has opened a subscription. If the producer returns while the
+// subscription is open, produce ends the subscription with a final event.
 func (c *call) produce() tools.Outcome {
 	if c.server.isClosing() {
 		c.suspend(ErrClosing)

@@ -9,10 +9,9 @@ import (
 	"github.com/millrace/millrace/internal/edge"
 )
 
-// Token returns the access token of the user that a tool function is running for,
-// renewed if it has expired. It returns [ErrUnauthorized] if it could not be
-// renewed: a function that returns this error has the user asked again. It panics
-// if the tool was added without RequireOAuth.
+// Token returns the access token of the user that a tool function is running for, renewed if it has
+// expired. It returns [ErrUnauthorized] if the token could not be renewed; if the function returns
+// this error, the user is asked again. Token panics if the tool was added without RequireOAuth.
 func Token(ctx context.Context) (Secret, error) {
 	c := callOf(ctx, "Token")
 	if c.tool.need.provider == nil {
@@ -25,10 +24,10 @@ func Token(ctx context.Context) (Secret, error) {
 	return NewSecret(t.Access), nil
 }
 
-// Client returns an HTTP client that puts the access token of [Token] on every
-// request. Requests must be https, or go to this machine. An answer of 401 becomes
-// the error [ErrUnauthorized], and a redirect to another origin is an error, since
-// the token is not for it. It panics if the tool was added without RequireOAuth.
+// Client returns an HTTP client that adds the access token of [Token] to every request. Requests
+// must be https, or go to this machine. A 401 answer becomes the error [ErrUnauthorized]. A
+// redirect to another origin is an error, since the token is not meant for it. Client panics if the
+// tool was added without RequireOAuth.
 func Client(ctx context.Context) *http.Client {
 	c := callOf(ctx, "Client")
 	if c.tool.need.provider == nil {
@@ -44,7 +43,7 @@ func Client(ctx context.Context) *http.Client {
 	return client
 }
 
-// A bearer is a transport that puts the token on requests.
+// A bearer is a transport that adds the token to requests.
 type bearer struct {
 	ctx  context.Context // of the tool function
 	base http.RoundTripper
@@ -71,7 +70,7 @@ func (b *bearer) RoundTrip(r *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// protected refuses to send a token where others could read it.
+// protected returns an error if a token sent to u could be read by others.
 func protected(u *url.URL) error {
 	if u.Scheme != "https" && !isLoopback(u) {
 		return errors.New("toolserver: an access token is sent over https only")

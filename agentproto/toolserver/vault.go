@@ -10,30 +10,29 @@ import (
 	"github.com/millrace/millrace/agentproto/internal/vault"
 )
 
-// A TokenKey says whose token it is, and for what.
+// A TokenKey names the owner of a token and its provider.
 type TokenKey struct {
-	// Runtime is the runtime that spoke for the user: what [Options.Authenticate]
-	// returned, or else the origin of the callback_url. Two runtimes that use the
-	// same user ids do not get at each other's tokens.
+	// Runtime is the runtime that spoke for the user: the result of [Options.Authenticate], or else the origin
+	// of the callback_url. Two runtimes that use the same user ids cannot use each other's tokens.
 	Runtime string
-	// User is "user:" and the user_id of the invocation. An invocation without one
-	// stands for its conversation: "thread:" and the id of the root thread.
+	// User is "user:" and the user_id of the invocation. For an invocation without one it is "thread:" and the
+	// id of the root thread, which stands for the conversation.
 	User string
 	// Provider is the [OAuthProvider.ID].
 	Provider string
 }
 
-// A UserToken is what a provider gave for a user.
+// A UserToken is a token that a provider issued for a user.
 type UserToken struct {
 	Access  Secret
 	Refresh Secret    // empty if the provider gave none
 	Expiry  time.Time // of Access; zero if the provider did not say
-	Scopes  []string  // what it is good for, sorted
+	Scopes  []string  // granted scopes, sorted
 }
 
-// A Vault keeps tokens; a [FileVault] does so durably. Its methods are called from any number of goroutines. A
-// vault that writes to a disk has to encrypt what it writes; [Secret] marshals as
-// "[redacted]" so that this is not forgotten.
+// A Vault stores tokens; a [FileVault] stores them durably. Its methods must be safe for concurrent use. A
+// vault that writes to a disk must encrypt what it writes; [Secret] marshals as "[redacted]" so that this is
+// not forgotten.
 type Vault interface {
 	// Load returns the token of key, or [ErrNoToken].
 	Load(ctx context.Context, key TokenKey) (*UserToken, error)
@@ -43,7 +42,7 @@ type Vault interface {
 	Delete(ctx context.Context, key TokenKey) error
 }
 
-// NewMemoryVault returns a vault that forgets everything when the process ends.
+// NewMemoryVault returns a vault whose tokens are lost when the process ends.
 func NewMemoryVault() Vault { return &memoryVault{tokens: make(map[TokenKey]UserToken)} }
 
 type memoryVault struct {
@@ -75,26 +74,24 @@ func (v *memoryVault) Delete(_ context.Context, key TokenKey) error {
 	return nil
 }
 
-// A FileVault is a [Vault] in a file, where every token is encrypted (threat 24).
-// A token can be read only with the keys, and only as what it was saved as: its
-// runtime, user, provider and scopes go into the encryption, so that a record which
-// somebody has moved to another user cannot be opened, nor one whose scopes were
-// changed.
+// A FileVault is a [Vault] in a file, in which every token is encrypted (threat 24). A token can be read only
+// with the keys, and only under the runtime, user, provider and scopes that it was saved with: they are part
+// of the encryption. So a record that somebody has moved to another user, or whose scopes were changed, cannot
+// be decrypted.
 type FileVault struct {
 	tokens *vault.Tokens
 	file   *vault.File // nil if a server closes it
 }
 
-// NewVault opens the vault in a folder, which is made if it is not there, and
-// belongs to one process at a time. What is saved is on the disk when Save returns;
-// if the process is killed meanwhile, the token is either the new one or the one
-// before, whole. Tokens that are encrypted with an older key are encrypted anew.
+// NewVault opens the vault in a folder. The folder is created if it does not exist, and only one process at a
+// time may use it. A token is on disk when Save returns; if the process is killed before, the vault contains
+// either the whole new token or the whole old one. Tokens that are encrypted with an older key are encrypted
+// anew.
 //
 // It returns an error if the tokens in it were encrypted with other keys.
 //
-// A server with [Options.State] has such a vault already. One of its own is for
-// servers without, and for an operator who wants tokens on another disk, or in
-// another backup, than calls.
+// A server with [Options.State] already has such a vault. A separate one is for servers without State, and for
+// an operator who wants tokens on another disk, or in another backup, than calls.
 func NewVault(folder string, keys *Keyset) (*FileVault, error) {
 	if keys == nil {
 		return nil, errors.New("toolserver: NewVault: there are no keys; see LoadKeyset")
@@ -111,8 +108,8 @@ func NewVault(folder string, keys *Keyset) (*FileVault, error) {
 	return &FileVault{tokens, file}, nil
 }
 
-// Load returns the token of key, or [ErrNoToken]. A record that is not what was
-// saved for this key is an error, and stays where it is.
+// Load returns the token of key, or [ErrNoToken]. If the record is not what was saved for this key, Load
+// returns an error and leaves the record in place.
 func (v *FileVault) Load(_ context.Context, key TokenKey) (*UserToken, error) {
 	t, err := v.tokens.Load(vault.Key(key))
 	if err != nil {
@@ -131,13 +128,12 @@ func (v *FileVault) Delete(_ context.Context, key TokenKey) error {
 	return v.tokens.Delete(vault.Key(key))
 }
 
-// Reseal encrypts with the primary key what is encrypted with an older one, after
-// [Keyset.Rotate] and before [Keyset.Retire], and returns how many tokens that
-// were. The vault can be used meanwhile. What cannot be decrypted stays as it is,
-// and is an error.
+// Reseal encrypts everything that is encrypted with an older key with the primary key, after [Keyset.Rotate]
+// and before [Keyset.Retire], and returns the number of those tokens. The vault can be used meanwhile. Reseal
+// leaves records that it cannot decrypt as they are, and returns an error.
 func (v *FileVault) Reseal() (n int, err error) { return v.tokens.Reseal() }
 
-// Close gives the folder free. It does nothing to the vault of a server.
+// Close releases the folder. It does nothing for the vault of a server.
 func (v *FileVault) Close() error {
 	if v.file == nil {
 		return nil
@@ -153,7 +149,7 @@ func userToken(t *vault.Token) *UserToken {
 	return &UserToken{Access: NewSecret(t.Access), Refresh: NewSecret(t.Refresh), Expiry: t.Expiry, Scopes: t.Scopes}
 }
 
-// A tokenVault is a [Vault] as package oauth knows it.
+// A tokenVault adapts a [Vault] to package oauth.
 type tokenVault struct{ Vault }
 
 func (v tokenVault) Load(ctx context.Context, key vault.Key) (*vault.Token, error) {

@@ -11,15 +11,13 @@ import (
 	"github.com/millrace/millrace/agentproto/internal/tools"
 )
 
-// View shows something to whoever watches the conversation. The runtime keeps the
-// latest content of each view type of a thread and does not show it to the model.
-// Content is marshalled as JSON and must become an object; nil clears the view.
+// View shows content to those who watch the conversation. The runtime keeps the latest content of each view type of a thread and
+// does not show it to the model. Content is marshaled as JSON and must become an object; nil clears the view.
 //
-// View is called from a tool function, with its context or one derived from it, or
-// from a producer. It returns when the update is on its way; if a view could not be
-// delivered, that is not told. It waits while 1,000 messages of the call, or 4 MiB, are
-// not delivered. It returns an error if the content is no object, the cause of ctx if that has ended, and panics if ctx is not one of a
-// tool function.
+// View is called from a tool function, with its context or one derived from it, or from a producer. It returns once the update is
+// on its way; a failed delivery is not reported. View waits while 1,000 messages of the call, or 4 MiB, are undelivered. It
+// returns an error if the content is not an object, and the cause of ctx if that has ended. It panics if ctx is not one of a tool
+// function.
 func View(ctx context.Context, viewType string, content any) error {
 	c := callOf(ctx, "View")
 	if content == nil {

@@ -19,11 +19,11 @@ import (
 // signers are the webhook secrets of one runtime.
 type signers []*standardwebhooks.Webhook
 
-// Secrets of Standard Webhooks have 24 to 64 bytes. A shorter one could be guessed.
+// Standard Webhooks secrets have 24 to 64 bytes. A shorter one could be guessed.
 const minSecret, maxSecret = 24, 64
 
-// newSigners reads webhook secrets. It panics if one cannot be used; which one is
-// said, and not what it is.
+// newSigners parses webhook secrets. It panics if one is invalid, with a message that says which
+// one but not its value.
 func newSigners(op string, secrets map[string][]Secret) map[string]signers {
 	all := make(map[string]signers, len(secrets))
 	for runtime, keys := range secrets {
@@ -43,10 +43,10 @@ func newSigners(op string, secrets map[string][]Secret) map[string]signers {
 	return all
 }
 
-// sign puts the headers of Standard Webhooks on an attempt to send a message: the
-// id, which every attempt has, when it is made, and, if the runtime shares secrets
-// with the server, a signature with each of them, so that a runtime that knows the
-// old one or the new one only is content.
+// sign sets the Standard Webhooks headers on an attempt to send a message: the id, which is the
+// same for every attempt, the time of the attempt, and a signature with each secret that the
+// runtime shares with the server, if any. A runtime that knows only the old or only the new secret
+// can thus verify the message.
 func (s *Server) sign(h http.Header, runtime, id string, body []byte) error {
 	now := time.Now()
 	h.Set(standardwebhooks.HeaderWebhookID, id)
@@ -71,34 +71,32 @@ func (s *Server) sign(h http.Header, runtime, id string, body []byte) error {
 
 var errUnsigned = errors.New("the request is not signed with a secret of a known runtime in the last 5 minutes")
 
-// Signed returns a function for [Options.Authenticate] that lets in what is signed
-// as Standard Webhooks says, with one of the secrets of a runtime and not more than
-// five minutes ago. It returns the name of that runtime. The secrets are those of
-// [Options.Secrets]; several of one runtime are for changing them without a gap. It
-// panics if one of them cannot be used.
+// Signed returns a function for [Options.Authenticate] that accepts requests signed according to
+// Standard Webhooks, with one of the secrets of a runtime and at most five minutes ago. The
+// function returns the name of that runtime. The secrets are those of [Options.Secrets]; several
+// secrets of one runtime allow changing them without a gap. Signed panics if one of them is
+// invalid.
 //
-// A request that was captured can be repeated in those five minutes. That has no
-// effect: an invocation is known by its key, a question for a status changes nothing, and
-// the server remembers the ids of cancellations, closures and migrations for ten minutes,
-// in memory.
+// A captured request can be repeated within those five minutes. That has no effect: an invocation
+// is recognized by its key, a status request changes nothing, and the server remembers the ids of
+// cancellations, closures and migrations for ten minutes, in memory.
 //
-// The signature covers the webhook-id and the body, and not the path. So the id says what a
-// request is for: it begins with invoke_, answer_, cancel_, close_, status_ or migrate_, and
-// the server answers 401 if it comes to another path. An id of a runtime that follows plain
-// Standard Webhooks begins with none of these. It is accepted at every path and is not
-// remembered, so who can read a cancellation of such a runtime on its way could have the
-// thread of it closed.
+// The signature covers the webhook-id and the body, but not the path. So the id says what a request
+// is for: it begins with invoke_, answer_, cancel_, close_, status_ or migrate_, and the server
+// answers 401 if the request arrives at another path. The ids of a runtime that follows plain
+// Standard Webhooks begin with none of these. They are accepted at every path and not remembered,
+// so an attacker who can read a cancellation of such a runtime in transit could close its thread.
 func Signed(secrets map[string][]Secret) func(r *http.Request) (runtime string, err error) {
 	all := newSigners("Signed", secrets)
 	names := slices.Sorted(maps.Keys(all))
 	return func(r *http.Request) (string, error) {
-		body, err := io.ReadAll(r.Body) // the server bounds it
+		body, err := io.ReadAll(r.Body) // bounded by the server
 		if err != nil {
 			return "", err
 		}
 		r.Body = io.NopCloser(bytes.NewReader(body))
 		found, ok := "", false
-		for _, name := range names { // all of them: how long it takes does not tell which it is
+		for _, name := range names { // all of them, so that the time taken does not reveal the name
 			for _, w := range all[name] {
 				if w.Verify(body, r.Header) == nil && !ok {
 					found, ok = name, true

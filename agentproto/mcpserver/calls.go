@@ -9,17 +9,17 @@ import (
 	"github.com/millrace/millrace/agentproto/host"
 )
 
-// Calls is what a [Server] needs of a runtime: see [Of]. Its methods are called concurrently.
+// Calls is the part of a runtime that a [Server] uses: see [Of]. Its methods are called concurrently.
 type Calls interface {
-	// Tools returns what a thread is offered.
+	// Tools returns the tools that a thread is offered.
 	Tools(ctx context.Context, thread string) ([]host.Tool, error)
-	// Call makes a call, which is kept when it returns: see [host.Runtime.Call].
+	// Call makes a call, which is stored when Call returns: see [host.Runtime.Call].
 	Call(ctx context.Context, req host.Request) (agentproto.CallKey, error)
-	// Describe returns where a call stands, [host.ErrUnknownCall] if there is none, or a *[Failure].
+	// Describe returns the state of a call. It returns [host.ErrUnknownCall] if there is no such call, or a *[Failure].
 	Describe(ctx context.Context, key agentproto.CallKey) (host.Description, error)
-	// Changed returns the same as soon as its version is more than after.
+	// Changed is like Describe, but waits until the version is greater than after.
 	Changed(ctx context.Context, key agentproto.CallKey, after uint64) (host.Description, error)
-	// Progressed is as Changed, and also returns as soon as the Progress is another one than that with the number said: see
+	// Progressed is like Changed, and also returns as soon as the number of the Progress differs from said: see
 	// [host.Runtime.Progressed].
 	Progressed(ctx context.Context, key agentproto.CallKey, after, said uint64) (host.Description, error)
 	// AnswerPrompt answers a prompt of a call by its number, see [host.Runtime.AnswerPrompt].
@@ -36,8 +36,8 @@ type Calls interface {
 	Cancel(ctx context.Context, key agentproto.CallKey) error
 }
 
-// A Failure is an error of [Calls] that says that a call has ended without a result that could be shown. Its task has the state failed,
-// which no task of a [host.Runtime] has: there, what goes wrong is a result for the model to read.
+// A Failure is an error of [Calls] which says that a call has ended without a result that could be shown. The status of its task
+// is failed. No task of a [host.Runtime] fails: there, an error is a result for the model to read.
 type Failure struct {
 	Code    int64 // of JSON-RPC; 0 is -32603, an internal error
 	Message string

@@ -7,12 +7,12 @@ import (
 	"time"
 )
 
-// commentEvery is longer than progressEvery, so that a client which is told of progress gets no comments.
+// commentEvery is longer than progressEvery, so that a client that receives progress notifications gets no comments.
 const commentEvery = 20 * time.Second
 
-// commented is an event stream that gets a comment for every commentEvery in which nothing else is sent. Clients ignore comments; what
-// counts is that bytes arrive: proxies, and clients that wait so long for bytes, keep the connection. It begins with the first event, so
-// an answer that is none has no comments.
+// commented is an event stream that sends a comment whenever nothing else was sent for commentEvery. Clients ignore comments, but
+// the bytes keep proxies, and clients with a read timeout, from closing the connection. The comments start with the first event,
+// so an answer that is not an event stream has none.
 //
 // Its methods may be called concurrently with each other, and not after end.
 type commented struct {
@@ -48,7 +48,7 @@ func (c *commented) FlushError() error {
 // Unwrap is for [http.ResponseController].
 func (c *commented) Unwrap() http.ResponseWriter { return c.ResponseWriter }
 
-// comment sends a comment, and the next one later.
+// comment sends a comment and schedules the next one.
 func (c *commented) comment() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -56,13 +56,13 @@ func (c *commented) comment() {
 		return
 	}
 	if _, err := c.ResponseWriter.Write([]byte(": waits\n\n")); err != nil {
-		return // the client has gone, which the handler notices by itself
+		return // the client has disconnected, which the handler notices by itself
 	}
 	_ = http.NewResponseController(c.ResponseWriter).Flush()
 	c.timer.Reset(commentEvery)
 }
 
-// end ends the comments. None is being sent when it returns.
+// end stops the comments. None is being sent when it returns.
 func (c *commented) end() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

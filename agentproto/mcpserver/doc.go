@@ -6,23 +6,25 @@
 //
 // # A task is a call
 //
-// A tools/call is one call of the runtime, and a task of the extension io.modelcontextprotocol/tasks is that call and nothing
-// else: its taskId is the key of the call, sealed. The server stores nothing. So a task that a client was told of is there after
-// any crash, of this server and of a durable runtime, under the same id.
+// A tools/call is one call of the runtime. A task of the extension io.modelcontextprotocol/tasks is that call and nothing else:
+// its taskId is the sealed key of the call. The server stores nothing. So a task that a client knows of still exists, under the
+// same id, after any crash of this server or of a durable runtime.
 //
-// Which way a call goes depends on the request. A client that declares the extension gets a task, unless the call is resolved
-// within [Options].Fast. A client of 2026-07-28 without it is held, and what the user is asked goes out as rounds of the same
-// request, whose requestState is the same sealed key. A client of an older revision is held and asked with elicitation/create.
+// The capabilities of the client decide how a call is answered. A client that declares the extension gets a task, unless the call
+// is resolved within [Options].Fast. For a client of 2026-07-28 without the extension the server holds the request, and sends
+// questions to the user as rounds of the same request, whose requestState is the same sealed key. For a client of an older
+// revision the server holds the request and asks with elicitation/create.
 //
-// What happens twice and what does not: a tools/call that is repeated by a client is another call, because nothing in MCP tells a
-// repetition, unless both have the same _meta member io.millrace/idempotency-key, a string of 1 to 64 bytes: then the second is
-// answered with the first one's task or result.
+// If a client repeats a tools/call, the repetition is another call, because nothing in MCP identifies it as a repetition. The
+// exception is two requests with the same _meta member io.millrace/idempotency-key, a string of 1 to 64 bytes: the second is
+// answered with the task or result of the first.
 //
-// A subscription that a call opens is a resource, millrace://subscriptions/ID with the call's id, to which the result has a link. It has
-// the last events, is the same after any crash, and clients may be told of its changes. tasks/cancel of the task that is over ends it.
+// A subscription that a call opens is a resource, millrace://subscriptions/ID with the call's id, and the result links to it. The
+// resource contains the last events and is the same after any crash. Clients can be notified of its changes. tasks/cancel of the
+// completed task ends the subscription.
 //
 // # Who may do what
 //
-// [Options].Owner says who a request is from. Each owner has a thread of the runtime for its calls, for ever. A task of one owner does not
-// exist for another one.
+// [Options].Owner returns the owner of a request. Each owner has its own, permanent thread of the runtime for its calls. For one
+// owner the tasks of other owners do not exist.
 package mcpserver

@@ -17,7 +17,7 @@ import (
 	"github.com/millrace/millrace/agentproto/internal/mcptasks"
 )
 
-// A message is what the front has to know of a body.
+// A message contains the parts of a body that ServeHTTP needs.
 type message struct {
 	ID     json.RawMessage `json:"id"`
 	Method string          `json:"method"`
@@ -36,10 +36,11 @@ type message struct {
 // methodListen opens a stream of notifications, since 2026-07-28.
 const methodListen = "subscriptions/listen"
 
-// ServeHTTP serves Streamable HTTP at one path. It answers, beside what the revisions of MCP say:
+// ServeHTTP serves Streamable HTTP at one path. In addition to the statuses of the MCP revisions it
+// answers:
 //
-//	403  a browser sent it for a page that is not of [Options].Origins, or it is addressed to another host
-//	401  [Options].Owner does not know who it is from
+//	403  a browser sent the request for a page that is not in [Options].Origins, or it is addressed to another host
+//	401  [Options].Owner cannot identify its owner
 //	413  its body is longer than [Options].Body
 //	429  its owner sends more than [Options].Rate requests a second, or has [Options].Held streams open
 //	503  the server is closing
@@ -79,7 +80,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	modern := r.Header.Get("Mcp-Protocol-Version") >= mcptasks.Since
 	var id json.RawMessage
-	listens := r.Method == http.MethodGet // a stream for what the server says by itself
+	listens := r.Method == http.MethodGet // a stream for messages that the server sends unasked
 	if r.Method == http.MethodPost {
 		m, ok := s.read(w, r)
 		if !ok {
@@ -90,7 +91,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		if modern && !headersFit(w, r, m) {
 			return
 		}
-		if m.Method == "tools/call" { // the SDK looks the tool up before the message is received
+		if m.Method == "tools/call" { // the SDK looks the tool up before it calls the middleware
 			if err := o.offer(r.Context()); err != nil {
 				refuse(w, http.StatusOK, m.ID, errorOf(err))
 				return
@@ -108,7 +109,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		defer cancel()
 		go o.watch(ctx)
 	}
-	// Requests are held for as long as calls take.
+	// Requests are held as long as calls take, so there are no deadlines.
 	c := http.NewResponseController(w)
 	_ = c.SetReadDeadline(time.Time{})
 	_ = c.SetWriteDeadline(time.Time{})
@@ -121,7 +122,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// read reads the body of a POST, and puts it back. It reports false if it has answered.
+// read reads the body of a POST, and restores it. It returns false if it has answered the request.
 func (s *Server) read(w http.ResponseWriter, r *http.Request) (m message, ok bool) {
 	if media, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || media != "application/json" {
 		http.Error(w, "Content-Type is not application/json", http.StatusUnsupportedMediaType)
@@ -137,11 +138,12 @@ func (s *Server) read(w http.ResponseWriter, r *http.Request) (m message, ok boo
 		return m, false
 	}
 	r.Body = io.NopCloser(bytes.NewReader(body))
-	_ = json.Unmarshal(body, &m) // what is no message, or several, the SDK judges
+	_ = json.Unmarshal(body, &m) // the SDK rejects a body that is not one message
 	return m, true
 }
 
-// headersFit checks what the SDK does not, and reports false if it has answered.
+// headersFit checks the headers that the SDK does not check, and returns false if it has answered the
+// request.
 func headersFit(w http.ResponseWriter, r *http.Request, m message) bool {
 	switch m.Method {
 	case mcptasks.MethodGet, mcptasks.MethodUpdate, mcptasks.MethodCancel:
@@ -153,7 +155,7 @@ func headersFit(w http.ResponseWriter, r *http.Request, m message) bool {
 			refuse(w, http.StatusBadRequest, m.ID, &jsonrpc.Error{Code: mcp.CodeHeaderMismatch, Message: "Mcp-Name is not params.taskId of the body"})
 			return false
 		}
-	case methodListen: // of tasks there are no notifications, which a client with tasks is told by the acknowledgement
+	case methodListen: // there are no notifications of tasks, and the acknowledgement says so to a client with tasks
 		if len(m.Params.Notifications.TaskIDs) > 0 && !mcptasks.Declared(m.Params.Meta.Capabilities) {
 			refuse(w, http.StatusBadRequest, m.ID, mcptasks.ErrMissing())
 			return false

@@ -19,12 +19,12 @@ import (
 	"github.com/millrace/millrace/agentproto/internal/mcptasks"
 )
 
-// idempotencyKey is the member of _meta by which a client repeats a tools/call.
+// idempotencyKey is the member of _meta that identifies a repeated tools/call.
 const idempotencyKey = "io.millrace/idempotency-key"
 
-// hold answers tools/call: with a task, a round, or a result.
+// hold answers tools/call with a task, a round of input requests, or a result.
 func (o *owner) hold(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-	if !o.claim() { // before the call is made, or an answer taken: who is refused has done nothing
+	if !o.claim() { // checked before the call is made or an answer taken, so that a refused request has no effect
 		return nil, &jsonrpc.Error{Code: codeBusy, Message: "too many requests of this client wait for results"}
 	}
 	defer o.release()
@@ -45,7 +45,7 @@ func (o *owner) hold(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallTo
 	return w.toTheEnd(ctx)
 }
 
-// A waiting request is a tools/call whose call was made.
+// A waiting request is a tools/call whose call has been made.
 type waiting struct {
 	*owner
 	req    *mcp.CallToolRequest
@@ -57,7 +57,7 @@ type waiting struct {
 	progress progress
 }
 
-// call makes the call. When it returns, the call is kept.
+// call makes the call, which is stored when call returns.
 func (w *waiting) call(ctx context.Context) error {
 	p := w.req.Params
 	args := bytes.TrimSpace(p.Arguments)
@@ -79,7 +79,7 @@ func (w *waiting) call(ctx context.Context) error {
 	w.made = time.Now().UTC().Truncate(time.Millisecond)
 	key, err := w.s.opts.Calls.Call(ctx, request)
 	if errors.Is(err, host.ErrDuplicateCall) && request.ID != "" {
-		key, err = agentproto.CallKey{GroupID: request.GroupID, ID: request.ID}, nil // the one that was made before
+		key, err = agentproto.CallKey{GroupID: request.GroupID, ID: request.ID}, nil // the call that was made before
 	}
 	if err != nil {
 		return err
@@ -89,7 +89,7 @@ func (w *waiting) call(ctx context.Context) error {
 	return err
 }
 
-// resume goes on with a call of an earlier round, and takes the answers of this one.
+// resume continues a call of an earlier round, and takes the answers of this one.
 func (w *waiting) resume(ctx context.Context) error {
 	d, made, err := w.describe(ctx, w.req.Params.RequestState)
 	if err != nil {
@@ -109,7 +109,7 @@ func (w *waiting) resume(ctx context.Context) error {
 	if taken && !d.Prompt.Form.IsZero() {
 		return w.partly(ctx)
 	}
-	// What was answered is not asked again, and what was not is.
+	// An answered question is not asked again; an unanswered one is.
 	w.now.Prompt = nil
 	if !taken && w.now.Version > 0 {
 		w.now.Version--
@@ -117,7 +117,7 @@ func (w *waiting) resume(ctx context.Context) error {
 	return nil
 }
 
-// partly goes on with what is left of a form of which something was filled in.
+// partly continues with the remaining questions of a partly answered form.
 func (w *waiting) partly(ctx context.Context) error {
 	d, err := w.s.opts.Calls.Describe(ctx, w.now.Key)
 	if err != nil {
@@ -127,7 +127,8 @@ func (w *waiting) partly(ctx context.Context) error {
 	return nil
 }
 
-// next waits for a change of the call, for so long at most, and shows its progress. It reports false if there was none.
+// next waits for a change of the call, for at most the given time, and shows its progress. It returns false if there was no
+// change.
 func (w *waiting) next(ctx context.Context, most time.Duration) (bool, error) {
 	waiting, cancel := context.WithTimeout(ctx, most)
 	defer cancel()
@@ -165,7 +166,7 @@ func (w *waiting) isClosing() bool {
 	}
 }
 
-// briefly waits for the result of a call for a moment, and makes a task of it then.
+// briefly waits a moment for the result of a call, and then makes it a task.
 func (w *waiting) briefly(ctx context.Context) (*mcp.CallToolResult, error) {
 	end := time.Now().Add(w.s.opts.Fast)
 	for {
@@ -182,7 +183,7 @@ func (w *waiting) briefly(ctx context.Context) (*mcp.CallToolResult, error) {
 		if _, err := w.next(ctx, left); err != nil {
 			var failure *Failure
 			if errors.As(err, &failure) || errors.Is(err, errClosing) {
-				break // it is kept, and whoever asks for the task is told
+				break // the call is stored, and tasks/get reports the failure
 			}
 			return nil, errorOf(err)
 		}
@@ -195,8 +196,8 @@ func (w *waiting) briefly(ctx context.Context) (*mcp.CallToolResult, error) {
 	return &mcp.CallToolResult{}, nil
 }
 
-// toTheEnd waits for the result of a call, and asks the client's user what the call asks. The end of the client's interest is the
-// end of the call.
+// toTheEnd waits for the result of a call, and asks the client's user the questions of the call. If the client disconnects, the
+// call is cancelled.
 func (w *waiting) toTheEnd(ctx context.Context) (*mcp.CallToolResult, error) {
 	for {
 		most := progressEvery
@@ -233,10 +234,10 @@ func (w *waiting) toTheEnd(ctx context.Context) (*mcp.CallToolResult, error) {
 	}
 }
 
-// cancelWithin is how long it may take to cancel the call of a client that has gone.
+// cancelWithin is how long it may take to cancel the call of a client that has disconnected.
 const cancelWithin = 10 * time.Second
 
-// given is the end of a held request that has no result.
+// given ends a held request that has no result. It cancels the call if the client has disconnected.
 func (w *waiting) given(ctx context.Context, err error) (*mcp.CallToolResult, error) {
 	if ctx.Err() != nil && !w.isClosing() {
 		ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), cancelWithin)
@@ -253,8 +254,8 @@ func (w *waiting) resolved() (*mcp.CallToolResult, error) {
 	return resultOf(w.now.Resolution), nil
 }
 
-// round returns what the call asks. The client comes back with the answer. Each round has a state of its own: the same call, sealed
-// anew.
+// round returns the questions of the call. The client sends the request again with the answers. Each round has its own state: the
+// same call, sealed anew.
 func (w *waiting) round() (*mcp.CallToolResult, error) {
 	state, err := w.s.seal(w.name, w.now.Key, w.made)
 	if err != nil {
@@ -263,16 +264,17 @@ func (w *waiting) round() (*mcp.CallToolResult, error) {
 	return &mcp.CallToolResult{InputRequests: requestsOf(w.now.Prompt), RequestState: state}, nil
 }
 
-// ask asks the user of a client that has a session. A client that cannot, or that answers something else, has dismissed the question.
+// ask asks the user of a client that has a session. If the client cannot ask, or its answer is invalid, the question counts as
+// dismissed.
 func (w *waiting) ask(ctx context.Context, p *host.CallPrompt) error {
 	asking, cancel := context.WithCancel(ctx)
 	defer cancel()
-	go func() { // the question goes when somebody else has answered it
+	go func() { // withdraws the question when it was answered elsewhere
 		_, _ = w.s.opts.Calls.Changed(asking, w.now.Key, w.now.Version)
 		cancel()
 	}()
 	asks, key := elicitation(p, w.state), promptKey(p)
-	var question *form.Question // the first that is left
+	var question *form.Question // the first unanswered one
 	if !p.Form.IsZero() {
 		var err error
 		question = &p.Form.Questions[0]

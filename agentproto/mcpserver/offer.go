@@ -16,16 +16,16 @@ import (
 	"github.com/millrace/millrace/agentproto/internal/mcptasks"
 )
 
-// Every owner has a server of the SDK for itself, with the tools of its thread: then no session of one owner can be used by
-// another, and the SDK checks the headers that a tool's schema asks for.
+// Every owner has its own server of the SDK, with the tools of its thread. So one owner cannot use another's sessions, and the
+// SDK checks the headers that a tool's schema requires.
 
-// refreshEvery is how often the tools of an owner are looked at, at most.
+// refreshEvery is the minimum time between two look-ups of an owner's tools.
 const refreshEvery = time.Second
 
-// watchEvery is how often they are looked at for a client that listens for changes.
+// watchEvery is how often the tools are looked up for a client that listens for changes.
 const watchEvery = 15 * time.Second
 
-// toolsFor is how long a client may keep a list of tools.
+// toolsFor is how long a client may cache a list of tools.
 const toolsFor = time.Minute
 
 // serve makes the owner's server.
@@ -49,7 +49,7 @@ func (o *owner) serve() error {
 		SetCacheable: func(_ context.Context, req mcp.Request, c *mcp.Cacheable) {
 			c.TTLMs, c.CacheScope = int(toolsFor.Milliseconds()), "private"
 			switch req.(type) {
-			case *mcp.ListResourcesRequest, *mcp.ReadResourceRequest: // they change at any time
+			case *mcp.ListResourcesRequest, *mcp.ReadResourceRequest: // resources change at any time
 				c.TTLMs = 0
 			}
 		},
@@ -79,7 +79,7 @@ func (o *owner) serve() error {
 	o.server.AddReceivingMiddleware(o.receive)
 	o.server.AddSendingMiddleware(o.send)
 	same := func(*http.Request) *mcp.Server { return o.server }
-	// The front has checked hosts and origins, and bounds bodies; see ServeHTTP.
+	// ServeHTTP has checked hosts and origins, and limits bodies.
 	o.modern = mcp.NewStreamableHTTPHandler(same, &mcp.StreamableHTTPOptions{
 		Stateless: true, Logger: o.s.log, DisableLocalhostProtection: true, MaxRequestBodyBytes: o.s.opts.Body, PropagateRequestCancellation: true,
 	})
@@ -89,8 +89,8 @@ func (o *owner) serve() error {
 	return nil
 }
 
-// offer has the server offer what the thread is offered. If that cannot be found out it goes on with what it had, and the error
-// matters to a server that has nothing.
+// offer updates the server's tools to those that the thread is offered. If they cannot be looked up, the server keeps the tools
+// it has; it is an error only if it has none.
 func (o *owner) offer(ctx context.Context) error {
 	o.refresh.Lock()
 	defer o.refresh.Unlock()
@@ -134,7 +134,7 @@ func (o *owner) offer(ctx context.Context) error {
 	return nil
 }
 
-// watch has clients told of tools that have changed, until ctx ends: the SDK notifies them of each change of the server's.
+// watch keeps the tools up to date until ctx ends. The SDK notifies clients of each change.
 func (o *owner) watch(ctx context.Context) {
 	again := time.NewTicker(watchEvery)
 	defer again.Stop()
@@ -152,7 +152,7 @@ func (o *owner) watch(ctx context.Context) {
 	}
 }
 
-// add adds a tool to the server, and reports whether the SDK takes it: it panics over schemas that it finds wrong.
+// add adds a tool to the server, and reports whether the SDK accepts it. The SDK panics for a schema that it finds invalid.
 func (o *owner) add(m *mcp.Tool) (ok bool) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -164,21 +164,22 @@ func (o *owner) add(m *mcp.Tool) (ok bool) {
 	return true
 }
 
-// capable is any request: capabilities are those of the request, or of the session before 2026-07-28.
+// capable is implemented by any request. The capabilities are those of the request, or, before 2026-07-28, of the session.
 type capable interface {
 	ClientCapabilities() *mcp.ClientCapabilities
 	ProtocolVersion() string
 }
 
-// A client is what a request says about its sender.
+// A client is what a request declares about its sender.
 type client struct {
-	tasks bool // it may be answered with a task
+	tasks bool // the client accepts a task as the answer
 	means means
 }
 
 type clientKey struct{}
 
-// receive is what every message passes. A panic behind it would end the process: the SDK recovers nothing.
+// receive is the middleware for every received message. It recovers panics, which the SDK does not and which would end the
+// process.
 func (o *owner) receive(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (res mcp.Result, err error) {
 		defer func() {
@@ -194,7 +195,7 @@ func (o *owner) receive(next mcp.MethodHandler) mcp.MethodHandler {
 		}
 		ctx = context.WithValue(ctx, clientKey{}, c)
 		switch method {
-		case "prompts/list", "prompts/get", "completion/complete", "logging/setLevel": // the SDK answers them without the capability, too
+		case "prompts/list", "prompts/get", "completion/complete", "logging/setLevel": // the SDK answers these even without the capability
 			return nil, &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: "there are no prompts, completions and logs here"}
 		case mcptasks.MethodGet, mcptasks.MethodUpdate, mcptasks.MethodCancel:
 			if !c.tasks {
@@ -239,5 +240,5 @@ func (o *owner) receive(next mcp.MethodHandler) mcp.MethodHandler {
 	}
 }
 
-// madeKey is where the handler of a tool puts a task that was made: the SDK's type for results has none.
+// madeKey is the context key under which the handler of a tool returns a task: the SDK's result type has no place for it.
 type madeKey struct{}

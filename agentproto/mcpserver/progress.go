@@ -10,33 +10,33 @@ import (
 	"github.com/millrace/millrace/agentproto/host"
 )
 
-// A client that has sent a progress token is told what the tool says of how far the call is, and that the call goes on if the tool says
-// nothing: see doc/decisions/0117-progress-is-a-view.md.
+// A client that has sent a progress token is notified of the progress that the tool reports, and, if the tool reports nothing,
+// that the call is still running: see doc/decisions/0117-progress-is-a-view.md.
 
-// progressEvery is how often a held request shows a sign of life to a client that asks for progress.
+// progressEvery is how often a held request without news notifies a client that asks for progress.
 const progressEvery = 15 * time.Second
 
-// progressRate is how many notifications of one request are sent in a second, in the long run.
+// progressRate is how many notifications per second one request may send, in the long run.
 const progressRate = 5
 
-// progressStep is by how much the value grows when the tool has not said more: it has to grow with each notification.
+// progressStep is the increment of the value if the tool has not reported more: the value must grow with each notification.
 const progressStep = 0.001
 
-// A progress is what the client of a request was told. The zero value is nothing yet.
+// A progress is what the client of a request was last notified of. In the zero value it was notified of nothing.
 type progress struct {
 	told   bool
 	value  float64
-	number uint64 // of what the tool has said
+	number uint64 // of the tool's last report
 	said   string
 	bucket bucket
-	taken  bool // there is room in the bucket for the next notification
+	taken  bool // the bucket has granted the next notification
 }
 
-// wantsProgress reports whether the client wants to be told.
+// wantsProgress reports whether the client asks for progress notifications.
 func (w *waiting) wantsProgress() bool { return w.req.Params.GetProgressToken() != nil }
 
-// change waits until something of the call is another than in w.now. Progress counts if the client wants to be told of it and was not
-// told too much of late.
+// change waits until the call differs from w.now. A change of progress counts only if the client asks for progress and the rate
+// limit allows a notification.
 func (w *waiting) change(ctx context.Context) (host.Description, error) {
 	if !w.wantsProgress() {
 		return w.s.opts.Calls.Changed(ctx, w.now.Key, w.now.Version)
@@ -57,7 +57,8 @@ func (w *waiting) change(ctx context.Context) (host.Description, error) {
 	return w.s.opts.Calls.Progressed(ctx, w.now.Key, w.now.Version, w.progress.number)
 }
 
-// showProgress tells the client what the tool has said, if it was not told and wants to be.
+// showProgress notifies the client of the tool's latest report, if the client asks for progress and does not have this report
+// yet.
 func (w *waiting) showProgress(ctx context.Context) {
 	p := w.now.Progress
 	if p == nil || p.Number == w.progress.number || !w.wantsProgress() {
@@ -67,7 +68,7 @@ func (w *waiting) showProgress(ctx context.Context) {
 	w.notify(ctx, p.Progress.Progress, p.Total, p.Message)
 }
 
-// showLife tells the client that the call goes on, if it wants to be told.
+// showLife notifies the client that the call is still running, if the client asks for progress.
 func (w *waiting) showLife(ctx context.Context) {
 	if !w.wantsProgress() {
 		return
@@ -82,8 +83,8 @@ func (w *waiting) showLife(ctx context.Context) {
 	w.notify(ctx, w.progress.value, 0, message)
 }
 
-// showWait tells the client every progressEvery that the call waits for its user, if it wants to be told, until ctx ends: a client that gives a
-// call up which it hears nothing of does not give this one up before the user has answered.
+// showWait notifies the client every progressEvery, until ctx ends, that the call waits for its user, if the client asks for
+// progress. It keeps a client that times out without notifications from giving up the call before the user has answered.
 func (w *waiting) showWait(ctx context.Context) {
 	if !w.wantsProgress() {
 		return
@@ -100,7 +101,7 @@ func (w *waiting) showWait(ctx context.Context) {
 	}
 }
 
-// notify sends a notification. A value that is not more than the last one is made so: a tool begins again after a crash.
+// notify sends a notification. A value that is not greater than the last one is increased: a tool starts again after a crash.
 func (w *waiting) notify(ctx context.Context, value, total float64, message string) {
 	last := w.progress.value
 	if w.progress.told && value <= last {
@@ -110,7 +111,7 @@ func (w *waiting) notify(ctx context.Context, value, total float64, message stri
 		return
 	}
 	if total < value || total < 0 {
-		total = 0 // which is none
+		total = 0 // unknown
 	}
 	w.progress.told, w.progress.value = true, value
 	_ = w.req.Session.NotifyProgress(ctx, &mcp.ProgressNotificationParams{

@@ -16,13 +16,13 @@ import (
 	"github.com/millrace/millrace/agentproto/host"
 )
 
-// What a call asks its user is an elicitation: a choice is a form, an authorization a URL. A form of several questions is as many
-// elicitations, which are open at once.
+// A question to the user is an elicitation: a choice is a form, and an authorization is a URL. A form of several questions is one
+// elicitation for each, all open at once.
 
-// promptKey names a prompt in the messages of MCP, for the life of its call.
+// promptKey names a prompt in MCP messages. The name is unique within its call.
 func promptKey(p *host.CallPrompt) string { return "p" + strconv.Itoa(p.Number) }
 
-// numberOf returns the number of the prompt with a name, and 0 if there can be none.
+// numberOf returns the number of the prompt with the given name, or 0 if the name is not that of a prompt.
 func numberOf(key string) int {
 	text, ok := strings.CutPrefix(key, "p")
 	n, err := strconv.Atoi(text)
@@ -32,8 +32,8 @@ func numberOf(key string) int {
 	return n
 }
 
-// questionKey names a question of the form of a prompt, for the life of its call: as the tool has named it, with the number of the
-// prompt behind it if that is not the first, or if the name could be that of a prompt.
+// questionKey names a question of the form of a prompt, uniquely within its call. It is the tool's name for the question,
+// followed by the number of the prompt if that is not the first, or if the name could be that of a prompt.
 func questionKey(p *host.CallPrompt, name string) string {
 	if p.Number == 1 && numberOf(name) == 0 {
 		return name
@@ -41,7 +41,7 @@ func questionKey(p *host.CallPrompt, name string) string {
 	return name + "." + strconv.Itoa(p.Number)
 }
 
-// requestsOf returns what a client is to show of a prompt, by names.
+// requestsOf returns the elicitations that a client has to show for a prompt, by name.
 func requestsOf(p *host.CallPrompt) mcp.InputRequestMap {
 	if p.Form.IsZero() {
 		return mcp.InputRequestMap{promptKey(p): elicitation(p, "")}
@@ -56,7 +56,7 @@ func requestsOf(p *host.CallPrompt) mcp.InputRequestMap {
 	return all
 }
 
-// elicitationOf returns a question of a form as a client shows it.
+// elicitationOf returns the elicitation for a question of a form.
 func elicitationOf(p *host.CallPrompt, q *form.Question) (*mcp.ElicitParams, error) {
 	schema, err := q.Schema()
 	if err != nil {
@@ -65,8 +65,8 @@ func elicitationOf(p *host.CallPrompt, q *form.Question) (*mcp.ElicitParams, err
 	return &mcp.ElicitParams{Mode: "form", Message: cmp.Or(q.Message, p.Choice.Prompt), RequestedSchema: json.RawMessage(schema)}, nil
 }
 
-// filledIn returns what an answer fills in of a question: nil if the user has declined. It reports false for one that is no answer to
-// the question: that stays open.
+// filledIn returns the values that an answer gives for a question: nil if the user has declined. It returns false if the answer
+// does not fit the question, which then stays open.
 func filledIn(q *form.Question, answer json.RawMessage) (values jsontext.Value, ok bool) {
 	var a struct {
 		Action  string         `json:"action"`
@@ -87,7 +87,7 @@ func filledIn(q *form.Question, answer json.RawMessage) (values jsontext.Value, 
 	return nil, false
 }
 
-// A client's means to ask its user.
+// means are the ways in which a client can ask its user.
 type means struct{ form, url bool }
 
 func meansOf(c *mcp.ClientCapabilities) means {
@@ -111,13 +111,13 @@ func isYesNo(c *agentproto.UserChoice) bool {
 	return len(c.Choices) == 2 && c.Choices[0] == "Yes" && c.Choices[1] == "No"
 }
 
-// The members of the forms.
+// Members of the forms for choices.
 const (
 	memberConfirm = "confirm"
 	memberChoice  = "choice"
 )
 
-// elicitation returns a prompt as a client shows it. The id is for clients of older revisions, which need one in URL mode.
+// elicitation returns the elicitation for a prompt. Clients of older revisions need the id in URL mode.
 func elicitation(p *host.CallPrompt, id string) *mcp.ElicitParams {
 	if p.OAuth != nil {
 		return &mcp.ElicitParams{Mode: "url", Message: "The tool needs your authorization at " + hostIn(p.OAuth.AuthURL) + ".", URL: p.OAuth.AuthURL, ElicitationID: id}
@@ -137,7 +137,7 @@ func elicitation(p *host.CallPrompt, id string) *mcp.ElicitParams {
 	}}
 }
 
-// hostIn returns the host of a URL, which is shown to the user in place of it.
+// hostIn returns the host of a URL, which is shown to the user instead of the URL.
 func hostIn(text string) string {
 	u, err := url.Parse(text)
 	if err != nil || u.Host == "" {
@@ -146,7 +146,8 @@ func hostIn(text string) string {
 	return u.Host
 }
 
-// selectionOf returns what an answer selects. It reports false for one that is no answer to the prompt: that stays open.
+// selectionOf returns the choice that an answer selects. It returns false if the answer does not fit the prompt, which then stays
+// open.
 func selectionOf(c *agentproto.UserChoice, answer json.RawMessage) (selected int, ok bool) {
 	var a struct {
 		Action  string                     `json:"action"`
@@ -196,7 +197,7 @@ func actionOf(answer json.RawMessage) string {
 	return a.Action
 }
 
-// waitsFor says in words what a call waits for that a client cannot show, without a URL.
+// waitsFor describes, without a URL, what a call waits for if the client cannot show the prompt.
 func waitsFor(p *host.CallPrompt) string {
 	if p.OAuth != nil {
 		return "waits for authorization at " + hostIn(p.OAuth.AuthURL)

@@ -13,22 +13,23 @@ import (
 	"github.com/millrace/millrace/agentproto/host"
 )
 
-// A subscription that a call has opened is a resource, named by the call's id. An owner's thread has the calls of no other owner, so
-// the id needs no seal. Events are the runtime's: see doc/decisions/0109-subscriptions-are-resources.md.
+// A subscription that a call has opened is a resource, named by the call's id. An owner's thread contains no calls of other
+// owners, so the id needs no seal. The events are stored by the runtime: see doc/decisions/0109-subscriptions-are-resources.md.
 
 const subscriptionsAt = "millrace://subscriptions/"
 
 // subscriptionURI returns the URI of the subscription of a call.
 func subscriptionURI(id string) string { return subscriptionsAt + url.PathEscape(id) }
 
-// keyOf returns the call of a URI, and reports false for one that is none of a subscription.
+// keyOf returns the call of a URI, and returns false if the URI is not that of a subscription.
 func (o *owner) keyOf(uri string) (agentproto.CallKey, bool) {
 	escaped, found := strings.CutPrefix(uri, subscriptionsAt)
 	id, err := url.PathUnescape(escaped)
 	return agentproto.CallKey{GroupID: o.thread, ID: id}, found && err == nil && id != "" && subscriptionURI(id) == uri
 }
 
-// events returns the events of a URI. What is no subscription of this owner does not exist.
+// events returns the events of a URI. If the URI is not a subscription of this owner, the error says that the resource does not
+// exist.
 func (o *owner) events(ctx context.Context, uri string) (e agentproto.Events, err error) {
 	key, ok := o.keyOf(uri)
 	if ok {
@@ -55,13 +56,13 @@ func (o *owner) listResources(ctx context.Context, into *mcp.ListResourcesResult
 	return nil
 }
 
-// A subscriptionText is what a resource says.
+// A subscriptionText is the content of a resource.
 type subscriptionText struct {
 	Tool   string      `json:"tool"`
-	Last   int         `json:"last"`           // the number of the last event: they are numbered from 1 on
-	Gone   int         `json:"gone,omitempty"` // how many of the first ones are no longer kept
-	Events []eventText `json:"events"`         // the others, in order
-	Ended  bool        `json:"ended"`          // no event comes any more
+	Last   int         `json:"last"`           // the number of the last event; the first is 1
+	Gone   int         `json:"gone,omitempty"` // how many of the first events are no longer stored
+	Events []eventText `json:"events"`         // the stored events, in order
+	Ended  bool        `json:"ended"`          // no more events will come
 }
 
 type eventText struct {

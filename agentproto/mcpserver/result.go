@@ -12,13 +12,13 @@ import (
 	"github.com/millrace/millrace/agentproto/host"
 )
 
-// codeBusy is the error of this server for a request that could be done later, or elsewhere.
+// codeBusy is this server's error code for a request that may succeed later, or elsewhere.
 const codeBusy = -32000
 
-// displayKey is where ways to show a result to people are, beside what the model reads.
+// displayKey is the _meta member for ways to display a result to people, in addition to the content for the model.
 const displayKey = "io.millrace/display"
 
-// resultOf returns a result of RAP as one of MCP.
+// resultOf converts a result of the agent tool protocol to one of MCP.
 func resultOf(resolution *agentproto.Resolution) *mcp.CallToolResult {
 	r := resolution.Result
 	res := &mcp.CallToolResult{Content: []mcp.Content{}, IsError: r.IsError()}
@@ -48,7 +48,7 @@ func resultOf(resolution *agentproto.Resolution) *mcp.CallToolResult {
 	return res
 }
 
-// inlined returns a result as it is inside of a task. The SDK sets a resultType only on what it sends itself.
+// inlined encodes a result for use inside a task. The SDK sets a resultType only on results that it sends itself.
 func inlined(r *mcp.CallToolResult) (json.RawMessage, error) {
 	b, err := json.Marshal(r)
 	if err != nil {
@@ -62,7 +62,8 @@ func isCancelled(r *agentproto.Resolution) bool {
 	return r.Cause == agentproto.ByInterruption || r.Cause == agentproto.ByClosure
 }
 
-// errorOf returns an error of [Calls] as one of JSON-RPC. It tells nothing that a client is not to know.
+// errorOf converts an error of [Calls] to one of JSON-RPC. An unknown error becomes a fixed text, so that it reveals nothing to
+// the client.
 func errorOf(err error) error {
 	var wire *jsonrpc.Error
 	var failure *Failure
@@ -93,8 +94,8 @@ func wireFailure(f *Failure) *jsonrpc.Error {
 	return &jsonrpc.Error{Code: code, Message: f.Message}
 }
 
-// annotationsOf returns what a tool says about itself. What it does not say counts as MCP defines: that it is destructive is the
-// default there, and a tool of RAP that does not say so may have forgotten it.
+// annotationsOf returns the annotations of a tool. For an annotation that is not set the default of MCP applies, which is that a
+// tool is destructive: the tool's author may have forgotten to say so.
 func annotationsOf(a agentproto.Annotations) *mcp.ToolAnnotations {
 	m := &mcp.ToolAnnotations{ReadOnlyHint: a.ReadOnly, IdempotentHint: a.Idempotent}
 	switch destructive := a.Destructive; {
@@ -106,14 +107,14 @@ func annotationsOf(a agentproto.Annotations) *mcp.ToolAnnotations {
 	return m
 }
 
-// toolOf returns a tool of RAP as one of MCP, and false for one that MCP cannot have.
+// toolOf converts a tool of the agent tool protocol to one of MCP, and returns false if MCP cannot represent it.
 func toolOf(t host.Tool) (*mcp.Tool, bool) {
 	var schema map[string]any
 	if json.Unmarshal(t.InputSchema, &schema) != nil {
 		return nil, false
 	}
 	if kind, given := schema["type"]; !given {
-		schema["type"] = "object" // which arguments always are
+		schema["type"] = "object" // arguments are always objects
 	} else if kind != "object" {
 		return nil, false
 	}

@@ -18,63 +18,64 @@ import (
 	"github.com/millrace/millrace/internal/edge"
 )
 
-// Versions are the revisions of MCP that a [Server] speaks.
+// versions are the revisions of MCP that a [Server] supports.
 var versions = []string{"2026-07-28", "2025-11-25", "2025-06-18"}
 
 // Options are the settings of a [Server]. Calls is required.
 type Options struct {
 	Calls Calls
-	// Sealer makes taskIds. Nil means a key that is forgotten with the server, and all taskIds with it. It may be the one of the
-	// runtime's callback URLs: what is sealed for one is not good for the other.
+	// Sealer makes taskIds. Nil means a key that is lost with the server; all taskIds become invalid with it. The sealer of the
+	// runtime's callback URLs may be used here too: what is sealed for one use is not valid for the other.
 	Sealer host.Sealer
 
-	// Owner returns who a request is from; an error refuses it with 401. Nil means that all requests are from one owner, called
-	// "local". Authentication is the caller's: see [Server].
+	// Owner returns the owner of a request. If it returns an error, the request is refused with 401. Nil means that all requests
+	// belong to one owner, called "local". Authentication is up to the caller: see [Server].
 	Owner func(*http.Request) (Owner, error)
-	// Thread returns the thread of an owner's calls, which must be no other owner's and always the same. Nil, and "", mean one whose
-	// name is made of the owner's.
+	// Thread returns the thread of an owner's calls. It must always return the same thread for an owner, and different threads
+	// for different owners. Nil, or a result of "", means a thread whose name is derived from the owner's.
 	Thread func(owner string) string
 
-	// Origins are those of pages, such as https://app.example, that a browser may send requests for. Without it there are none.
+	// Origins are the origins, such as https://app.example, of pages for which a browser may send requests. Empty means none.
 	Origins []string
-	// Hosts are names that a request may be addressed to besides the address that it came to and, on loopback, localhost.
+	// Hosts are host names that a request may be addressed to, in addition to the address it came to and, on loopback, localhost.
 	Hosts []string
 
-	// Poll is how often a client is told to ask for a task that is new; it is longer for older ones. Zero means 1 s.
+	// Poll is the poll interval that a client is given for a new task; it is longer for older tasks. Zero means 1 s.
 	Poll time.Duration
-	// Keep is how long the runtime keeps a resolved call, which says how long its task can be asked for. Zero means 24 h.
+	// Keep is how long the runtime keeps a resolved call, and so how long its task can be queried. Zero means 24 h.
 	Keep time.Duration
-	// Fast is how long a call may take that is answered with its result in place of a task. Zero means 300 ms.
+	// Fast is how long the server waits for a result before it answers with a task. Zero means 300 ms.
 	Fast time.Duration
-	// AskFirst says which tools ask their user something before they begin. A client that declares tasks is answered with a round of
-	// input, and no task, if such a tool asks within Fast. A client that does not come back then has no id to ask for: the call waits for
-	// an answer until its time is up. Nil means none. See doc/decisions/0105-forms.md.
+	// AskFirst reports whether a tool asks its user something before it starts. If such a tool asks within Fast, a client that
+	// declares tasks is answered with a round of input requests instead of a task. If that client does not return, it has no id
+	// to query, and the call waits for an answer until its timeout. Nil means none. See doc/decisions/0105-forms.md.
 	AskFirst func(tool string) bool
-	// NeedsTasks says which tools are refused to clients without tasks, such as those that take hours. Nil means none.
+	// NeedsTasks reports whether a tool, such as one that takes hours, is refused to clients without tasks. Nil means none.
 	NeedsTasks func(tool string) bool
-	// Unasked is how long a choice waits whose client cannot show it. Then its default is taken. Zero means 30 s.
+	// Unasked is how long a choice waits if the client cannot show it. After that, its default is taken. Zero means 30 s.
 	Unasked time.Duration
 
-	// Body is how many bytes a request may have. Zero means 4 MiB.
+	// Body is the maximum size of a request in bytes. Zero means 4 MiB.
 	Body int64
-	// Held is how many requests of one owner may wait for results at once, and streams of notifications be open. Zero means 64.
+	// Held is how many requests waiting for results and notification streams one owner may have at once. Zero means 64.
 	Held int
-	// Rate is how many requests of one owner are taken in a second, in the long run; twice as many may come at once. Zero means 100.
+	// Rate is how many requests per second are accepted from one owner, in the long run; a burst may have twice as many. Zero
+	// means 100.
 	Rate int
 
-	Version string       // of the server, as clients are told; empty means "0"
+	Version string       // of the server, reported to clients; empty means "0"
 	Logger  *slog.Logger // nil discards
 }
 
-// An Owner is one whose calls nobody else can see.
+// An Owner is a party whose calls nobody else can see.
 type Owner struct {
-	Name   string // tells owners apart, and is no secret
-	UserID string // what tools are told of the end user; empty tells them nothing
+	Name   string // identifies the owner; not secret
+	UserID string // the end user's id, passed to tools; empty passes none
 }
 
 // A Server serves MCP. Its methods may be used concurrently.
 //
-// It does not authenticate: put it behind a handler that does, and let [Options].Owner say who that was.
+// It does not authenticate: put it behind a handler that does, and return the authenticated party from [Options].Owner.
 type Server struct {
 	opts     Options
 	log      *slog.Logger
@@ -88,8 +89,8 @@ type Server struct {
 	owners map[string]*owner
 }
 
-// maxOwners bounds how many owners there are at once. Beyond it, the one that has sent nothing for longest is forgotten, and with it
-// the sessions of its clients, which begin anew; its tasks stay.
+// maxOwners bounds how many owners the server holds at once. Beyond it, the owner that has been idle longest is dropped together
+// with the sessions of its clients, which have to start anew; its tasks remain.
 const maxOwners = 4096
 
 var (
@@ -132,11 +133,11 @@ func New(o Options) (*Server, error) {
 	return s, nil
 }
 
-// Close ends requests that are held: their clients are told to try again. The calls go on.
+// Close ends held requests: their clients are told to try again. The calls continue.
 func (s *Server) Close() { s.close.Do(func() { close(s.closing) }) }
 
-// ServeStdio serves one client, of an owner, on a pair of streams, until in ends or ctx does. Out has messages of the protocol only.
-// Calls that are held then are cancelled, and tasks are not.
+// ServeStdio serves one client, of the given owner, on a pair of streams, until in or ctx ends. It writes only protocol messages
+// to out. When it ends, held calls are cancelled and tasks are not.
 func (s *Server) ServeStdio(ctx context.Context, from Owner, in io.ReadCloser, out io.WriteCloser) error {
 	o, err := s.enter(from)
 	if err != nil {
@@ -147,7 +148,7 @@ func (s *Server) ServeStdio(ctx context.Context, from Owner, in io.ReadCloser, o
 	defer cancel()
 	go o.watch(watching)
 	err = o.server.Run(ctx, &mcp.IOTransport{Reader: in, Writer: out, MaxLineLength: int(s.opts.Body)})
-	for _, gone := range []error{io.EOF, io.ErrClosedPipe, syscall.EPIPE} { // the client has left, in the middle of a message too
+	for _, gone := range []error{io.EOF, io.ErrClosedPipe, syscall.EPIPE} { // the client has left, possibly in the middle of a message
 		if errors.Is(err, gone) {
 			return nil
 		}
@@ -155,7 +156,7 @@ func (s *Server) ServeStdio(ctx context.Context, from Owner, in io.ReadCloser, o
 	return err
 }
 
-// An owner is one for whom there are calls.
+// An owner is the state of an [Owner].
 type owner struct {
 	s        *Server
 	name     string
@@ -167,7 +168,7 @@ type owner struct {
 
 	refresh sync.Mutex
 	tried   time.Time
-	offered map[string]string // digests of the tools that the server has, by name
+	offered map[string]string // digests of the tools added to the server, by name
 
 	watched watchedResources
 
@@ -176,11 +177,11 @@ type owner struct {
 	user string
 
 	// Under the lock of the server:
-	requests int       // under way
-	last     time.Time // when there was one last
+	requests int       // in progress
+	last     time.Time // when the last one ended
 }
 
-// enter returns an owner that a request is from, and counts the request.
+// enter returns the state of a request's owner, and counts the request.
 func (s *Server) enter(from Owner) (*owner, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -213,7 +214,7 @@ func (s *Server) leave(o *owner) {
 	o.last = time.Now()
 }
 
-// forgetOne forgets the owner that was idle for longest, and reports false if none is.
+// forgetOne drops the owner that has been idle longest, and returns false if none is idle.
 func (s *Server) forgetOne() bool {
 	var idle *owner
 	for _, o := range s.owners {
@@ -231,14 +232,14 @@ func (s *Server) forgetOne() bool {
 	return true
 }
 
-// userID is what tools are told of the end user.
+// userID returns the end user's id for tools.
 func (o *owner) userID() string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.user
 }
 
-// claim counts a request that is held, and reports false if there are too many.
+// claim counts a held request or stream, and returns false if there are too many.
 func (o *owner) claim() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -255,7 +256,7 @@ func (o *owner) release() {
 	o.held--
 }
 
-// A bucket bounds requests. The zero value with a rate is full.
+// A bucket limits a rate. With only a rate set, it is full.
 type bucket struct {
 	rate float64
 	mu   sync.Mutex
@@ -290,7 +291,7 @@ type consent struct {
 	number int
 }
 
-// maxConsents bounds what is remembered: a client that is asked again does no harm.
+// maxConsents bounds the number of remembered consents. Asking a client again does no harm.
 const maxConsents = 4096
 
 func (c *consents) add(key agentproto.CallKey, number int) {

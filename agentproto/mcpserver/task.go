@@ -66,10 +66,10 @@ func (o *owner) get(ctx context.Context, taskID string) (*mcptasks.GetTaskResult
 	return t, nil
 }
 
-// maxStatus is how many bytes of what a tool says of its progress are the message of a task.
+// maxStatus is how many bytes of a tool's progress go into the status message of a task.
 const maxStatus = 200
 
-// task returns what all messages about a task have in common. Its status is that of one that works.
+// task returns the common part of all messages about a task, with the status working.
 func (o *owner) task(taskID string, created time.Time, d host.Description) mcptasks.Task {
 	t := mcptasks.Task{
 		TaskID: taskID, Status: mcptasks.Working, CreatedAt: created, LastUpdatedAt: created, PollIntervalMs: o.poll(created).Milliseconds(),
@@ -80,7 +80,7 @@ func (o *owner) task(taskID string, created time.Time, d host.Description) mcpta
 	if d.Progress != nil && d.Prompt == nil {
 		t.StatusMessage = agentproto.PlainText(d.Progress.String(), maxStatus)
 	}
-	if d.Resolution != nil { // a call that is pending is not forgotten
+	if d.Resolution != nil { // a pending call is never dropped, so it has no TTL
 		ttl := (t.LastUpdatedAt.Sub(created) + d.Resolution.Result.KeptFor(o.s.opts.Keep)).Milliseconds()
 		t.TTLMs = &ttl
 	}
@@ -98,7 +98,7 @@ func (o *owner) poll(created time.Time) time.Duration {
 	return o.s.opts.Poll
 }
 
-// update answers tasks/update: what is no answer to what is asked changes nothing.
+// update answers tasks/update. Answers that fit no open question have no effect.
 func (o *owner) update(ctx context.Context, p *mcptasks.UpdateParams) (*mcptasks.Ack, error) {
 	d, _, err := o.describe(ctx, p.TaskID)
 	var failure *Failure
@@ -114,7 +114,7 @@ func (o *owner) update(ctx context.Context, p *mcptasks.UpdateParams) (*mcptasks
 	return &mcptasks.Ack{ResultType: "complete"}, nil
 }
 
-// answer takes answers to what a call asks, and reports whether one of them is one.
+// answer passes answers to the questions of a call, and reports whether one of them fits.
 func (o *owner) answer(ctx context.Context, d host.Description, answers map[string]json.RawMessage) (taken bool, err error) {
 	p := d.Prompt
 	if p == nil {
@@ -147,7 +147,7 @@ func (o *owner) answer(ctx context.Context, d host.Description, answers map[stri
 		return true, o.s.opts.Calls.AnswerPrompt(ctx, d.Key, p.Number, selected)
 	}
 	switch actionOf(answer) {
-	case "accept": // the tool goes on when the user has been there
+	case "accept": // the tool continues when the user has been there
 		o.s.consents.add(d.Key, p.Number)
 		return true, nil
 	case "decline", "cancel":
@@ -156,7 +156,7 @@ func (o *owner) answer(ctx context.Context, d host.Description, answers map[stri
 	return false, nil
 }
 
-// cancel answers tasks/cancel. A call that is resolved stays as it is, and its subscription ends.
+// cancel answers tasks/cancel. A resolved call stays resolved, but its subscription ends.
 func (o *owner) cancel(ctx context.Context, taskID string) (*mcptasks.Ack, error) {
 	d, _, err := o.describe(ctx, taskID)
 	var failure *Failure

@@ -11,18 +11,19 @@ import (
 	"github.com/millrace/millrace/agentproto"
 )
 
-// A taskId is the key of a call and when it was made, sealed for its owner. It is of ASCII letters, digits, ".", "-" and "_": it is
-// sent in the header Mcp-Name. See doc/decisions/0093-a-task-is-a-call.md.
+// A taskId is the key of a call and the time it was made, sealed for its owner. It consists of ASCII letters, digits, ".", "-"
+// and "_", because it is sent in the header Mcp-Name. See doc/decisions/0093-a-task-is-a-call.md.
 
 const idPrefix = "t1."
 
-// maxTaskID is the longest taskId that is looked at: what is longer was not made here.
+// maxTaskID is the longest taskId that is examined: a longer one was not made here.
 const maxTaskID = 2048
 
-// contextOf is what a taskId of an owner is bound to. The words keep it from being taken for anything else that is sealed with the key.
+// contextOf returns the associated data of an owner's taskIds. The constant text separates them from everything else sealed with
+// the key.
 func contextOf(owner string) []byte { return []byte("millrace mcp task\x00" + owner) }
 
-// threadOf returns the thread of an owner's calls.
+// threadOf returns the default thread of an owner's calls.
 func threadOf(owner string) string {
 	sum := sha256.Sum256([]byte("millrace mcp owner\x00" + owner))
 	return "mcp-" + hex.EncodeToString(sum[:8])
@@ -40,7 +41,7 @@ func (s *Server) seal(owner string, key agentproto.CallKey, created time.Time) (
 	return idPrefix + kid + "." + base64.RawURLEncoding.EncodeToString(sealed), nil
 }
 
-// open returns the call of a taskId. It reports false for what is no taskId of this owner, whatever it is instead.
+// open returns the call of a taskId. It returns false for any text that is not a taskId of this owner.
 func (s *Server) open(owner, taskID string) (key agentproto.CallKey, created time.Time, ok bool) {
 	kid, text, found := strings.Cut(strings.TrimPrefix(taskID, idPrefix), ".")
 	sealed, err := base64.RawURLEncoding.Strict().DecodeString(text)

@@ -13,12 +13,13 @@ import (
 	"github.com/millrace/millrace/agentproto/host"
 )
 
-// Clients are told of resources that change: one goroutine looks at a resource, however many sessions want to know.
+// Clients are notified of resources that change. One goroutine watches each resource, however many sessions subscribe to it.
 
-// updateEvery is how often clients are told of one resource, at most, and how often the runtime is asked that does not answer.
+// updateEvery is the minimum time between two notifications about one resource, and the retry interval for a runtime that does
+// not answer.
 const updateEvery = time.Second
 
-// watchedResources are the resources that clients of an owner are told of. The zero value has none.
+// watchedResources are the resources that an owner's clients subscribe to. The zero value is empty.
 type watchedResources struct {
 	mu       sync.Mutex
 	pairs    int // of sessions and resources
@@ -26,14 +27,15 @@ type watchedResources struct {
 	all      map[string]*watchedResource
 }
 
-// A watchedResource is one that some sessions are told of.
+// A watchedResource is a resource that some sessions subscribe to.
 type watchedResource struct {
 	sessions int
 	stop     context.CancelFunc
 }
 
-// add has a session be told of a resource, and reports whether it was not. If it is the first one, ctx is for telling. The error is for
-// one too many.
+// add subscribes a session to a resource, and reports whether the session was not subscribed before. If it is the first session
+// for the resource, add returns a context for the goroutine that watches it. It returns an error if there are too many
+// subscriptions.
 func (w *watchedResources) add(session *mcp.ServerSession, uri string, most int) (ctx context.Context, added bool, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -49,7 +51,7 @@ func (w *watchedResources) add(session *mcp.ServerSession, uri string, most int)
 	if w.sessions[session] == nil {
 		w.sessions[session] = map[string]bool{}
 		go func() {
-			_ = session.Wait() // why it has ended is nothing to tell
+			_ = session.Wait() // the reason does not matter
 			w.leave(session)
 		}()
 	}
@@ -65,7 +67,7 @@ func (w *watchedResources) add(session *mcp.ServerSession, uri string, most int)
 	return ctx, true, nil
 }
 
-// remove has a session not be told of a resource any longer.
+// remove unsubscribes a session from a resource.
 func (w *watchedResources) remove(session *mcp.ServerSession, uri string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -95,8 +97,8 @@ func (w *watchedResources) drop(session *mcp.ServerSession, uri string) {
 	}
 }
 
-// watchResource has a session be told of each change of a resource, until it says otherwise or ends. It is told at once if there are
-// events: its client may have read the resource before.
+// watchResource subscribes a session to a resource, until it unsubscribes or ends. The session is notified at once if there are events:
+// its client may have read the resource before them.
 func (o *owner) watchResource(session *mcp.ServerSession, uri string) error {
 	key, ok := o.keyOf(uri)
 	if !ok {
@@ -112,12 +114,12 @@ func (o *owner) watchResource(session *mcp.ServerSession, uri string) error {
 	return err
 }
 
-// updated tells those who want to know that a resource has changed.
+// updated notifies the subscribed sessions that a resource has changed.
 func (o *owner) updated(uri string) {
 	_ = o.server.ResourceUpdated(context.Background(), &mcp.ResourceUpdatedNotificationParams{URI: uri})
 }
 
-// tell tells sessions of the changes of a resource, until ctx ends or there are no more.
+// tell notifies sessions of the changes of a resource, until ctx ends or there are no more.
 func (o *owner) tell(ctx context.Context, key agentproto.CallKey, uri string) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -148,7 +150,7 @@ func (o *owner) tell(ctx context.Context, key agentproto.CallKey, uri string) {
 	}
 }
 
-// A listening is a subscriptions/listen under way.
+// A listening is a subscriptions/listen in progress.
 type listening struct {
 	session *mcp.ServerSession
 	uris    []string
@@ -156,8 +158,8 @@ type listening struct {
 
 type listeningKey struct{}
 
-// listen serves subscriptions/listen. The SDK takes the subscriptions in, and acknowledges them: that is when they are watched, so that
-// nothing is told before.
+// listen serves subscriptions/listen. The SDK registers the subscriptions and acknowledges them. The resources are watched only
+// from the acknowledgement on, so that no notification precedes it.
 func (o *owner) listen(ctx context.Context, req *mcp.SubscriptionsListenRequest, next mcp.MethodHandler) (mcp.Result, error) {
 	l := &listening{session: req.Session}
 	if n := req.Params.Notifications; n != nil {
@@ -166,10 +168,10 @@ func (o *owner) listen(ctx context.Context, req *mcp.SubscriptionsListenRequest,
 	return next(context.WithValue(ctx, listeningKey{}, l), methodListen, req)
 }
 
-// acknowledged is what the SDK sends first for a subscriptions/listen.
+// acknowledged is the first notification that the SDK sends for a subscriptions/listen.
 const acknowledged = "notifications/subscriptions/acknowledged"
 
-// send is what every message to a client passes.
+// send is the middleware for every message to a client.
 func (o *owner) send(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
 		res, err := next(ctx, method, req)

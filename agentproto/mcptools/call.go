@@ -19,32 +19,32 @@ import (
 	"github.com/millrace/millrace/agentproto/toolserver"
 )
 
-// An attempt is a call that is under way at an MCP server.
+// An attempt is a call in progress at an MCP server.
 type attempt struct {
 	ctx    context.Context // of the tool function
 	server string
 	thread string
 	log    *slog.Logger
 
-	timer  *time.Timer // of the time-out
+	timer  *time.Timer // fires at the time-out
 	most   time.Duration
 	end    context.CancelCauseFunc // ends the call
 	during context.Context         // ends with the attempt
-	visits sync.WaitGroup          // of addresses that the user was sent to
+	visits sync.WaitGroup          // running visits of addresses by the user
 
-	question string // names what it asks, if that has a name
+	question string // name of its questions; may be empty
 
 	mu      sync.Mutex
-	held    int // how often the time-out waits for the user
+	held    int // how many users' answers the time-out waits for
 	latest  *mcp.ProgressNotificationParams
-	changed chan struct{} // has an element when there is something in latest
+	changed chan struct{} // holds an element when latest is new
 }
 
-// safeStep is the step of a call that says that it may be sent again. It is kept before the call is sent,
-// so that a hint which comes later does not count.
+// safeStep is the step of a call which says that the call may be sent again. It is stored before the call is sent, so that a
+// later hint does not count.
 const safeStep = "safe"
 
-// repeats is how often a call that may be sent again is sent within one run.
+// repeats is how often one run sends a call that may be sent again.
 const repeats = 3
 
 // call returns the function of a tool.
@@ -146,7 +146,7 @@ func (m *member) call(t described) func(context.Context, []byte) (*agentproto.To
 			if n == repeats {
 				return nil, fmt.Errorf("the connection to %s broke %d times while the call was carried out", m.server.Name, n)
 			}
-			if s.process != nil { // a connection over HTTP may go on
+			if s.process != nil { // a connection over HTTP may continue
 				s.over(ctx)
 			}
 			m.log.Info("call is sent again", "server", m.server.Name, "tool", t.Name, "error", err)
@@ -158,8 +158,7 @@ func (m *member) call(t described) func(context.Context, []byte) (*agentproto.To
 // overTime is how long the end of a program may take to be noticed.
 const overTime = 10 * time.Second
 
-// over waits until a connection that has failed a call is known to be over, so that the next attempt has another
-// one.
+// over waits until a connection on which a call failed is known to have ended, so that the next attempt uses a new one.
 func (s *session) over(ctx context.Context) {
 	t := time.NewTimer(overTime)
 	defer t.Stop()
@@ -170,13 +169,12 @@ func (s *session) over(ctx context.Context) {
 	}
 }
 
-// codeRejected is that of an error of the SDK itself, which has not come from the server.
+// codeRejected is the code of an error of the SDK itself, which does not come from the server.
 const codeRejected = -32005
 
 const notRepeated = "it may have been carried out; it was not repeated"
 
-// An unknownError is the result of a call of which nobody knows whether it was carried out. It is read by a
-// model, in two sentences.
+// An unknownError is the result of a call that may or may not have been carried out. A model reads it, so it has whole sentences.
 type unknownError struct{ server string }
 
 // Error implements error.
@@ -184,7 +182,7 @@ func (e unknownError) Error() string {
 	return "the connection to " + e.server + " broke after the call was sent. It may have been carried out; it was not repeated."
 }
 
-// absent is the result of a call that was not sent.
+// absent returns the error of a call that was not sent.
 func (m *member) absent(ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); cause != nil {
 		return cause
@@ -195,8 +193,8 @@ func (m *member) absent(ctx context.Context, err error) error {
 	return fmt.Errorf("%w; the call was not sent", err)
 }
 
-// begin is called when a call is about to be sent, and reports whether it may be sent twice. If not, it returns which sending
-// this is. What an earlier run has sent, and is not known to have been refused, is not sent again.
+// begin is called before a call is sent, and reports whether the call may be sent twice. If not, it returns the number of this
+// sending, or an unknownError if an earlier run has sent the call and it is not known that the server refused it.
 func (m *member) begin(ctx context.Context, t described) (safe bool, sending int, err error) {
 	if t.safe(m.server.Repeat[t.Name]) {
 		safe, err = toolserver.Step(ctx, safeStep, func(ctx context.Context) (bool, error) { return true, nil })
@@ -225,8 +223,9 @@ func (m *member) begin(ctx context.Context, t described) (safe bool, sending int
 	return false, sending, err
 }
 
-// The steps of a call that is sent more than once, with the number of the sending behind them: it was sent, and the server
-// has not carried it out, but refused it or asked for something before: see [dialog]. The first sending is that of [toolserver.Began].
+// The steps of a call that is sent more than once, followed by the number of the sending. The first says that the call was sent;
+// the second says that the server did not carry it out, but refused it or asked for something first: see [dialog]. The first
+// sending is marked by [toolserver.Began].
 const sentStep, refusedStep = "sent ", "refused "
 
 var errTimeout = errors.New("the call took too long")
@@ -271,7 +270,7 @@ func (m *member) send(ctx context.Context, s *session, t described, args []byte,
 	return res, err
 }
 
-// alive starts the time-out anew.
+// alive restarts the time-out.
 func (a *attempt) alive() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -280,7 +279,7 @@ func (a *attempt) alive() {
 	}
 }
 
-// hold has the time-out wait for the user until resume is called.
+// hold suspends the time-out until resume is called.
 func (a *attempt) hold() (resume func()) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -295,14 +294,14 @@ func (a *attempt) hold() (resume func()) {
 	}
 }
 
-// progress takes what a server says of the progress of a call.
+// progress receives a progress notification of the server.
 func (s *session) progress(_ context.Context, r *mcp.ProgressNotificationClientRequest) {
 	token, _ := r.Params.ProgressToken.(string)
 	s.mu.Lock()
 	a := s.calls[token]
 	s.mu.Unlock()
 	if a == nil {
-		return // it comes behind the result, which is allowed
+		return // it arrived after the result, which is allowed
 	}
 	a.alive()
 	a.mu.Lock()
@@ -314,11 +313,10 @@ func (s *session) progress(_ context.Context, r *mcp.ProgressNotificationClientR
 	}
 }
 
-// progressPause is the least time between two views of the progress of a call.
+// progressPause is the minimum time between two views of the progress of a call.
 const progressPause = 200 * time.Millisecond
 
-// show shows the progress of a call to whoever watches the conversation. What it does not come to show
-// is left out for what came later.
+// show shows the progress of a call as views. Progress that arrives too fast is skipped in favor of later progress.
 func (a *attempt) show(ctx context.Context, tool string) {
 	for {
 		select {

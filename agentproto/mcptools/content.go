@@ -14,11 +14,11 @@ import (
 	"github.com/millrace/millrace/agentproto"
 )
 
-// resultOf makes a result of what an MCP server has answered. An attachment of more than most bytes is
+// resultOf converts the answer of an MCP server to a result. An attachment of more than most bytes is
 // replaced by a line that says so.
 func resultOf(res *mcp.CallToolResult, most int) *agentproto.ToolResult {
 	var items []agentproto.Content
-	var user []agentproto.Display // what is for the user alone
+	var user []agentproto.Display // parts for the user alone
 	forModel := slices.ContainsFunc(res.Content, func(c mcp.Content) bool { return !onlyUser(c) })
 	for _, c := range res.Content {
 		item := contentOf(c, most)
@@ -48,7 +48,7 @@ func resultOf(res *mcp.CallToolResult, most int) *agentproto.ToolResult {
 	return out
 }
 
-// asError has the first text of a result say that it is an error.
+// asError marks the first text of a result as an error.
 func asError(items []agentproto.Content) []agentproto.Content {
 	const mark = "Error: "
 	i := slices.IndexFunc(items, func(c agentproto.Content) bool { return c.Type == agentproto.KindText })
@@ -59,7 +59,7 @@ func asError(items []agentproto.Content) []agentproto.Content {
 	if !strings.HasPrefix(text.Text, mark) {
 		text.Text = mark + text.Text
 	}
-	items = slices.Delete(items, i, i+1) // the mark counts at the very beginning
+	items = slices.Delete(items, i, i+1) // the mark counts only at the very beginning
 	return append([]agentproto.Content{text}, items...)
 }
 
@@ -110,7 +110,7 @@ func text(format string, args ...any) agentproto.Content {
 	return agentproto.Content{Type: agentproto.KindText, Text: strings.ToValidUTF8(fmt.Sprintf(format, args...), "\uFFFD")}
 }
 
-// attached is an image, if it is one and not too large.
+// attached returns an image, or a text in its place if the data is not an image or too large.
 func attached(what, media string, data []byte, most int) agentproto.Content {
 	switch {
 	case len(data) > most:
@@ -128,7 +128,7 @@ func inBrackets(s string) string {
 	return " (" + short(s) + ")"
 }
 
-// structured returns the structured content of a result, unless a text has the same value.
+// structured returns the structured content of a result, unless a text contains the same value.
 func structured(res *mcp.CallToolResult) (string, bool) {
 	if res.StructuredContent == nil {
 		return "", false
@@ -153,7 +153,8 @@ func structured(res *mcp.CallToolResult) (string, bool) {
 	return string(data), true
 }
 
-// short returns a text of a server for use in a line: cut, and without control characters.
+// short returns a text of a server for use within a line: at most 256 bytes, without control
+// characters.
 func short(s string) string { return line(s, 256) }
 
 func line(s string, most int) string {

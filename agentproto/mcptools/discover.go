@@ -21,8 +21,8 @@ import (
 	"github.com/millrace/millrace/internal/edge"
 )
 
-// A registration is what this program is at an authorization server. It is kept, encrypted, in the vault, and used for the
-// issuer that it was made for and for no other.
+// A registration is this program's client at an authorization server. It is stored, encrypted, in the vault, and used only for
+// the issuer that it was made for.
 type registration struct {
 	Issuer, AuthURL, TokenURL, RevokeURL string
 	RequireIssuer                        bool
@@ -33,13 +33,13 @@ type registration struct {
 	Scopes                               []string
 }
 
-// registrations are how many of one MCP server are kept. A server has one issuer, and may change it.
+// registrations is how many registrations are kept for one MCP server. A server has one issuer, which may change.
 const registrations = 8
 
-// registrationKey is where the registrations are in the vault. No call has such a runtime.
+// registrationKey is the key of the registrations in the vault. No call has such a runtime.
 var registrationKey = toolserver.TokenKey{Runtime: "mcptools", User: "registrations", Provider: "mcp"}
 
-// recallProviders has the tool server know the providers of before: a user may be on the way back from one.
+// recallProviders restores the providers of earlier processes in the tool server: a user may be on the way back from one.
 func (m *member) recallProviders(ctx context.Context) error {
 	kept, err := m.tools.Vault().Load(ctx, registrationKey)
 	if errors.Is(err, toolserver.ErrNoToken) {
@@ -61,8 +61,7 @@ func (m *member) recallProviders(ctx context.Context) error {
 	return nil
 }
 
-// providerID names the provider of an issuer. Tokens of different issuers, and where users come back to from them, are
-// kept apart by it.
+// providerID names the provider of an issuer. It separates the tokens and the redirect URIs of different issuers.
 func (m *member) providerID(issuer string) string {
 	sum := sha256.Sum256([]byte(m.server.resource() + "\n" + issuer))
 	return "mcp-" + hex.EncodeToString(sum[:8])
@@ -78,7 +77,7 @@ func (m *member) provider(r registration) toolserver.OAuthProvider {
 	}
 }
 
-// A discoveryError says why an authorization cannot be begun. A model reads it, so it has no address in it.
+// A discoveryError says why an authorization cannot be started. A model reads it, so it contains no address.
 type discoveryError struct{ server, why string }
 
 // Error implements error.
@@ -86,7 +85,7 @@ func (e discoveryError) Error() string {
 	return e.server + " asks for an authorization that cannot be begun: " + e.why
 }
 
-// discover finds out who gives the tokens that a challenge asks for, and returns the ID of that provider.
+// discover finds the authorization server for the tokens that a challenge asks for, and returns the ID of its provider.
 func (m *member) discover(ctx context.Context, c *challenge) (id string, err error) {
 	m.discovering.Lock()
 	defer m.discovering.Unlock()
@@ -148,9 +147,9 @@ func (m *member) discover(ctx context.Context, c *challenge) (id string, err err
 	return id, nil
 }
 
-// resourceMetadata returns what the server says of itself as a protected resource (RFC 9728): at the address that its
-// challenge names, which has to be one of its own origin, or at one of two that are known. A server of before
-// has none, and authorizes itself.
+// resourceMetadata returns the server's metadata as a protected resource (RFC 9728). It is at the address that the challenge
+// names, which must be of the server's own origin, or else at one of two well-known addresses. An older server has no metadata
+// and is its own authorization server.
 func (m *member) resourceMetadata(ctx context.Context, named string) (*oauthex.ProtectedResourceMetadata, error) {
 	u, err := url.Parse(m.server.URL)
 	if err != nil {
@@ -186,8 +185,8 @@ func (m *member) resourceMetadata(ctx context.Context, named string) (*oauthex.P
 	return &oauthex.ProtectedResourceMetadata{AuthorizationServers: []string{root}}, nil
 }
 
-// scopes are those that users are asked for: what the challenge names or else the server, what the operator wants, and that for a
-// refresh token.
+// scopes returns the scopes that users are asked for: those of the challenge or else of the server's metadata, those of the
+// operator, and the one for a refresh token.
 func (m *member) scopes(c *challenge, resource *oauthex.ProtectedResourceMetadata, server *oauthex.AuthServerMeta) []string {
 	all := strings.Fields(c.params["scope"])
 	if len(all) == 0 {
@@ -201,8 +200,8 @@ func (m *member) scopes(c *challenge, resource *oauthex.ProtectedResourceMetadat
 	return slices.Compact(all)
 }
 
-// register makes this program a client of an authorization server: the one that the operator has configured for it, the one of
-// a document at an address of its own, or one that the server makes. What was made before is used again.
+// register makes this program a client of an authorization server. It uses the client that the operator has configured, or the
+// one of a document at this program's own address, or one from an earlier dynamic registration, or registers a new one.
 func (m *member) register(ctx context.Context, r *registration, before registration, server *oauthex.AuthServerMeta) error {
 	o := m.server.oauth()
 	methods := server.TokenEndpointAuthMethodsSupported
@@ -224,7 +223,7 @@ func (m *member) register(ctx context.Context, r *registration, before registrat
 	}
 	meta := m.document(m.tools.RedirectURI(m.providerID(r.Issuer)))
 	meta.Scope = strings.Join(r.Scopes, " ")
-	for _, method := range []string{basic, post, none} { // a secret, if it is to be had
+	for _, method := range []string{basic, post, none} { // with a secret, if possible
 		if slices.Contains(methods, method) {
 			meta.TokenEndpointAuthMethod = method
 			break
@@ -245,10 +244,10 @@ func (m *member) register(ctx context.Context, r *registration, before registrat
 	return nil
 }
 
-// The methods of clients to authenticate (RFC 7591, section 2).
+// Client authentication methods (RFC 7591, section 2).
 const basic, post, none = "client_secret_basic", "client_secret_post", "none"
 
-// document describes this program as a client.
+// document returns the client metadata of this program.
 func (m *member) document(redirects ...string) oauthex.ClientRegistrationMetadata {
 	meta := oauthex.ClientRegistrationMetadata{
 		ClientName: "Millrace", RedirectURIs: redirects, GrantTypes: []string{"authorization_code", "refresh_token"}, ResponseTypes: []string{"code"},
@@ -260,8 +259,8 @@ func (m *member) document(redirects ...string) oauthex.ClientRegistrationMetadat
 	return meta
 }
 
-// describes fetches what a resource says of itself, and returns nil if there is nothing at the address. That of another
-// resource is an error (RFC 9728, section 3.3).
+// describes fetches the metadata of a resource, and returns nil if there is none at the address. Metadata of another resource is
+// an error (RFC 9728, section 3.3).
 func (m *member) describes(ctx context.Context, at, resource string) (*oauthex.ProtectedResourceMetadata, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, at, nil)
 	if err != nil {
@@ -288,7 +287,7 @@ func (m *member) describes(ctx context.Context, at, resource string) (*oauthex.P
 	return found, nil
 }
 
-// canonical returns a URL as it is compared with others.
+// canonical returns a URL in the form in which URLs are compared.
 func canonical(raw string) string {
 	u, err := url.Parse(raw)
 	if err != nil {

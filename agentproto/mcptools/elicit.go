@@ -20,7 +20,7 @@ var (
 	dismissed = &mcp.ElicitResult{Action: "cancel"}
 )
 
-// elicit asks the user what an MCP server wants to know.
+// elicit asks the user a question of an MCP server.
 func (s *session) elicit(ctx context.Context, r *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
 	a := s.asking()
 	if a == nil {
@@ -33,8 +33,8 @@ func (s *session) elicit(ctx context.Context, r *mcp.ElicitRequest) (*mcp.Elicit
 	return a.ask(ctx, r.Params)
 }
 
-// asking returns the call that a question belongs to. MCP does not say which one that is. If
-// calls of several conversations are under way it could be any of their users, and none is asked.
+// asking returns the call that a question belongs to. MCP does not say which one that is. If calls of several conversations are
+// in progress, asking returns nil, since the question could be meant for any of their users.
 func (s *session) asking() *attempt {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -48,7 +48,7 @@ func (s *session) asking() *attempt {
 	return a
 }
 
-// The bounds of what is asked with choices, one after the other, so that every runtime can show it.
+// Limits of a form that is asked as a sequence of choices, which every runtime can show.
 const (
 	maxChoices = 5
 	maxValues  = 20
@@ -62,11 +62,11 @@ func (a *attempt) ask(ctx context.Context, p *mcp.ElicitParams) (*mcp.ElicitResu
 	return all[only], err
 }
 
-// askAll asks the user to fill in several forms at once: they are questions of one.
+// askAll asks the user to fill in several forms at once, as the questions of one form.
 func (a *attempt) askAll(ctx context.Context, requests map[string]*mcp.ElicitParams) (map[string]*mcp.ElicitResult, error) {
 	answers := map[string]*mcp.ElicitResult{}
 	var f form.Form
-	names := map[string]string{} // of questions, by the server's
+	names := map[string]string{} // of questions, by the server's keys
 	for i, key := range slices.Sorted(maps.Keys(requests)) {
 		q, err := a.questionOf(requests[key])
 		if err != nil {
@@ -104,7 +104,7 @@ func (a *attempt) askAll(ctx context.Context, requests map[string]*mcp.ElicitPar
 	return answers, nil
 }
 
-// freeName returns the name of the i-th question of a form: the server's, if it can be one.
+// freeName returns a name for the i-th question of a form: the server's key, if it is valid and free.
 func freeName(f *form.Form, key string, i int) string {
 	for name := key; ; name = "form-" + strconv.Itoa(i) {
 		if form.IsName(name) && f.Question(name) == nil {
@@ -114,11 +114,11 @@ func freeName(f *form.Form, key string, i int) string {
 	}
 }
 
-// maxKeys is more than a server can ask for at once.
+// maxKeys is more than the number of forms that a server can ask for at once.
 const maxKeys = 1 << 20
 
-// fill asks a form, which may be empty, in parts if it is too large for one. What was declined is missing, and the answer of what is missing is
-// action.
+// fill asks the user to fill in a form, which may be empty. It asks in parts if the form is too large. Declined questions are
+// missing from values, and their answer is action.
 func (a *attempt) fill(ctx context.Context, f form.Form) (values map[string]jsontext.Value, action *mcp.ElicitResult, err error) {
 	parts, values, action := []form.Form{f}, map[string]jsontext.Value{}, declined
 	if _, err := f.Encode(); err != nil {
@@ -150,7 +150,7 @@ func isChoices(fields []form.Field) bool {
 	})
 }
 
-// chooseEach asks for the fields of a question with a choice for each. The last label is the default.
+// chooseEach asks for each field of a question with a choice. The last label, Decline, is the default.
 func (a *attempt) chooseEach(ctx context.Context, asked form.Question) (*mcp.ElicitResult, error) {
 	content := map[string]any{}
 	for n := range asked.Fields {
@@ -181,9 +181,9 @@ func (a *attempt) chooseEach(ctx context.Context, asked form.Question) (*mcp.Eli
 	return &mcp.ElicitResult{Action: "accept", Content: content}, nil
 }
 
-// questionOf returns what a server asks as a question without a name. The error says why it cannot be shown: its schema is nested, asks
-// for a secret, or is too large. Its fields have the order of required, and then that of their names: the SDK does not keep the one that
-// they had.
+// questionOf converts a server's form to a question without a name. The error says why it cannot be shown: its schema is nested,
+// asks for a secret, or is too large. The fields are in the order of required, and the others follow in the order of their names:
+// the SDK does not preserve the original order.
 func (a *attempt) questionOf(p *mcp.ElicitParams) (q form.Question, err error) {
 	q.Message = a.server + " asks: " + line(p.Message, 2<<10)
 	if p.RequestedSchema != nil {
@@ -211,7 +211,7 @@ func (a *attempt) questionOf(p *mcp.ElicitParams) (q form.Question, err error) {
 	return q, err
 }
 
-// dismissal is the answer to a server when the user has given none.
+// dismissal returns the answer to a server if the user has given none.
 func dismissal(err error) (*mcp.ElicitResult, error) {
 	if errors.Is(err, toolserver.ErrNoAnswer) || errors.Is(err, toolserver.ErrNotAsked) || errors.Is(err, toolserver.ErrBadAnswer) {
 		return dismissed, nil
@@ -219,7 +219,7 @@ func dismissal(err error) (*mcp.ElicitResult, error) {
 	return nil, err
 }
 
-// merged returns a context of a tool function that ends with the request of the server, too.
+// merged returns a context of a tool function that also ends with the request of the server.
 func merged(call, request context.Context) (context.Context, func()) {
 	ctx, stop := context.WithCancelCause(call)
 	after := context.AfterFunc(request, func() { stop(context.Cause(request)) })

@@ -10,7 +10,7 @@ func waitGroup(cmd *exec.Cmd) error {
 	return err
 }
 
-// identity is not known: what an earlier process has left is not ended.
+// identity is not known here, so programs left by an earlier process are not ended.
 func identity(int) string { return "" }
 
 func killLeft(int) {}

@@ -7,8 +7,8 @@ import (
 	"syscall"
 )
 
-// ownGroup has a program start in a group of processes of its own, so that what it starts, as npx
-// does, is ended with it.
+// ownGroup makes a program start in its own process group, so that its children, such as those of
+// npx, are ended with it.
 func ownGroup(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} }
 
 func terminateGroup(cmd *exec.Cmd) { _ = syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) }

@@ -20,17 +20,17 @@ import (
 	"github.com/millrace/millrace/internal/netguard"
 )
 
-// outside is how a server with a URL is reached, and those that it names.
+// outside connects to a server with a URL, and to the servers that it names.
 type outside struct {
 	origin   string
 	header   http.Header
-	to       *http.Transport // the server
-	strange  *http.Transport // others, whatever the operator has written as the server's URL
-	metadata *http.Client    // of the server itself
-	others   *http.Client    // of those that it names
+	to       *http.Transport // to the server
+	strange  *http.Transport // to others; the server's URL gives no permission here
+	metadata *http.Client    // for metadata of the server itself
+	others   *http.Client    // for metadata of servers that it names
 }
 
-// metadataTime is how long a request for metadata may take, and maxMetadata how many bytes are read of it.
+// metadataTime limits the time of a request for metadata, and maxMetadata the bytes that are read.
 const (
 	metadataTime = 15 * time.Second
 	maxMetadata  = 1 << 20
@@ -67,26 +67,26 @@ func (m *member) outbound(o Options) error {
 
 func originOf(u *url.URL) string { return u.Scheme + "://" + u.Host }
 
-// client returns the client of a link, for MCP.
+// client returns the HTTP client of a link, for MCP.
 func (o *outside) client(l *link) *http.Client {
 	t := mcptasks.RoundTripper{RoundTripper: &requests{o, l}, Most: int(l.m.bounds.Result)}
 	return edge.NewClient(t).Standard(0, 0) // a stream of events has no end
 }
 
-// closeIdle closes connections that are kept.
+// closeIdle closes idle connections.
 func (o *outside) closeIdle() {
 	o.to.CloseIdleConnections()
 	o.strange.CloseIdleConnections()
 }
 
-// errNotSent is in errors of requests that the server has not carried out: there was no connection, or it
-// said so. The SDK does not tell these from requests whose answer got lost.
+// errNotSent is in the errors of requests that the server has not carried out: there was no connection, or the
+// server said so. The SDK does not distinguish these from requests whose answer was lost.
 var errNotSent = errors.New("the request was not carried out")
 
-// A challenge is an answer that says which token is missing. The request was not carried out.
+// A challenge is an answer which says that a token is missing. The request was not carried out.
 type challenge struct {
 	status int
-	bearer string // that was sent
+	bearer string // the token that was sent
 	params map[string]string
 }
 
@@ -98,7 +98,8 @@ func (c *challenge) Error() string {
 // challengeIn returns the challenge in an error, if there is one.
 func challengeIn(err error) (*challenge, bool) { return errors.AsType[*challenge](err) }
 
-// challengeOf returns the challenge in an answer, or nil. One of status 403 counts only if it asks for scopes.
+// challengeOf returns the challenge in an answer, or nil. An answer with status 403 counts only if it asks for
+// scopes.
 func challengeOf(res *http.Response, bearer string) *challenge {
 	if res.StatusCode != http.StatusUnauthorized && res.StatusCode != http.StatusForbidden {
 		return nil
@@ -117,8 +118,8 @@ func challengeOf(res *http.Response, bearer string) *challenge {
 	return c
 }
 
-// requests adds headers to requests to one origin, and says of those that fail whether the server may have had
-// them.
+// requests adds headers to requests to one origin, and marks errors with errNotSent if the server has not
+// carried the request out.
 type requests struct {
 	*outside
 	link *link
@@ -129,7 +130,7 @@ func (q *requests) RoundTrip(r *http.Request) (*http.Response, error) {
 	var reached atomic.Bool
 	bearer := ""
 	r = r.Clone(httptrace.WithClientTrace(r.Context(), &httptrace.ClientTrace{
-		GetConn: func(string) { reached.Store(false) }, // a second time only if nothing was written: a POST is not sent twice otherwise
+		GetConn: func(string) { reached.Store(false) }, // called again only if nothing was written: a POST is not sent twice otherwise
 		GotConn: func(httptrace.GotConnInfo) { reached.Store(true) },
 	}))
 	if originOf(r.URL) == q.origin {
@@ -142,7 +143,7 @@ func (q *requests) RoundTrip(r *http.Request) (*http.Response, error) {
 		}
 	}
 	res, err := q.to.RoundTrip(r)
-	if r.Header.Get("Mcp-Method") == "subscriptions/listen" { // the SDK does not say when it ends
+	if r.Header.Get("Mcp-Method") == "subscriptions/listen" { // the SDK does not report its end
 		if err == nil && res.StatusCode == http.StatusOK {
 			res.Body = &listened{res.Body, r.Context(), q.link}
 		} else if r.Context().Err() == nil {
@@ -169,7 +170,7 @@ func (q *requests) RoundTrip(r *http.Request) (*http.Response, error) {
 	return nil, fmt.Errorf("%w: %w", errNotSent, refused)
 }
 
-// A listened stream of changes tells the link when the server has ended it.
+// A listened stream of changes notifies the link when the server has ended it.
 type listened struct {
 	io.ReadCloser
 	ctx  context.Context
@@ -185,7 +186,7 @@ func (l *listened) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// unheard says that a stream of changes of the link has ended.
+// unheard notifies the live session that a stream of changes of the link has ended.
 func (l *link) unheard() {
 	l.m.mu.Lock()
 	s := l.live
@@ -195,7 +196,7 @@ func (l *link) unheard() {
 	}
 }
 
-// private reports whether nobody on a network can read what is sent to a URL.
+// private reports whether a request to a URL cannot be read on the network.
 func private(u *url.URL) bool {
 	return u.Scheme == "https" || u.Hostname() == "localhost" || net.ParseIP(u.Hostname()).IsLoopback()
 }

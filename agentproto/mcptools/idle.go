@@ -2,8 +2,8 @@ package mcptools
 
 import "time"
 
-// A link that is used is not stopped. Its uses are counted, from before somebody asks for its connection until nothing is expected of it: calls
-// with what they ask their users, tasks, subscriptions, and lists that are read.
+// A link in use is not stopped. Its uses are counted from before a connection is requested until nothing more is expected of it.
+// Uses are calls with their questions to users, tasks, subscriptions, and reads of lists.
 
 // release ends a use of the link.
 func (l *link) release() {
@@ -14,7 +14,7 @@ func (l *link) release() {
 	l.rest()
 }
 
-// rest has the program stopped once nobody has used it for as long as its server says. m.mu is held.
+// rest schedules the stop of the program after the idle time of its server. m.mu is held.
 func (l *link) rest() {
 	idle := l.m.server.idle()
 	switch {
@@ -40,16 +40,16 @@ func (l *link) sleep() {
 	l.retire("nobody uses it")
 }
 
-// retire ends the connection because it is not needed. That is no end of the server that counts: the next use makes another one at once, behind the
-// end of this one. m.mu is held.
+// retire ends the connection because it is not needed. This does not count as an end of the server: the next use makes a new
+// connection at once, after this one has ended. m.mu is held.
 func (l *link) retire(why string) {
 	s := l.live
 	l.live, l.leaving, l.ends, l.slept = nil, s, 0, time.Now()
-	l.m.tasks.Go(func() { _ = s.cs.Close() }) // it says how the program has ended
+	l.m.tasks.Go(func() { _ = s.cs.Close() }) // the error only says how the program has ended
 	l.m.log.Info("MCP server is stopped", "server", l.m.server.Name, "user", l.user, "reason", why)
 }
 
-// ending reports whether the program of the last connection has not ended yet. m.mu is held.
+// ending reports whether the program of the last retired connection is still running. m.mu is held.
 func (l *link) ending() bool {
 	if l.leaving == nil {
 		return false

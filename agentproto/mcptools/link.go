@@ -12,49 +12,49 @@ import (
 	"time"
 )
 
-// pauses are those before a program is started again that has just ended.
+// pauses are the pauses before restarting a program that has just ended.
 var pauses = []time.Duration{200 * time.Millisecond, time.Second, 5 * time.Second, 15 * time.Second, time.Minute}
 
-// legacy is the last version of the protocol that begins with initialize. A program that dies of, or is silent at, the
-// question that newer ones begin with is started again with it.
+// legacy is the last version of the protocol that begins with initialize. If a program ends at, or does not answer, the first
+// request of newer versions, it is started again with this version.
 const legacy = "2025-11-25"
 
 const probeTime = 3 * time.Second
 
-// endsTime is for how long an end of the server counts.
+// endsTime is how long an end of the server counts.
 const endsTime = time.Minute
 
-// A link is where connections to an MCP server are made, one after the other: one link for all who use the
-// server, or one for each user who has authorized access to it, or has a program of their own.
+// A link makes connections to an MCP server, one after the other. There is one link for all who use the server, or one for each
+// user who has authorized access or has a program of their own.
 type link struct {
 	m      *member
-	user   string                 // whose tokens are used, or whose program it is; empty for nobody's
-	folder string                 // of what is known of its program; empty for none
-	dir    string                 // of its program
+	user   string                 // the user whose tokens or program it uses; empty for the shared link
+	folder string                 // records of its program; empty for none
+	dir    string                 // working directory of its program
 	bearer atomic.Pointer[string] // the access token for requests over HTTP; nil for none
 	http   *http.Client           // nil for a program
-	// refused is the challenge to server/discover, if there was one: the SDK says only how the initialize behind it has failed, which
-	// newer servers do not know.
+	// refused is the challenge to server/discover, if there was one. The SDK reports only the failure of the initialize request
+	// that follows, which newer servers do not support.
 	refused atomic.Pointer[challenge]
 
-	// What follows is guarded by m.mu.
+	// The following fields are guarded by m.mu.
 	live       *session
-	connecting chan struct{} // closed when an attempt to connect is over; nil if there is none
+	connecting chan struct{} // closed when the attempt to connect is over; nil if there is none
 	failure    error         // of the last attempt
-	down       error         // why it is not tried again for now
+	down       error         // why it is not tried again for now; nil otherwise
 	ends       int           // in the last minute
 	lastEnd    time.Time
-	lastErr    error // how it has ended then
-	calls      int   // that use it: see [link.release]
+	lastErr    error // why it ended then
+	calls      int   // uses in progress: see [link.release]
 	lastUse    time.Time
 	idle       *time.Timer // stops the program; nil before it was needed
-	leaving    *session    // that was stopped last because nobody used it
-	slept      time.Time   // when; zero if there was none
+	leaving    *session    // the session that was last stopped because nobody used it
+	slept      time.Time   // when that was; zero if never
 	began      time.Time   // when the connection was made
 }
 
-// session returns the connection to the server, and makes one if there is none. Fresh says that somebody has
-// asked for the server anew, so that one which was given up is tried again.
+// session returns the connection to the server, and makes one if there is none. Fresh makes it try a server again that was given
+// up.
 func (l *link) session(ctx context.Context, fresh bool) (*session, error) {
 	m := l.m
 	for {
@@ -116,7 +116,7 @@ func (l *link) connect() {
 	}
 	leaving := l.leaving
 	m.mu.Unlock()
-	if leaving != nil { // no two programs work in one folder
+	if leaving != nil { // two programs must not work in one folder
 		<-leaving.ended
 	}
 	s, err := l.dial(pause)
@@ -128,14 +128,14 @@ func (l *link) connect() {
 		l.lastUse = l.began
 		l.rest()
 	}
-	if _, asked := challengeIn(err); err != nil && !asked { // a server that asks for a token is there
+	if _, asked := challengeIn(err); err != nil && !asked { // a server that asks for a token is up
 		l.note(err)
 	}
 	close(l.connecting)
 	l.connecting = nil
 }
 
-// note counts an end of the server, and gives it up if there are too many. m.mu is held.
+// note counts an end of the server, and gives the server up after too many. m.mu is held.
 func (l *link) note(err error) {
 	m := l.m
 	now := time.Now()
@@ -196,7 +196,7 @@ func (l *link) dial(pause time.Duration) (*session, error) {
 	return again, err
 }
 
-// program tells a program from another one: by its arguments, and when its file was written.
+// program identifies a program by its arguments and the modification time of its file.
 func (m *member) program() string {
 	at := ""
 	if info, err := os.Stat(m.path); err == nil {

@@ -11,11 +11,11 @@ import (
 	"github.com/millrace/millrace/agentproto/toolserver"
 )
 
-// debounce is how long a server that says that its tools have changed is let go on changing them.
+// debounce is the pause after reading the list of tools, in which further changes are collected.
 const debounce = 250 * time.Millisecond
 
-// changed has the list of tools read again, soon, and returns a channel that is closed when it was. Anew has a
-// server tried again that was given up.
+// changed schedules a read of the list of tools, and returns a channel that is closed after it. Anew makes it try a
+// server again that was given up.
 func (m *member) changed(anew bool) <-chan struct{} {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -33,7 +33,7 @@ func (m *member) changed(anew bool) <-chan struct{} {
 	return m.asked
 }
 
-// relist reads the list of tools until nobody says that it has changed. It closes asked when it has done so once.
+// relist reads the list of tools until no further change is announced. It closes asked after the first read.
 func (m *member) relist(asked chan<- struct{}) {
 	for first := true; ; first = false {
 		m.mu.Lock()
@@ -70,7 +70,8 @@ func (m *member) relist(asked chan<- struct{}) {
 	}
 }
 
-// asksToSignIn reports whether a list of tools was refused because there is no user, and offers a tool that asks for one.
+// asksToSignIn reports whether the list of tools was refused for lack of a user's token, and if so offers the sign_in
+// tool.
 func (m *member) asksToSignIn(err error) bool {
 	if _, ok := challengeIn(err); !ok {
 		return false
@@ -89,7 +90,7 @@ func (m *member) asksToSignIn(err error) bool {
 	return true
 }
 
-// read asks the server for its tools.
+// read requests the list of tools from the server.
 func (m *member) read(anew bool) (*listing, error) {
 	l := m.forLists()
 	defer l.release()
@@ -102,7 +103,7 @@ func (m *member) read(anew bool) (*listing, error) {
 	return list(ctx, s.cs, m.bounds)
 }
 
-// take offers the tools of a list.
+// take makes the tool server offer the tools of a list.
 func (m *member) take(l *listing) {
 	names, tools, problems := m.server.offer(l)
 	var made []toolserver.Tool
@@ -143,7 +144,7 @@ func (m *member) take(l *listing) {
 
 const listingFile = "tools.json"
 
-// keep keeps a list of tools for the next process.
+// keep stores a list of tools for the next process.
 func (m *member) keep(l *listing) {
 	if m.folder == "" {
 		return
@@ -164,7 +165,7 @@ func (m *member) keep(l *listing) {
 	}
 }
 
-// recall returns the list that an earlier process has kept.
+// recall returns the list that an earlier process has stored, or nil.
 func (m *member) recall() *listing {
 	if m.folder == "" {
 		return nil

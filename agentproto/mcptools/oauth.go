@@ -13,18 +13,18 @@ import (
 	"github.com/millrace/millrace/agentproto/toolserver"
 )
 
-// An OAuth says what this program is at the authorization server of a protected MCP server. All of it may be empty:
-// then who authorizes is found out, and this program becomes a client there by itself.
+// An OAuth is this program's client at the authorization server of a protected MCP server. All fields may be empty: then the
+// authorization server is discovered, and this program registers itself there as a client.
 type OAuth struct {
-	// ClientID and ClientSecret are what the authorization server Issuer knows this program by. They are used for no other
-	// issuer. [Set.RedirectURI] is to be registered there.
+	// ClientID and ClientSecret identify this program to the authorization server Issuer. They are used for no other issuer.
+	// [Set.RedirectURI] must be registered there.
 	ClientID     string
 	ClientSecret toolserver.Secret
 	Issuer       string
-	// Scopes are asked for besides those that the server names.
+	// Scopes are requested in addition to those that the server names.
 	Scopes []string
-	// UnsafeAnyoneMayAuthorize is that of [toolserver.OAuthProvider]. Without it, the user who authorizes has to pick out
-	// numbers that the page at the end shows.
+	// UnsafeAnyoneMayAuthorize is that of [toolserver.OAuthProvider]. Without it, the user who authorizes has to pick out the
+	// numbers that the final page shows.
 	UnsafeAnyoneMayAuthorize string
 }
 
@@ -35,14 +35,14 @@ func (s *Server) oauth() OAuth {
 	return *s.OAuth
 }
 
-// resource is what tokens for the server are for.
+// resource returns the resource identifier that tokens for the server are requested for.
 func (s *Server) resource() string { return s.URL }
 
-// documentPath is that of the document which describes this program as a client, below the address of pages.
+// documentPath is the path, below the address of pages, of the document that describes this program as a client.
 const documentPath = "/oauth/client.json"
 
-// Pages returns the handler for the pages of authorizations, to be served at the path /mcp/ of [Options.PublicURL]: users
-// are sent there, and come back there from authorization servers.
+// Pages returns the handler for the pages of authorizations. Serve it at the path /mcp/ of [Options.PublicURL]: users are sent
+// there, and return there from authorization servers.
 func (s *Set) Pages() http.Handler {
 	mux := http.NewServeMux()
 	for _, m := range s.members {
@@ -56,8 +56,8 @@ func (s *Set) Pages() http.Handler {
 	return mux
 }
 
-// RedirectURI returns the address that the authorization server of a server has to send users back to, if the client there is
-// one that the operator has registered: see [OAuth.ClientID]. It is empty for other servers.
+// RedirectURI returns the address to which the authorization server of the named server must send users back, if the operator has
+// registered the client there: see [OAuth.ClientID]. It is empty for other servers.
 func (s *Set) RedirectURI(name string) string {
 	for _, m := range s.members {
 		if m.server.Name == name && m.pages != "" && m.server.oauth().ClientID != "" {
@@ -67,7 +67,7 @@ func (s *Set) RedirectURI(name string) string {
 	return ""
 }
 
-// serveDocument describes this program to authorization servers that take an address for the ID of a client.
+// serveDocument describes this program to authorization servers that accept an address as the ID of a client.
 func (m *member) serveDocument(w http.ResponseWriter, _ *http.Request) {
 	m.discovering.Lock()
 	var redirects []string
@@ -90,20 +90,20 @@ func (m *member) serveDocument(w http.ResponseWriter, _ *http.Request) {
 	_ = json.NewEncoder(w).Encode(d)
 }
 
-// An access is how one call gets at a server that may want to know its user.
+// An access is one call's use of a link to a server that may require its user's token.
 type access struct {
 	m     *member
 	ctx   context.Context // of the tool function
 	link  *link
-	holds bool   // the link is counted as used by it
-	token string // that its requests have
+	holds bool   // the access counts as a use of the link
+	token string // of its requests
 }
 
-// steppedStep is the step of a call that says that its user was asked for more scopes.
+// steppedStep is the step of a call which says that its user was asked for more scopes.
 const steppedStep = "stepped up"
 
-// enter chooses the link for a call: that of its user if each has one or there is a token of theirs, or else the one that all share.
-// It ends with leave.
+// enter chooses the link for a call: that of its user, if each user has one or the user has a token, or else the shared one. The
+// caller must call leave.
 func (m *member) enter(ctx context.Context) (*access, error) {
 	a := &access{m: m, ctx: ctx}
 	if m.server.PerUser {
@@ -122,7 +122,7 @@ func (m *member) enter(ctx context.Context) (*access, error) {
 	case err == nil:
 		err = a.use(t)
 	case errors.Is(err, toolserver.ErrUnauthorized):
-		err = nil // it may be that no token is needed
+		err = nil // perhaps no token is needed
 	}
 	if err != nil {
 		a.leave()
@@ -131,7 +131,7 @@ func (m *member) enter(ctx context.Context) (*access, error) {
 	return a, nil
 }
 
-// hold takes a link that was counted for the call.
+// hold adopts a link whose use was already counted.
 func (a *access) hold(l *link, err error) error {
 	if err == nil {
 		a.link, a.holds = l, true
@@ -139,7 +139,8 @@ func (a *access) hold(l *link, err error) error {
 	return err
 }
 
-// answer has the user asked for what a challenge wants, unless the token can be renewed. When it returns nil the request is made again.
+// answer asks the user for the authorization that a challenge requires, unless the token can be renewed. When it returns nil, the
+// request can be made again.
 func (a *access) answer(c *challenge) error {
 	id, err := a.m.discover(a.ctx, c)
 	if err != nil {
@@ -165,7 +166,7 @@ func (a *access) answer(c *challenge) error {
 	return a.use(t)
 }
 
-// use has the requests of the call carry a token.
+// use switches the call to its user's link, with a token.
 func (a *access) use(t toolserver.Secret) error {
 	a.leave()
 	if err := a.hold(a.m.linkOf(a.ctx, toolserver.Owner(a.ctx).User)); err != nil {
@@ -177,7 +178,7 @@ func (a *access) use(t toolserver.Secret) error {
 	return nil
 }
 
-// leave says that the call does not use its link any longer.
+// leave ends the call's use of its link.
 func (a *access) leave() {
 	if a.holds {
 		a.holds = false
@@ -185,10 +186,10 @@ func (a *access) leave() {
 	}
 }
 
-// signInName is the name, behind the prefix, of the tool that a server has whose list of tools is for users with a token only.
+// signInName is the name, after the prefix, of the tool that a server has if its list of tools is only for users with a token.
 const signInName = "sign_in"
 
-// signIn is that tool: it has the user asked, and then the tools are known.
+// signIn is that tool: it asks the user to authorize access, and then reads the list of tools.
 func (m *member) signIn(ctx context.Context, _ []byte) (*agentproto.ToolResult, error) {
 	a, err := m.enter(ctx)
 	if err != nil {

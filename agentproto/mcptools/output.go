@@ -9,7 +9,7 @@ import (
 	"github.com/millrace/millrace/agentproto"
 )
 
-// A converter makes a result of a tool one of this protocol.
+// A converter converts a result of an MCP tool to one of this protocol.
 type converter func(*mcp.CallToolResult) *agentproto.ToolResult
 
 // results returns the converter of a tool.
@@ -21,8 +21,8 @@ func (m *member) results(t described) converter {
 	}
 }
 
-// outputs returns a function that logs which results of a tool do not have the form that its server has promised. They are
-// results all the same: a model reads what is there.
+// outputs returns a function that logs results which do not match the schema that their server has declared. They are
+// accepted all the same, since a model can read them.
 func (m *member) outputs(t described) func(*mcp.CallToolResult) {
 	if t.Output == nil {
 		return func(*mcp.CallToolResult) {}
@@ -31,7 +31,7 @@ func (m *member) outputs(t described) func(*mcp.CallToolResult) {
 	log := m.log.With("server", m.server.Name, "tool", t.Name)
 	return func(res *mcp.CallToolResult) {
 		if res.IsError {
-			return // which need not have it
+			return // errors need not match
 		}
 		s, err := schema()
 		if err != nil {

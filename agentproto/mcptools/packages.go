@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// valued are options of programs that fetch others whose value is a word of its own.
+// valued are options, of programs that fetch packages, whose value is a separate word.
 var valued = strings.Fields("-c --call --python --with --index-url -v --volume -e --env --env-file -p --publish -u --user -w --workdir --name --network --mount --entrypoint")
 
-// unpinned returns what a command fetches and runs without saying which version, or "".
+// unpinned returns the package that a command fetches and runs without a version, or "".
 func unpinned(command []string) string {
 	program, words := strings.TrimSuffix(filepath.Base(command[0]), ".exe"), command[1:]
 	versioned := func(what string) bool { return strings.Contains(what, "==") || atVersion(what) }
@@ -56,7 +56,7 @@ func unpinned(command []string) string {
 	return ""
 }
 
-// atVersion reports whether the name of a package has a version behind an @, which may also begin its scope.
+// atVersion reports whether the name of a package has a version after an @. A leading @ begins its scope.
 func atVersion(what string) bool {
 	_, version, ok := strings.Cut(strings.TrimPrefix(what, "@"), "@")
 	return ok && version != "" && version != "latest"

@@ -9,17 +9,18 @@ import (
 	"slices"
 )
 
-// digest tells one version of a tool from another: its name, its description, its schema and its hints.
+// digest identifies a version of a tool: its name, description, schemas and hints.
 func (d *described) digest() string {
 	data, _ := json.Marshal(d)
 	sum := sha256.Sum256(data)
 	return hex.EncodeToString(sum[:16])
 }
 
-// pinsEach is how many tools are remembered for each that a server may have, so that one that goes away and comes back is known.
+// pinsEach is how many tools are remembered for each tool that a server may have, so that one that disappears and returns is
+// recognized.
 const pinsEach = 8
 
-// adopt keeps a list of tools and offers them.
+// adopt pins, stores and offers a list of tools.
 func (m *member) adopt(l *listing) {
 	m.mu.Lock()
 	before := m.listed
@@ -30,7 +31,7 @@ func (m *member) adopt(l *listing) {
 	m.take(l)
 }
 
-// pin adds the tools of a list that are new to those that were seen before it. Those that were seen stay as they were then.
+// pin adds the new tools of a list to those seen before. Tools seen before keep their first digest.
 func (m *member) pin(l, before *listing) {
 	if !m.server.Pin {
 		l.Pins = nil
@@ -50,7 +51,7 @@ func (m *member) pin(l, before *listing) {
 	}
 }
 
-// pinned returns why a tool is not the one that was seen first, or nil.
+// pinned returns an error if a tool is not the one that was first seen.
 func (l *listing) pinned(t *described) error {
 	was, seen := l.Pins[t.Name]
 	switch now := t.digest(); {
@@ -63,7 +64,7 @@ func (l *listing) pinned(t *described) error {
 	}
 }
 
-// logChanges logs how the tools that are offered, with their digests, differ from those before.
+// logChanges logs how the digests of the offered tools differ from those before.
 func (m *member) logChanges(before, now map[string]string) {
 	if before == nil {
 		return

@@ -14,10 +14,10 @@ import (
 	"time"
 )
 
-// inherited are the variables that a program has of the environment of this process.
+// inherited are the environment variables of this process that a program inherits.
 var inherited = []string{"HOME", "LANG", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR", "USER"}
 
-// environment returns that of the program of a server.
+// environment returns the environment of a server's program.
 func environment(s *Server) []string {
 	var env []string
 	for _, name := range inherited {
@@ -32,25 +32,25 @@ func environment(s *Server) []string {
 	return env
 }
 
-// How long a program may take to end when its standard input is closed, and then when it is told to; and how long one that has
-// not said anything may take when it is told to.
+// How long a program may take to end after its standard input is closed, and then after it is asked to terminate; and how long
+// a program without any output may take after it is asked to terminate.
 const (
 	closeGrace  = 2 * time.Second
 	termGrace   = 3 * time.Second
 	silentGrace = time.Second / 2
 )
 
-// A process is a program that runs.
+// A process is a running program.
 type process struct {
 	pid             int
-	terminate, kill func() // its group
+	terminate, kill func() // terminate and kill its group
 	in              io.WriteCloser
 	out             io.ReadCloser
 	errors          *ring
 	ended           chan struct{} // closed when the program has ended
-	why             error         // how; set before ended is closed
+	why             error         // how it ended; set before ended is closed
 	once            sync.Once
-	silent          atomic.Bool // it has not said anything yet
+	silent          atomic.Bool // it has not greeted yet
 }
 
 // start starts the program of a server in a group of its own.
@@ -58,7 +58,7 @@ func start(s *Server, path, dir string) (*process, error) {
 	p := &process{errors: new(ring), ended: make(chan struct{})}
 	cmd := &exec.Cmd{Path: path, Args: s.Command, Env: environment(s), Dir: dir, Stderr: p.errors, WaitDelay: time.Second}
 	ownGroup(cmd)
-	// Pipes of this package: those of exec are closed by Wait, which may be before all is read.
+	// The pipes are made here: Wait closes those of exec, possibly before everything is read.
 	childIn, in, err := os.Pipe()
 	if err != nil {
 		return nil, err
@@ -95,15 +95,14 @@ func how(err error) string {
 	return err.Error()
 }
 
-// stop ends the program and all of its group: it closes its input and, if that does not help, tells the
-// group to end, and then kills it.
+// stop ends the program and its group: it closes the standard input, then asks the group to terminate, and then kills it.
 func (p *process) stop() {
 	p.once.Do(func() { go p.tell() })
 	<-p.ended
 	p.out.Close()
 }
 
-// tell has the program end.
+// tell makes the program end.
 func (p *process) tell() {
 	p.in.Close()
 	grace := silentGrace
@@ -130,10 +129,10 @@ func (p *process) endsWithin(d time.Duration) bool {
 	}
 }
 
-// ringBytes is how much of the standard error of a program is kept.
+// ringBytes is how much of a program's standard error is kept.
 const ringBytes = 64 << 10
 
-// A ring keeps the end of what a program prints on its standard error.
+// A ring keeps the end of a program's standard error.
 type ring struct {
 	mu   sync.Mutex
 	text []byte
@@ -150,7 +149,7 @@ func (r *ring) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// last returns the last line that is not empty.
+// last returns the last non-empty line.
 func (r *ring) last() string {
 	r.mu.Lock()
 	defer r.mu.Unlock()

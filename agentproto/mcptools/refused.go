@@ -13,16 +13,16 @@ import (
 	"github.com/millrace/millrace/internal/edge"
 )
 
-// A turnedAway is an answer that says that the server has not carried the request out.
+// A turnedAway is an answer which says that the server has not carried the request out.
 type turnedAway struct {
 	status int
-	after  time.Duration // which the server asks for; negative if it does not want the request again
+	after  time.Duration // the server's Retry-After; negative if it does not want the request again
 }
 
 // Error implements error.
 func (t *turnedAway) Error() string { return fmt.Sprintf("%d %s", t.status, http.StatusText(t.status)) }
 
-// turnedAwayBy returns what an answer says, or nil if the request may have been carried out.
+// turnedAwayBy returns the refusal in an answer, or nil if the request may have been carried out.
 func turnedAwayBy(res *http.Response) *turnedAway {
 	after := edge.RetryAfter(res.Header, time.Now())
 	switch res.StatusCode {
@@ -50,26 +50,27 @@ func (e downError) Error() string { return e.server + " is down: " + e.err.Error
 // Unwrap returns the reason.
 func (e downError) Unwrap() error { return e.err }
 
-// unsent reports whether a call surely was not carried out: the server was not reached, has refused it, or has forgotten the session that
-// it was of.
+// unsent reports whether a call certainly was not carried out: the server was not reached, has refused it, or has forgotten its
+// session.
 func unsent(err error) bool {
 	return errors.Is(err, errNotSent) || errors.Is(err, mcp.ErrSessionMissing)
 }
 
-// The pauses before a call is sent again that was not carried out, for as long altogether as a runtime tries to reach a tool server.
+// The pauses before a call that was not carried out is sent again, and their total time, which is that for which a runtime tries
+// to reach a tool server.
 const (
 	shortPause  = 200 * time.Millisecond
 	longPause   = 5 * time.Second
 	patientTime = 30 * time.Second
 )
 
-// A patience says when a call is sent again that was not carried out.
+// A patience schedules the repetitions of a call that was not carried out.
 type patience struct {
 	until time.Time
 	pause time.Duration
 }
 
-// wait waits until a call that has failed is to be sent again, and reports whether it is. It returns an error if the call ends.
+// wait waits until a failed call is to be sent again, and reports whether it is. It returns an error if the call ends.
 func (p *patience) wait(ctx context.Context, err error) (bool, error) {
 	if !unsent(err) {
 		return false, nil
@@ -82,7 +83,7 @@ func (p *patience) wait(ctx context.Context, err error) (bool, error) {
 		return false, nil
 	}
 	if !answered && !errors.Is(err, mcp.ErrSessionMissing) && !errors.Is(err, syscall.ECONNREFUSED) {
-		return false, nil // such as a certificate that is not valid
+		return false, nil // such as an invalid certificate
 	}
 	now := time.Now()
 	if p.until.IsZero() {

@@ -14,23 +14,23 @@ import (
 	"github.com/millrace/millrace/agentproto/toolserver"
 )
 
-// The names, behind the prefix, of the tools that a server with resources has.
+// The names, after the prefix, of the tools of a server with resources.
 const (
 	listResources = "list_resources"
 	readResource  = "read_resource"
 	watchResource = "watch_resource"
 )
 
-// maxResources is how many resources and templates are listed.
+// maxResources is the maximum number of listed resources and templates.
 const maxResources = 1000
 
-// noArguments is the schema of a tool without arguments, and uriArgument that of one with a URI.
+// noArguments is the schema of a tool without arguments, and uriArgument that of a tool with a URI.
 const (
 	noArguments = `{"type":"object","additionalProperties":false}`
 	uriArgument = `{"type":"object","properties":{"uri":{"type":"string","description":"as ` + listResources + ` has it"}},"required":["uri"],"additionalProperties":false}`
 )
 
-// resourceTools returns the tools for the resources of a server. One whose name the server uses itself is left out.
+// resourceTools returns the tools for the resources of a server, except those whose names the server uses itself.
 func (m *member) resourceTools(l *listing, taken map[string]string) (all []toolserver.Tool) {
 	prefix, server := m.server.prefix(), m.server.Name
 	add := func(name, description, schema string, t toolserver.Tool) {
@@ -50,7 +50,7 @@ func (m *member) resourceTools(l *listing, taken map[string]string) (all []tools
 	return all
 }
 
-// query makes requests that change nothing: they are made again if the connection breaks.
+// query makes read-only requests, and repeats them if the connection breaks.
 func (m *member) query(ctx context.Context, f func(ctx context.Context, cs *mcp.ClientSession) error) error {
 	a, err := m.enter(ctx)
 	if err != nil {
@@ -88,7 +88,7 @@ func (m *member) query(ctx context.Context, f func(ctx context.Context, cs *mcp.
 	}
 }
 
-// A refusedError is what a server has answered in place of a result.
+// A refusedError is the error that a server answered instead of a result.
 type refusedError struct {
 	server, message string
 	code            int64
@@ -99,7 +99,7 @@ func (e refusedError) Error() string {
 	return fmt.Sprintf("%s refused the call: %s (%d)", e.server, e.message, e.code)
 }
 
-// listResources is the tool of that name.
+// listResources is the function of the tool list_resources.
 func (m *member) listResources(ctx context.Context, _ []byte) (*agentproto.ToolResult, error) {
 	var lines []string
 	err := m.query(ctx, func(ctx context.Context, cs *mcp.ClientSession) error {
@@ -140,7 +140,7 @@ func (m *member) listResources(ctx context.Context, _ []byte) (*agentproto.ToolR
 	return &agentproto.ToolResult{Text: &text}, nil
 }
 
-// readResource is the tool of that name.
+// readResource is the function of the tool read_resource.
 func (m *member) readResource(ctx context.Context, args []byte) (*agentproto.ToolResult, error) {
 	uri, err := uriOf(args)
 	if err != nil {
@@ -161,7 +161,7 @@ func uriOf(args []byte) (string, error) {
 	return in.URI, err
 }
 
-// contents returns what a resource has.
+// contents returns the contents of a resource.
 func (m *member) contents(ctx context.Context, uri string) (all []mcp.Content, err error) {
 	err = m.query(ctx, func(ctx context.Context, cs *mcp.ClientSession) error {
 		res, err := cs.ReadResource(ctx, &mcp.ReadResourceParams{URI: uri})

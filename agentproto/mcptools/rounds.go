@@ -17,22 +17,22 @@ import (
 	"github.com/millrace/millrace/agentproto/toolserver"
 )
 
-// A dialog is what a server asks for before it carries a call out, in one round after the other. A newer server answers a call with what it asks
-// for and a state of its own, and gets the call again with the answers and that state. An older one answers with an
-// error that names addresses, and gets the call again later. Either way the call was not carried out yet. Rounds are kept with the
-// call, in the steps that say so, and the next process goes on from the last one.
+// A dialog is the sequence of rounds in which a server asks for input before it carries a call out. A newer server answers a call
+// with requests for input and a state, and gets the call again with the answers and that state. An older one answers with an
+// error that names addresses, and gets the call again later. Either way the call was not carried out yet. Rounds are stored with
+// the call, as refusedStep steps, and the next process continues from the last one.
 type dialog struct {
 	m       *member
-	user    *attempt             // who asks the questions
-	last    *mcp.CallToolResult  // what is asked for; nil for nothing
-	answers mcp.InputResponseMap // to last; nil if it is not answered yet
+	user    *attempt             // asks the questions
+	last    *mcp.CallToolResult  // the last requests for input; nil for none
+	answers mcp.InputResponseMap // to last; nil if there are none yet
 	next    int                  // the number of the next step
-	pause   time.Duration        // before the call is sent again for an address that the user was sent to
-	busy    int                  // how often the server has asked for time in a row
-	over    map[string]bool      // addresses for which the time is over
+	pause   time.Duration        // before the call is sent again after a visit of an address
+	busy    int                  // how often in a row the server has only asked for time
+	over    map[string]bool      // addresses that the user did not visit in time, or not at all
 }
 
-// The bounds of a dialog. A call is sent again 2 s after the user was sent to an address, and then after 4, 8, 16, 30, 30 … s.
+// Limits of a dialog. After the user was sent to an address, a call is sent again after 2 s, and then after 4, 8, 16, 30, 30 … s.
 const (
 	maxRounds  = 100
 	maxRound   = 32 << 10 // bytes
@@ -41,10 +41,10 @@ const (
 	lastPause  = 30 * time.Second
 )
 
-// errAsksTooMuch says that the rounds of a call have no end, or are too large.
+// errAsksTooMuch says that a call has too many rounds, or too large ones.
 var errAsksTooMuch = errors.New("it asks for too much before it carries the call out")
 
-// dialog returns that of a call as earlier runs have kept it. What they have asked the user is asked in the same order, which is how
+// dialog returns the dialog of a call as earlier runs have stored it. It repeats their questions in the same order, by which
 // [toolserver.Choose] finds the answers.
 func (m *member) dialog(ctx context.Context) (*dialog, error) {
 	inv := toolserver.Invocation(ctx)
@@ -55,7 +55,7 @@ func (m *member) dialog(ctx context.Context) (*dialog, error) {
 			return d, err
 		}
 		if string(kept) == "true" {
-			continue // refused without a word
+			continue // refused without requests
 		}
 		if d.last != nil {
 			if _, err := d.respond(ctx, false); err != nil {
@@ -69,12 +69,12 @@ func (m *member) dialog(ctx context.Context) (*dialog, error) {
 	}
 }
 
-// ready has the user answer what the server has asked for last, unless that was done.
+// ready obtains the user's answers to the last requests, unless there are answers already.
 func (d *dialog) ready(ctx context.Context) (err error) {
 	if d.last == nil || d.answers != nil {
 		return nil
 	}
-	if len(d.last.InputRequests) == 0 { // it asks for time only
+	if len(d.last.InputRequests) == 0 { // it only asks for time
 		if d.busy++; d.busy > maxBusy {
 			return fmt.Errorf("%s is busy; the call was not carried out", d.m.server.Name)
 		}
@@ -93,7 +93,8 @@ func (d *dialog) fill(p *mcp.CallToolParams) {
 	}
 }
 
-// respond asks the user for all that the last round asks for. If the round is an earlier one, users are not sent to its addresses.
+// respond asks the user for all input of the last round. If now is false, the round is an earlier one, and the user is not sent
+// to its addresses.
 func (d *dialog) respond(ctx context.Context, now bool) (mcp.InputResponseMap, error) {
 	answers := mcp.InputResponseMap{}
 	forms := map[string]*mcp.ElicitParams{}
@@ -126,7 +127,8 @@ func (d *dialog) respond(ctx context.Context, now bool) (mcp.InputResponseMap, e
 	return answers, nil
 }
 
-// visit sends the user to an address and waits until it is time to ask the server whether they have been there, or done is closed.
+// visit sends the user to an address and waits until it is time to ask the server whether they have been there, or until done is
+// closed.
 func (d *dialog) visit(ctx context.Context, address string, done <-chan struct{}) (*mcp.ElicitResult, error) {
 	if d.over[address] {
 		return nil, d.late()
@@ -149,8 +151,8 @@ func (d *dialog) later() time.Duration {
 	return d.pause
 }
 
-// goesOn takes the answer of a server to a sending of a call, and reports whether the call is to be sent again because of what is
-// asked for in it.
+// goesOn handles the answer of a server to a call that was sent, and reports whether the call must be sent again because the
+// server asked for something.
 func (d *dialog) goesOn(ctx context.Context, s *session, sending int, res *mcp.CallToolResult, err error) (bool, error) {
 	if err == nil && res.NeedsInput() {
 		return true, d.take(ctx, sending, res)
@@ -182,7 +184,7 @@ func (d *dialog) goesOn(ctx context.Context, s *session, sending int, res *mcp.C
 			return false, d.late()
 		}
 		select {
-		case <-done: // and so to the next one
+		case <-done: // continue with the next one
 		default:
 			return true, nil
 		}
@@ -190,7 +192,7 @@ func (d *dialog) goesOn(ctx context.Context, s *session, sending int, res *mcp.C
 	return true, nil
 }
 
-// take keeps what a server asks for.
+// take stores the requests of a server.
 func (d *dialog) take(ctx context.Context, sending int, res *mcp.CallToolResult) error {
 	waits := len(res.InputRequests) > 0
 	for _, r := range res.InputRequests {
@@ -209,7 +211,7 @@ func (d *dialog) take(ctx context.Context, sending int, res *mcp.CallToolResult)
 	return d.refused(ctx, sending, res)
 }
 
-// refused keeps that a sending of a call was not carried out, with what was asked for instead, if anything.
+// refused records that a sending of a call was not carried out, with the requests for input, if any.
 func (d *dialog) refused(ctx context.Context, sending int, round *mcp.CallToolResult) error {
 	kept := json.RawMessage("true")
 	if round != nil {
@@ -222,7 +224,7 @@ func (d *dialog) refused(ctx context.Context, sending int, round *mcp.CallToolRe
 	if d.next > maxRounds || len(kept) > maxRound {
 		return fmt.Errorf("%s cannot be used: %w", d.m.server.Name, errAsksTooMuch)
 	}
-	if sending == 0 { // it may be sent again anyhow
+	if sending == 0 { // it may be sent again in any case
 		if round == nil {
 			return nil
 		}
@@ -233,7 +235,7 @@ func (d *dialog) refused(ctx context.Context, sending int, round *mcp.CallToolRe
 	return err
 }
 
-// wait waits for a time, or until done is closed.
+// wait waits for a duration, or until done is closed or ctx ends.
 func wait(ctx context.Context, d time.Duration, done <-chan struct{}) error {
 	t := time.NewTimer(d)
 	defer t.Stop()

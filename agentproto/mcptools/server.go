@@ -18,107 +18,104 @@ import (
 
 // A Server is an MCP server that an operator has configured. Exactly one of Command and URL is set.
 type Server struct {
-	// Name is of 1 to 32 letters, digits, _ and -. It names the toolset and, with a _ behind it, begins
-	// the names of its tools. No two servers of a [Set] may have names that differ in case only.
+	// Name consists of 1 to 32 letters, digits, _ and -. It names the toolset and, followed by _, is the prefix of its tools'
+	// names. The names of two servers of a [Set] must differ in more than case.
 	Name string
-	// Prefix is what the names of tools begin with, in place of Name and _. It may be empty.
+	// Prefix replaces Name and _ as the prefix of the tools' names. It may be empty.
 	Prefix *string
 
-	// Command is a program and its arguments. It is started without a shell, in a group of
-	// processes of its own, and speaks MCP on its standard input and output.
+	// Command is a program and its arguments. It is started without a shell, in its own process group, and speaks MCP on its
+	// standard input and output.
 	Command []string
-	// Env is added to the environment of the program, which has nothing of this process's but HOME,
-	// LANG, LOGNAME, PATH, SHELL, TERM, TMPDIR and USER. Its values are not logged.
+	// Env is added to the environment of the program, which inherits only HOME, LANG, LOGNAME, PATH, SHELL, TERM, TMPDIR and USER
+	// from this process. Its values are not logged.
 	Env map[string]string
-	// Dir is the working directory of the program. Empty means a folder of its own below
-	// [Options.State], or the directory of this process if there is no State.
+	// Dir is the working directory of the program. Empty means a folder of its own below [Options.State], or the directory of
+	// this process if there is no State.
 	Dir string
 
-	// PerUser has a process of the program for each user, so that a program which keeps something for whoever uses it, such as what they have
-	// chosen or opened, does not mix users. A user is that of the invocation or, if it names none, its root thread. It is for a Command, and
-	// needs [Options.State]: each process has a folder of its own there, which is its working directory and, unless Env has another one,
-	// its HOME. The list of tools is that of one more process, which gets no calls. It keeps users apart from each other, and not from the
-	// program: all processes are of one user of the system.
+	// PerUser starts a process of the program for each user, so that a program that remembers things for its user, such as what
+	// they have chosen or opened, does not mix users. The user is that of the invocation or, if it names none, its root thread.
+	// PerUser requires a Command and [Options.State]: each process has its own folder there, which is its working directory and,
+	// unless Env sets another one, its HOME. The list of tools comes from one more process, which gets no calls. PerUser isolates
+	// users from each other, but not from the program: all processes run as one user of the system.
 	PerUser bool
-	// MaxUsers is how many users may have a process at once. For one more, the process that was idle the longest is ended; if
-	// none is idle, the call has an error result, and was not sent. Zero means 32. It is for PerUser.
+	// MaxUsers is how many users may have a process at once. For a further user, the process that has been idle longest is ended;
+	// if none is idle, the call gets an error result and is not sent. Zero means 32. MaxUsers requires PerUser.
 	MaxUsers int
-	// Idle is how long a program runs that nobody uses: while no call, task or subscription is open, and no list of its tools is
-	// read. Then it is ended, and started again by the next call, or request for the manifest. That counts as none of [Bounds].Ends.
-	// Zero means for ever or, with PerUser, 10 minutes; a negative one means for ever. It is for a Command.
+	// Idle is how long an unused program keeps running. A program is unused while no call, task or subscription is open and no
+	// list of its tools is being read. After that time it is ended. The next call, or request for the manifest, starts it again.
+	// This does not count towards [Bounds].Ends. Zero means forever or, with PerUser, 10 minutes; a negative value means forever.
+	// Idle requires a Command.
 	Idle time.Duration
 
 	// URL is the address of a server that speaks Streamable HTTP.
 	URL string
 	// Header is sent with every request to the origin of URL, and to no other.
 	Header map[string]toolserver.Secret
-	// OAuth is for a server of a URL that wants tokens of users: see [OAuth]. Nil means that all is found out. A
-	// Header Authorization is sent in place of tokens.
+	// OAuth is for a server with a URL that requires tokens of users: see [OAuth]. Nil means that everything is discovered. An
+	// Authorization in Header is sent instead of tokens.
 	OAuth *OAuth
 
-	// Tools are patterns of [path.Match] for names as the server has them. A tool that matches none
-	// is not offered. Nil means all.
+	// Tools are [path.Match] patterns for the server's own tool names. A tool that matches none of them is not offered. Nil means
+	// all.
 	Tools []string
-	// Repeat says for tools, by the names that the server has for them, what becomes of a call that was
-	// sent and whose answer got lost.
+	// Repeat says, by the server's own tool names, whether a call that was sent and whose answer was lost is sent again.
 	Repeat map[string]Repeat
-	// Pin refuses a tool whose description, schema or hints are not those that it had when it was first seen, and
-	// [Set.Problems] says so, with digests of both. What was seen is kept in [Options.State], and forgotten when the server is opened
-	// without Pin: that is how a change is accepted.
+	// Pin refuses a tool whose description, schema or hints differ from those that it had when it was first seen. [Set.Problems]
+	// reports it, with both digests. The first versions are stored in [Options.State], and are forgotten when the server is
+	// opened without Pin, which is how to accept a change.
 	Pin bool
 	// Timeout is how long a call may take without progress. Zero means 10 minutes.
 	Timeout time.Duration
 }
 
-// A Repeat says whether a call may be sent again when it is not known whether it was carried out:
-// because the server, or this process, has ended meanwhile.
+// A Repeat says whether a call may be sent again if it is not known whether it was carried out, because the server or this
+// process has ended meanwhile.
 type Repeat string
 
 // The values of Repeat. The zero value is IfSafe.
 const (
-	// IfSafe repeats a call of a tool which its server calls read-only or idempotent. Whether it
-	// does is decided when the call begins.
+	// IfSafe repeats a call of a tool that its server declares read-only or idempotent. This is decided when the call begins.
 	IfSafe Repeat = "if-safe"
-	// Never is for a tool of which the server says too much.
+	// Never is for a tool whose server wrongly declares it safe to repeat.
 	Never Repeat = "never"
-	// Always is for a tool of which the server says too little.
+	// Always is for a tool that is safe to repeat although its server does not declare it.
 	Always Repeat = "always"
 )
 
-// Bounds are how much is taken from one MCP server. The zero value of each field is the default
-// that its comment names.
+// Bounds limit what is accepted from one MCP server. A zero field means the default that its comment names.
 type Bounds struct {
-	Tools  int   // how many there may be; 512
-	Pages  int   // of the list of tools; 100
+	Tools  int   // tools; 512
+	Pages  int   // pages of the list of tools; 100
 	Result int64 // bytes of one message on standard output, or of one event over HTTP; 8 MiB
 	Image  int   // bytes of one image or other attachment in a result; 1 MiB
-	Ends   int   // so many ends of a program in a minute, and it is not started again before somebody asks; 5
+	Ends   int   // ends of a program within a minute before it is given up until requested anew; 5
 }
 
-// Options are the settings of a [Set]. Servers is needed.
+// Options are the settings of a [Set]. Servers is required.
 type Options struct {
 	Servers []Server
-	// State is a folder, with one for each server in it: see [toolserver.Options.State]. Empty means
-	// memory.
+	// State is a folder that contains one folder for each server: see [toolserver.Options.State]. Empty means memory.
 	State string
-	// AllowNetworks are networks that a URL may lead to besides public ones. What a URL names
-	// as an address, or as localhost, is allowed as it is.
+	// AllowNetworks are networks that a URL may lead to in addition to public ones. A URL that names an IP address or localhost
+	// is always allowed.
 	AllowNetworks []netip.Prefix
-	// RootCAs are the certificate authorities of servers with a URL, and of those that authorize them. Nil means the system's.
+	// RootCAs are the certificate authorities for servers with a URL, and for their authorization servers. Nil means the
+	// system's.
 	RootCAs *x509.CertPool
-	// PublicURL is the address below which [Set.Pages] is served. Without it users cannot authorize access to protected
-	// servers.
+	// PublicURL is the address below which [Set.Pages] is served. Without it users cannot authorize access to protected servers.
 	PublicURL string
-	// Callbacks takes what the tools post to callback URLs, such as results. Nil means that they wait
-	// until [Set.SetCallbacks] is called.
+	// Callbacks receives what the tools post to callback URLs, such as results. Nil means that these wait until
+	// [Set.SetCallbacks] is called.
 	Callbacks http.Handler
-	// Start is how long [Open] waits for the tools of a server that has not been asked
-	// before. Zero means 20 seconds. A server that is not there by then is taken in when it is.
+	// Start is how long [Open] waits for the tools of a server that is new to the State. Zero means 20 seconds. A server that is
+	// not ready by then is added when it is.
 	Start time.Duration
-	// Version is what MCP servers are told of this program. Empty means "dev".
+	// Version is the version of this program that MCP servers are told. Empty means "dev".
 	Version string
 	Bounds  Bounds
-	// Logger is for what an operator should know. Nil means [slog.Default].
+	// Logger receives events that concern an operator. Nil means [slog.Default].
 	Logger *slog.Logger
 }
 
@@ -153,7 +150,7 @@ var (
 	toolPrefix = regexp.MustCompile(`^[A-Za-z0-9_-]{0,32}$`)
 )
 
-// check returns what is wrong with the configuration of a server. It contains no values of Env and Header.
+// check returns an error if the configuration of a server is invalid. The error contains no values of Env and Header.
 func (s *Server) check() error {
 	switch {
 	case !serverName.MatchString(s.Name):
@@ -201,7 +198,7 @@ func (s *Server) check() error {
 	return nil
 }
 
-// check returns what is wrong with the options.
+// check returns an error if the options are invalid.
 func (o *Options) check() error {
 	if len(o.Servers) == 0 {
 		return errors.New("mcptools: there are no servers")
@@ -241,7 +238,7 @@ func (s *Server) timeout() time.Duration {
 	return s.Timeout
 }
 
-// idle is how long its program runs that nobody uses. Zero is for ever.
+// idle returns how long an unused program keeps running. Zero means forever.
 func (s *Server) idle() time.Duration {
 	if s.Idle == 0 && s.PerUser {
 		return 10 * time.Minute
@@ -249,10 +246,10 @@ func (s *Server) idle() time.Duration {
 	return max(0, s.Idle)
 }
 
-// maxConnected is how many links of users a server with a URL has at once.
+// maxConnected is how many users' links a server with a URL may have at once.
 const maxConnected = 64
 
-// maxUsers is how many links of users there may be at once.
+// maxUsers returns how many users' links there may be at once.
 func (s *Server) maxUsers() int {
 	switch {
 	case !s.PerUser:
@@ -263,6 +260,6 @@ func (s *Server) maxUsers() int {
 	return s.MaxUsers
 }
 
-// Base returns the base URL of the toolset of a server, for a runtime that has it in its process. The name ends
-// in .invalid, which no resolver knows: it cannot be dialled.
-func Base(name string) string { return "http://" + strings.ToLower(name) + ".mcp.invalid" } // a _ is no character of a host name, but nobody resolves it
+// Base returns the base URL of the toolset of a server, for a runtime in the same process. The host ends in .invalid, which no
+// resolver knows, so it cannot be dialed.
+func Base(name string) string { return "http://" + strings.ToLower(name) + ".mcp.invalid" } // _ is invalid in a host name, but nobody resolves this one

@@ -18,11 +18,11 @@ import (
 	"github.com/millrace/millrace/agentproto/internal/mcptasks"
 )
 
-// A session is one connection to an MCP server, with the program behind it if there is one.
+// A session is one connection to an MCP server, with its program if there is one.
 type session struct {
 	cs      *mcp.ClientSession
 	process *process      // nil for HTTP
-	ended   chan struct{} // closed when it is over
+	ended   chan struct{} // closed when the connection has ended
 	why     error         // set before ended is closed
 
 	mu    sync.Mutex
@@ -30,15 +30,16 @@ type session struct {
 
 	completions completions
 
-	subscribing sync.Mutex            // held to subscribe or not to
-	watches     map[string][]*updates // by URI; guarded by mu, as is
-	stale       map[string]bool       // those whose updates come no longer
+	subscribing sync.Mutex            // held to subscribe or unsubscribe
+	watches     map[string][]*updates // by URI; guarded by mu, like stale
+	stale       map[string]bool       // URIs whose updates have stopped
 }
 
-// connectTime is how long a server may take to greet. A program may have to be fetched first.
+// connectTime is how long a server may take to complete the handshake. A program may have to be
+// fetched first.
 const connectTime = 2 * time.Minute
 
-// endTime is how long the end of a program may come after that of its pipes.
+// endTime is how long after its pipes close a program may end.
 const endTime = 200 * time.Millisecond
 
 // open opens a connection.
@@ -61,15 +62,15 @@ func (l *link) open(ctx context.Context, version string, begin func(*Server, str
 		transport = &mcp.StreamableClientTransport{Endpoint: m.server.URL, HTTPClient: l.http, MaxEventSize: int(m.bounds.Result)}
 	}
 	client := mcp.NewClient(&mcp.Implementation{Name: "millrace", Version: m.clientVersion}, &mcp.ClientOptions{
-		Logger:                      slog.New(slog.DiscardHandler), // it logs what servers say
+		Logger:                      slog.New(slog.DiscardHandler), // the SDK logs what servers say
 		Capabilities:                capabilities(),
-		MultiRoundTrip:              &mcp.MultiRoundTripOptions{Disabled: true}, // a dialog outlives this process
+		MultiRoundTrip:              &mcp.MultiRoundTripOptions{Disabled: true}, // a dialog survives this process
 		ElicitationHandler:          s.elicit,
 		ElicitationCompleteHandler:  s.completed,
 		ProgressNotificationHandler: s.progress,
 		ResourceUpdatedHandler:      s.updated,
 		ToolListChangedHandler: func(context.Context, *mcp.ToolListChangedRequest) {
-			if l == m.shared || !m.server.PerUser { // what the program of one user offers is for nobody else
+			if l == m.shared || !m.server.PerUser { // the tools of one user's program are for nobody else
 				m.changed(false)
 			}
 		},
@@ -97,14 +98,14 @@ func (l *link) open(ctx context.Context, version string, begin func(*Server, str
 	return s, nil
 }
 
-// capabilities are those of this program as a client.
+// capabilities returns the client capabilities of this program.
 func capabilities() *mcp.ClientCapabilities {
 	c := &mcp.ClientCapabilities{Elicitation: &mcp.ElicitationCapabilities{Form: &mcp.FormElicitationCapabilities{}, URL: &mcp.URLElicitationCapabilities{}}}
 	c.AddExtension(mcptasks.Extension, nil)
 	return c
 }
 
-// watch waits for the end of a connection.
+// watch waits for the end of a connection, and records its reason.
 func (l *link) watch(s *session) {
 	m := l.m
 	over := make(chan error, 1)
@@ -167,8 +168,8 @@ func (l *link) begin(start func(s *Server, path, dir string) (*process, error)) 
 	return start(server, l.m.path, l.dir)
 }
 
-// remember notes the program on the disk, so that the next process of this program ends it if this one
-// is killed and the program goes on.
+// remember records the program on disk, so that the next process ends it if this one is killed and the
+// program is left running.
 func (l *link) remember(p *process) {
 	pid := p.pid
 	if l.folder == "" {
@@ -185,13 +186,13 @@ func (l *link) remember(p *process) {
 
 const processFile = "process.json"
 
-// A left process is one that an earlier process of this program may have left.
+// A left process is one that an earlier process may have left running.
 type left struct {
 	PID      int    `json:"pid"`
 	Identity string `json:"identity"`
 }
 
-// endLeft ends the program that an earlier process has started and left, if it is that one still.
+// endLeft ends a program that an earlier process has left running, if the number still belongs to it.
 func endLeft(folder string) {
 	data, err := os.ReadFile(filepath.Join(folder, processFile))
 	var l left

@@ -21,8 +21,7 @@ import (
 	"github.com/millrace/millrace/agentproto/toolserver"
 )
 
-// A Set is the MCP servers of a program, each behind a tool server. Its methods may be called from any
-// number of goroutines.
+// A Set is the MCP servers of a program, each behind a tool server. Its methods are safe for concurrent use.
 type Set struct {
 	members   []*member
 	callbacks atomic.Pointer[http.Handler]
@@ -38,12 +37,12 @@ type member struct {
 	folder        string // of its state, or empty
 	path, dir     string // of its program
 	starter       func(s *Server, path, dir string) (*process, error)
-	shared        *link    // of all who use it
+	shared        *link    // for all who use the server
 	outside       *outside // nil for a program
 	pages         string   // the address of its pages; empty for none
 
-	discovering sync.Mutex     // held to find out who authorizes
-	known       []registration // guarded by discovering; the last one is that of the issuer of now
+	discovering sync.Mutex     // held to discover the authorization server
+	known       []registration // guarded by discovering; the last one is for the current issuer
 
 	ctx   context.Context // ends when the set is closed
 	stop  context.CancelFunc
@@ -52,24 +51,24 @@ type member struct {
 	mu         sync.Mutex
 	users      map[string]*link
 	current    string // the ID of the provider of tokens; empty if none is known
-	version    string // that its program needs to be greeted with, if not the newest
-	greeted    string // which program that is
+	version    string // protocol version that the program in greeted needs; empty for the newest
+	greeted    string // the program that version applies to
 	closed     bool
-	refresh    bool // its list of tools is to be read again
+	refresh    bool // the list of tools must be read again
 	refreshing bool
 	offered    map[string]string // digests by name
-	anew       bool              // somebody has asked for the server, also if it was given up
+	anew       bool              // the server was requested anew, even if it was given up
 	asked      <-chan struct{}   // closed when the server has answered, or failed to
 	problems   []error
-	listed     *listing // what was taken last
+	listed     *listing // the last list that was offered
 }
 
-// Open starts the MCP servers and returns when each has said which tools it has, or [Options.Start] has
-// passed: one that is late, or down, is taken in later, and [Set.Problems] says why it is not there. With a
-// State, the tools that a server had are offered at once. It is an error if the options cannot work, a
-// program is not found, or a State cannot be opened.
+// Open starts the MCP servers and returns when each has listed its tools, or [Options.Start] has passed. A
+// server that is late or down is added later; until then [Set.Problems] says why it is missing. With a
+// State, the tools that a server had before are offered at once. Open returns an error if the options are
+// invalid, a program is not found, or a State cannot be opened.
 //
-// Calls that an earlier process had accepted go on when the Set is called the first time, or with
+// Calls that an earlier process had accepted continue when the Set gets its first request, or with
 // [Set.Resume].
 func Open(ctx context.Context, o Options) (*Set, error) {
 	o = o.withDefaults()
@@ -111,7 +110,7 @@ func (s *Set) newMember(server *Server, o Options) (m *member, err error) {
 	m.users, m.starter = make(map[string]*link), start
 	m.ctx, m.stop = context.WithCancel(context.Background())
 	if o.State != "" {
-		m.folder, err = filepath.Abs(filepath.Join(o.State, strings.ToLower(server.Name))) // programs work elsewhere
+		m.folder, err = filepath.Abs(filepath.Join(o.State, strings.ToLower(server.Name))) // programs have other working directories
 		if err != nil {
 			return nil, fmt.Errorf("mcptools: server %q: %w", server.Name, err)
 		}
@@ -132,8 +131,8 @@ func (s *Set) newMember(server *Server, o Options) (m *member, err error) {
 	if m.folder != "" {
 		state = filepath.Join(m.folder, "calls")
 	}
-	// Only this process reaches the tool server, and what it posts goes to a handler: no address that
-	// anybody names is connected to, so none has to be refused.
+	// Only this process reaches the tool server, and what it posts goes to a handler. It never connects to
+	// an address from a request, so no network has to be refused.
 	everywhere := []netip.Prefix{netip.MustParsePrefix("0.0.0.0/0"), netip.MustParsePrefix("::/0")}
 	opts := toolserver.Options{
 		Name: server.Name, PublicURL: Base(server.Name), State: state, Status: true, AllowNetworks: everywhere,
@@ -163,7 +162,7 @@ func (s *Set) newMember(server *Server, o Options) (m *member, err error) {
 	return m, nil
 }
 
-// prepare finds the program of a server, and ends one that was left.
+// prepare finds the program of a server, and ends programs that an earlier process left running.
 func (m *member) prepare() error {
 	path, err := exec.LookPath(m.server.Command[0])
 	if err == nil {
@@ -182,7 +181,7 @@ func (m *member) prepare() error {
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("mcptools: server %q: %w", m.server.Name, err)
 		}
-		for _, user := range users { // also if users have no programs of their own any longer
+		for _, user := range users { // even if PerUser is no longer set
 			endLeft(filepath.Join(m.folder, usersFolder, user.Name()))
 		}
 		if m.dir == "" {
@@ -196,7 +195,7 @@ func (m *member) prepare() error {
 	return nil
 }
 
-// callbacks posts what tools say to the handler of a set.
+// callbacks passes what the tools post to the handler of a set.
 type callbacks struct{ s *Set }
 
 // RoundTrip implements [http.RoundTripper].
@@ -211,8 +210,8 @@ func (c callbacks) RoundTrip(r *http.Request) (*http.Response, error) {
 	return inprocess.Serve(*h, r)
 }
 
-// SetCallbacks says who takes what the tools post to callback URLs: the callback endpoint of the
-// runtime that uses [Set.Local]. Until it is called, results wait.
+// SetCallbacks sets the handler for what the tools post to callback URLs: the callback endpoint of the
+// runtime that uses [Set.Local]. Until SetCallbacks is called, results wait.
 func (s *Set) SetCallbacks(h http.Handler) { s.callbacks.Store(&h) }
 
 // Local returns the tool servers by their base URLs, for a runtime in this process.
@@ -224,8 +223,8 @@ func (s *Set) Local() map[string]http.Handler {
 	return all
 }
 
-// Resume goes on with the calls that an earlier process had accepted. It is called when their results can be
-// taken: see [Set.SetCallbacks].
+// Resume continues the calls that an earlier process had accepted. Call it once their results can be
+// received: see [Set.SetCallbacks].
 func (s *Set) Resume() error {
 	var errs []error
 	for _, m := range s.members {
@@ -234,7 +233,7 @@ func (s *Set) Resume() error {
 	return errors.Join(errs...)
 }
 
-// Problems returns what is wrong with servers and their tools now.
+// Problems returns the current problems of servers and their tools.
 func (s *Set) Problems() (all []error) {
 	for _, m := range s.members {
 		m.mu.Lock()
@@ -250,8 +249,8 @@ func (s *Set) Problems() (all []error) {
 	return all
 }
 
-// Close ends the tool servers, waiting for calls under way for as long as ctx permits, and then the MCP
-// servers. With a State, what is not finished goes on when the set is opened again.
+// Close closes the tool servers, waiting for calls in progress until ctx ends, and then the MCP servers.
+// With a State, unfinished calls continue when the set is opened again.
 func (s *Set) Close(ctx context.Context) error {
 	errs := make([]error, len(s.members))
 	var closing sync.WaitGroup
@@ -274,7 +273,7 @@ func (m *member) close(ctx context.Context) error {
 	m.stop()
 	for _, s := range live {
 		if s != nil {
-			_ = s.cs.Close() // it says how the program has ended
+			_ = s.cs.Close() // the error only says how the program has ended
 		}
 	}
 	m.tasks.Wait()
@@ -287,16 +286,17 @@ func (m *member) close(ctx context.Context) error {
 	return err
 }
 
-// manifestTime is how long a request for the manifest waits for a server that was given up.
+// manifestTime is how long a request for the manifest waits for a server that is not connected.
 const manifestTime = 8 * time.Second
 
-// ServeHTTP serves the tool server. A request for the manifest has a server tried again that was given up.
+// ServeHTTP serves the tool server. On a request for the manifest, a server that was given up is tried
+// again.
 func (m *member) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.Method == http.MethodGet {
 		m.mu.Lock()
 		gone, asked := m.anyLink().live == nil, m.asked
 		for _, l := range m.users {
-			if l.down != nil && l.connecting == nil { // somebody begins anew
+			if l.down != nil && l.connecting == nil { // requested anew
 				l.down, l.ends = nil, 0
 			}
 		}

@@ -5,32 +5,33 @@ import (
 	"time"
 )
 
-// A State is what there is of an MCP server.
+// A State is the condition of an MCP server.
 type State string
 
 // The values of State.
 const (
-	NotStarted State = "not started" // nobody has asked for it yet
+	NotStarted State = "not started" // not requested yet
 	Starting   State = "starting"
 	Running    State = "running"
-	// Idle is for one that was stopped because nobody used it: see [Server].Idle. It starts again when somebody does.
+	// Idle is the state of a server that was stopped because nobody used it: see [Server].Idle. The next use starts it again.
 	Idle State = "idle"
-	// Ended is for one that has ended by itself, or could not be started. It starts again when somebody needs it.
+	// Ended is the state of a server that has ended by itself, or could not be started. It is started again when it is needed.
 	Ended State = "ended"
-	// Down is for one that has ended too often, so that calls fail at once. It is tried again for the next request for the manifest.
+	// Down is the state of a server that has ended too often. Calls fail at once. The next request for the manifest tries it
+	// again.
 	Down State = "down"
 )
 
-// A Status is how an MCP server is.
+// A Status describes the condition of an MCP server.
 type Status struct {
 	Name  string // of the server
-	State State  // of the program or connection that users share or, with [Server].PerUser, that the tools are listed with
+	State State  // of the shared program or connection or, with [Server].PerUser, of the one that lists the tools
 	Since time.Time
-	Err   error // why it is Ended or Down
-	Users int   // how many users have a program or connection of their own that runs
+	Err   error // why it is Ended or Down; nil otherwise
+	Users int   // users with a running program or connection of their own
 }
 
-// String says it in words.
+// String describes the state in words, without the server's name.
 func (s Status) String() string {
 	text := string(s.State)
 	if !s.Since.IsZero() {
@@ -48,7 +49,7 @@ func (s Status) String() string {
 	return text
 }
 
-// Status returns how the servers are, in the order of [Options].Servers.
+// Status returns the condition of each server, in the order of [Options].Servers.
 func (s *Set) Status() (all []Status) {
 	for _, m := range s.members {
 		m.mu.Lock()
@@ -65,7 +66,7 @@ func (s *Set) Status() (all []Status) {
 	return all
 }
 
-// status is that of the link. m.mu is held.
+// status returns the condition of the link. m.mu is held.
 func (l *link) status() Status {
 	switch {
 	case l.live != nil:

@@ -19,18 +19,18 @@ import (
 )
 
 // taskStep is the step of a call with the id of the task that the server has made of it. From then on the call is never sent
-// again: it waits for the task, after a restart too.
+// again: it waits for the task, even after a restart.
 const taskStep = "task"
 
-// How often the state of a task is asked for: as the server wants it, within these bounds.
+// How often the state of a task is polled: as the server requests, within these limits.
 const (
 	pollDefault = time.Second
 	pollLeast   = 200 * time.Millisecond
 	pollMost    = time.Minute
-	pollAsking  = 5 * time.Second // at least, while the user is asked something
+	pollAsking  = 5 * time.Second // the minimum while the user is being asked
 )
 
-// requestTime is how long a request about a task may take, and cancelTime that to cancel it.
+// requestTime is how long a request about a task may take, and cancelTime how long its cancellation may take.
 const (
 	requestTime = 30 * time.Second
 	cancelTime  = 10 * time.Second
@@ -44,26 +44,26 @@ type waiter struct {
 	id     string
 	result converter
 
-	shown   string                     // the last message of the server
-	answers map[string]json.RawMessage // of the user, by what the server calls its requests
-	told    map[string]bool            // those that the server has taken
-	asking  *asked                     // nil if the user is asked nothing
+	shown   string                     // the server's last message
+	answers map[string]json.RawMessage // of the user, by the keys of the server's requests
+	told    map[string]bool            // answers that the server has accepted
+	asking  *asked                     // nil if the user is not being asked
 }
 
-// An asked user answers requests of a task.
+// An asked is a set of requests of a task that the user is being asked.
 type asked struct {
 	keys   []string
 	stop   context.CancelFunc
-	answer chan answered // closed when the user is asked no longer
+	answer chan answered // closed when asking has ended
 }
 
-// answered are the answers for the server by its keys, or why there are none.
+// answered contains the answers for the server by its keys, or the reason why there are none.
 type answered struct {
 	data map[string]json.RawMessage
 	err  error
 }
 
-// task returns the result of a call of which an earlier run has kept the task, and reports whether there is one.
+// task returns the result of a call whose task an earlier run has stored, and reports whether there is one.
 func (m *member) task(ctx context.Context, t described, result converter) (res *agentproto.ToolResult, ok bool, err error) {
 	id, ok, err := toolserver.Stepped[string](ctx, taskStep)
 	if err != nil || !ok {
@@ -78,7 +78,7 @@ func (m *member) task(ctx context.Context, t described, result converter) (res *
 	return res, true, err
 }
 
-// accepted keeps the task that a server has answered in place of a result, and returns the result of that.
+// accepted stores the task that a server has answered instead of a result, and returns the result of the task.
 func (m *member) accepted(a *access, t described, task *mcptasks.Task, result converter) (*agentproto.ToolResult, error) {
 	id, err := toolserver.Step(a.ctx, taskStep, func(context.Context) (string, error) { return task.TaskID, nil })
 	if err != nil {
@@ -102,19 +102,19 @@ func (m *member) await(a *access, t described, id string, result converter) (*ag
 	return res, err
 }
 
-// A givenUp task is one that cannot go on: it is cancelled.
+// A givenUp is the reason why a task cannot go on. The task is cancelled.
 type givenUp struct{ error }
 
 // Unwrap returns why.
 func (g givenUp) Unwrap() error { return g.error }
 
-// A denied request is one that the user has not authorized.
+// A denied is an authorization error of a request about a task.
 type denied struct{ error }
 
 // Unwrap returns why.
 func (d denied) Unwrap() error { return d.error }
 
-// poll asks for the state of the task until it has ended.
+// poll polls the state of the task until it has ended.
 func (w *waiter) poll() (*agentproto.ToolResult, error) {
 	ctx, m := w.a.ctx, w.m
 	heard, again := time.Now(), pollLeast
@@ -146,7 +146,7 @@ func (w *waiter) poll() (*agentproto.ToolResult, error) {
 	}
 }
 
-// pollPause returns how long to wait before the next poll, of what the server wants in milliseconds.
+// pollPause returns how long to wait before the next poll, given the server's wish in milliseconds.
 func pollPause(ms int64) time.Duration {
 	if ms <= 0 {
 		return pollDefault
@@ -179,13 +179,13 @@ func (w *waiter) pause(d time.Duration) error {
 	return nil
 }
 
-// get asks for the state of the task, once, and sends the answers that the server has not taken.
+// get polls the state of the task once, and first sends the answers that the server has not accepted yet.
 func (w *waiter) get() (*mcptasks.GetTaskResult, error) {
 	var t *mcptasks.GetTaskResult
 	err := w.do(func(ctx context.Context, cs *mcp.ClientSession) (err error) {
 		untold := maps.Clone(w.answers)
 		maps.DeleteFunc(untold, func(key string, _ json.RawMessage) bool { return w.told[key] })
-		if len(untold) > 0 { // all in one request: the user is asked again for what the server does not get of them
+		if len(untold) > 0 { // in one request, since the user is asked again for answers that the server does not get
 			if err := mcptasks.Update(ctx, cs, w.id, untold); err != nil {
 				return err
 			}
@@ -199,7 +199,7 @@ func (w *waiter) get() (*mcptasks.GetTaskResult, error) {
 	return t, err
 }
 
-// do makes requests about the task over a connection of the call's user.
+// do makes requests about the task over the connection of the call's user.
 func (w *waiter) do(f func(ctx context.Context, cs *mcp.ClientSession) error) error {
 	for {
 		s, err := w.a.link.session(w.a.ctx, true)
@@ -218,7 +218,7 @@ func (w *waiter) do(f func(ctx context.Context, cs *mcp.ClientSession) error) er
 	}
 }
 
-// finalError returns the error of a server that will not say anything else about the task, or nil.
+// finalError returns the error if it says that the server knows nothing more about the task, or nil.
 func finalError(err error) *jsonrpc.Error {
 	wire, ok := errors.AsType[*jsonrpc.Error](err)
 	if !ok {
@@ -231,10 +231,10 @@ func finalError(err error) *jsonrpc.Error {
 	return nil
 }
 
-// take looks at the state of the task, and returns the result if it has ended.
+// take handles the state of the task, and returns the result if it has ended.
 func (w *waiter) take(t *mcptasks.GetTaskResult) (*agentproto.ToolResult, error) {
 	if w.asking != nil && slices.ContainsFunc(w.asking.keys, func(key string) bool { return t.InputRequests[key] == nil }) {
-		w.withdraw() // the server does not want to know it any longer
+		w.withdraw() // the server no longer needs the answer
 	}
 	name := w.m.server.Name
 	switch t.Status {
@@ -260,8 +260,8 @@ func (w *waiter) take(t *mcptasks.GetTaskResult) (*agentproto.ToolResult, error)
 	return nil, givenUp{fmt.Errorf("%s says that the call is %q, which is not known here", name, short(t.Status))}
 }
 
-// ask has the user asked for all that the task wants to know and has no answer to. The question has the names that the server has given
-// its requests, so that a run after a restart waits for the same answer.
+// ask asks the user for all requests of the task that have no answer. The question's name consists of the server's keys of its
+// requests, so that a run after a restart waits for the same answer.
 func (w *waiter) ask(requests mcp.InputRequestMap) error {
 	forms := map[string]*mcp.ElicitParams{}
 	for key, r := range requests {
@@ -298,26 +298,26 @@ func (w *waiter) ask(requests mcp.InputRequestMap) error {
 	return nil
 }
 
-// withdraw ends what the user is asked, if anything.
+// withdraw stops asking the user, if it is in progress.
 func (w *waiter) withdraw() {
 	if w.asking != nil {
 		w.asking.stop()
-		for range w.asking.answer { // until the function that asks has ended
+		for range w.asking.answer { // until the asking goroutine has ended
 		}
 		w.asking = nil
 	}
 }
 
-// show shows what the server says of the task.
+// show shows the server's message about the task as a view.
 func (w *waiter) show(message string) {
 	if message = line(message, 1<<10); message == "" || message == w.shown {
 		return
 	}
 	w.shown = message
-	_ = toolserver.View(w.a.ctx, agentproto.ProgressView, agentproto.Progress{Tool: w.tool, Message: message}) // the next one may be shown
+	_ = toolserver.View(w.a.ctx, agentproto.ProgressView, agentproto.Progress{Tool: w.tool, Message: message}) // a failure is ignored: the next message may be shown
 }
 
-// cancel has the server end the task. It is tried once: a task that goes on ends when its time is up.
+// cancel asks the server to cancel the task. It tries once: a task that continues ends at its time limit.
 func (w *waiter) cancel() {
 	ctx, stop := context.WithTimeout(context.WithoutCancel(w.a.ctx), cancelTime)
 	defer stop()

@@ -18,9 +18,9 @@ import (
 	"github.com/millrace/millrace/agentproto/internal/mcptasks"
 )
 
-// A described tool is what is kept of a tool of an MCP server.
+// A described tool is the stored part of a tool of an MCP server.
 type described struct {
-	Name        string          `json:"name"` // as the server has it
+	Name        string          `json:"name"` // the server's own name
 	Title       string          `json:"title,omitempty"`
 	Description string          `json:"description,omitempty"`
 	Schema      json.RawMessage `json:"inputSchema"`
@@ -30,20 +30,20 @@ type described struct {
 	Idempotent  bool            `json:"idempotent,omitempty"`
 }
 
-// A listing is what a server offers, as it is kept between starts of this process: calls of before need
-// their tools, also while the server is not there.
+// A listing is a server's offer, as it is stored between starts of this process: calls of an earlier
+// process need their tools even while the server is down.
 type listing struct {
-	Version      string      `json:"version,omitempty"` // that its program needs to be greeted with, if not the newest
-	Program      string      `json:"program,omitempty"` // which one that is
+	Version      string      `json:"version,omitempty"` // protocol version that Program needs; empty for the newest
+	Program      string      `json:"program,omitempty"` // the program that Version applies to
 	Instructions string      `json:"instructions,omitempty"`
-	Tasks        bool        `json:"tasks,omitempty"` // calls may become tasks, which take long
+	Tasks        bool        `json:"tasks,omitempty"` // calls may become tasks, which may take long
 	Tools        []described `json:"tools"`
-	SignIn       bool        `json:"signIn,omitempty"` // the list is for users with a token only
+	SignIn       bool        `json:"signIn,omitempty"` // the list is only for users with a token
 
 	Resources bool `json:"resources,omitempty"`
-	Watch     bool `json:"watch,omitempty"` // it tells when they change
+	Watch     bool `json:"watch,omitempty"` // the server announces changes of them
 
-	Pins map[string]string `json:"pins,omitempty"` // digests of the tools when they were first seen; nil unless they must not change
+	Pins map[string]string `json:"pins,omitempty"` // digests of the tools when first seen; nil unless pinned
 }
 
 const (
@@ -51,7 +51,7 @@ const (
 	maxListing     = 4 << 20
 )
 
-// list asks a server for its tools.
+// list requests the tools of a server.
 func list(ctx context.Context, cs *mcp.ClientSession, b Bounds) (*listing, error) {
 	l := new(listing)
 	init := cs.InitializeResult()
@@ -98,8 +98,8 @@ func list(ctx context.Context, cs *mcp.ClientSession, b Bounds) (*listing, error
 	}
 }
 
-// describe returns what is kept of a tool. Hints that are absent have the defaults of MCP: a tool changes
-// something, may destroy something, and must not be repeated.
+// describe returns the stored part of a tool. Absent hints have the defaults of MCP: a tool changes
+// something, may be destructive, and must not be repeated.
 func describe(t *mcp.Tool) (described, error) {
 	schema, err := json.Marshal(t.InputSchema)
 	if err != nil {
@@ -132,7 +132,7 @@ func (d *described) safe(r Repeat) bool {
 	return d.ReadOnly || d.Idempotent
 }
 
-// text returns the description that the model is told.
+// text returns the description for the model.
 func (d *described) text() string {
 	text := strings.ToValidUTF8(d.Description, "\uFFFD")
 	if title := strings.TrimSpace(d.Title); title != "" && !strings.Contains(text, title) {
@@ -148,11 +148,11 @@ func (d *described) annotations(long bool) agentproto.Annotations {
 	return agentproto.Annotations{ReadOnly: d.ReadOnly, Destructive: d.Destructive, Idempotent: d.Idempotent, LongRunning: long}
 }
 
-// maxName is how long a name may be that every model takes.
+// maxName is the longest name that every model accepts.
 const maxName = 64
 
-// nameOf returns the name under which a tool is offered. What had to be changed is told apart by a digest
-// of the name that the server has.
+// nameOf returns the name under which a tool is offered. A name that had to be changed ends with a digest
+// of the server's own name.
 func nameOf(prefix, name string) string {
 	plain := strings.Map(func(r rune) rune {
 		if r == '_' || r == '-' || '0' <= r && r <= '9' || 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' {
@@ -169,7 +169,7 @@ func nameOf(prefix, name string) string {
 	return full[:min(len(full), maxName-len(end))] + end
 }
 
-// offer says which tools are offered under which names, and why the others are not.
+// offer returns the tools to offer with their names, and the reasons why others are not offered.
 func (s *Server) offer(l *listing) (names []string, tools []described, problems []error) {
 	by := map[string][]int{}
 	for i, t := range l.Tools {

@@ -8,8 +8,8 @@ import (
 	"path/filepath"
 )
 
-// linkOf returns the link of a user, and counts a use of it: see [link.release]. If there are too many, one that nobody uses makes place, which may take
-// as long as its program takes to end.
+// linkOf returns the link of a user, and counts a use of it: see [link.release]. If there are too many links, an unused one is
+// removed, which may take as long as its program takes to end.
 func (m *member) linkOf(ctx context.Context, user string) (*link, error) {
 	for {
 		l, wait, err := m.tryLinkOf(user)
@@ -24,7 +24,7 @@ func (m *member) linkOf(ctx context.Context, user string) (*link, error) {
 	}
 }
 
-// tryLinkOf is linkOf that does not wait: it may return what has to be waited for.
+// tryLinkOf is like linkOf but does not wait: it may return a channel to wait for.
 func (m *member) tryLinkOf(user string) (l *link, wait <-chan struct{}, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -39,7 +39,7 @@ func (m *member) tryLinkOf(user string) (l *link, wait <-chan struct{}, err erro
 	return l, nil, nil
 }
 
-// room makes place for one more user, or returns what has to be waited for. m.mu is held.
+// room makes room for one more user, or returns a channel to wait for. m.mu is held.
 func (m *member) room() (wait <-chan struct{}, err error) {
 	if len(m.users) < m.server.maxUsers() {
 		return nil, nil
@@ -57,13 +57,13 @@ func (m *member) room() (wait <-chan struct{}, err error) {
 		idle.retire("another user needs one")
 	}
 	if m.outside == nil && idle.ending() {
-		return idle.leaving.ended, nil // there are never more programs than users may have
+		return idle.leaving.ended, nil // there are never more programs than allowed users
 	}
 	delete(m.users, idle.user)
 	return nil, nil
 }
 
-// before reports whether a link makes place before another one: it has no program, or was not used for longer. m.mu is held.
+// before reports whether a link is removed before another one: it has no program, or was unused for longer. m.mu is held.
 func (l *link) before(other *link) bool {
 	runs, others := l.live != nil, other.live != nil
 	if runs != others {
@@ -83,17 +83,17 @@ func (m *member) newLink(user string) *link {
 	return l
 }
 
-// usersFolder has a folder for each user whose program was started, and workFolder is where a program works.
+// usersFolder contains a folder for each user whose program was started, and workFolder is the working directory of a program.
 const usersFolder, workFolder = "users", "work"
 
-// folderOf returns the name of a folder for a user. What a user is called is no name of a file.
+// folderOf returns the name of the folder for a user. A user's name may not be valid as a file name.
 func folderOf(user string) string {
 	sum := sha256.Sum256([]byte(user))
 	return hex.EncodeToString(sum[:16])
 }
 
-// forLists returns the link to read lists over, and counts a use of it: one with a connection, or else the one that all share. Where each user has a program it is
-// the shared one, because nobody is shown what another user's program offers.
+// forLists returns the link for reading lists, and counts a use of it: any link with a connection, or else the shared one. With
+// PerUser it is always the shared one, because nobody may see what another user's program offers.
 func (m *member) forLists() *link {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -102,7 +102,7 @@ func (m *member) forLists() *link {
 	return l
 }
 
-// anyLink is that link. m.mu is held.
+// anyLink returns the link of forLists without counting a use. m.mu is held.
 func (m *member) anyLink() *link {
 	if m.shared.live == nil && !m.server.PerUser {
 		for _, l := range m.users {

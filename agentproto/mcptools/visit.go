@@ -10,13 +10,14 @@ import (
 	"github.com/millrace/millrace/agentproto/toolserver"
 )
 
-// consented is the answer of a user who was sent to an address: it says nothing of what they do there.
+// consented is the answer of a user who was sent to an address: it says nothing about what they do there.
 var consented = &mcp.ElicitResult{Action: "accept"}
 
-// isVisit reports whether a user is asked to open an address, and not to fill in a form.
+// isVisit reports whether the user is asked to open an address rather than to fill in a form.
 func isVisit(p *mcp.ElicitParams) bool { return p.Mode == "url" || p.Mode == "" && p.URL != "" }
 
-// unvisited is the answer to a server whose address the user did not get or was not at in time. An address that users are not sent to is declined.
+// unvisited returns the answer to a server whose address the user did not get or did not visit in time. An address that is not
+// allowed is declined.
 func (a *attempt) unvisited(err error) (*mcp.ElicitResult, error) {
 	if errors.Is(err, toolserver.ErrAddress) {
 		a.log.Warn("an MCP server has named an address that users are not sent to", "server", a.server)
@@ -25,8 +26,8 @@ func (a *attempt) unvisited(err error) (*mcp.ElicitResult, error) {
 	return dismissal(err)
 }
 
-// visit sends the user to an address for a call that goes on at the server, which learns by itself what the user does there. When it returns,
-// the request is on its way to the user.
+// visit sends the user to an address during a call that the server has not answered; the server itself learns what the user does
+// there. When visit returns, the request is on its way to the user.
 func (a *attempt) visit(request context.Context, s *session, p *mcp.ElicitParams) (*mcp.ElicitResult, error) {
 	sent := make(chan error, 1)
 	a.visits.Go(func() {
@@ -63,13 +64,14 @@ func (a *attempt) visit(request context.Context, s *session, p *mcp.ElicitParams
 	}
 }
 
-// completions are the addresses that users were sent to and whose servers have not said yet that they were there.
+// completions are the visits that servers have not reported as completed.
 type completions struct {
 	mu  sync.Mutex
 	all map[string]chan struct{}
 }
 
-// completion returns a channel that is closed when the server says that a user has done what they were sent for. It is waited for until stop is called.
+// completion returns a channel that is closed when the server reports the visit with this id as completed. The caller must call
+// stop when it no longer waits.
 func (s *session) completion(id string) (done <-chan struct{}, stop func()) {
 	c := &s.completions
 	c.mu.Lock()
@@ -91,7 +93,7 @@ func (s *session) completion(id string) (done <-chan struct{}, stop func()) {
 	}
 }
 
-// completed takes that a user has done what they were sent for.
+// completed receives the notification that a visit is completed.
 func (s *session) completed(_ context.Context, r *mcp.ElicitationCompleteNotificationRequest) {
 	c := &s.completions
 	c.mu.Lock()

@@ -16,20 +16,20 @@ import (
 	"github.com/millrace/millrace/agentproto/toolserver"
 )
 
-// How often a watched resource is read: not more often than once in watchPause, and once in watchAgain if its server says
-// nothing, which may be because a stream has broken that nobody has noticed.
+// How often a watched resource is read: at most once in watchPause, and at least once in watchAgain even if the server reports
+// no change, since a stream may have broken unnoticed.
 const (
 	watchPause = 5 * time.Second
 	watchAgain = time.Minute
 )
 
-// maxEvent is how many bytes of a resource are in one event.
+// maxEvent is how many bytes of a resource one event contains.
 const maxEvent = 192 << 10
 
 // A watching is the state of a subscription to a resource.
 type watching struct {
 	URI    string `json:"uri"`
-	Digest string `json:"digest"` // of what was shown last
+	Digest string `json:"digest"` // of the last shown text
 }
 
 // openWatch reads a resource and opens a subscription to it.
@@ -69,8 +69,8 @@ func textDigest(text string) string {
 	return hex.EncodeToString(sum[:16])
 }
 
-// watch sends the events of a subscription, until its context ends. It goes on when the server does, and after a restart of this
-// process, with what has changed since the last event.
+// watch sends the events of a subscription until its context ends. After a restart of the server or of this process it continues
+// with what has changed since the last event.
 func (m *member) watch(ctx context.Context, sub *toolserver.Subscription[json.RawMessage]) error {
 	var state watching
 	if err := json.Unmarshal(sub.State(), &state); err != nil {
@@ -125,12 +125,12 @@ func (m *member) watch(ctx context.Context, sub *toolserver.Subscription[json.Ra
 	}
 }
 
-// A watch reads a resource again and again.
+// A watch reads a resource repeatedly.
 type watch struct {
 	read   func(ctx context.Context) (string, error)
 	send   func(ctx context.Context, text, digest string) error
-	digest string    // of what was sent last
-	last   time.Time // when it could be read last
+	digest string    // of the last sent text
+	last   time.Time // when it was last read
 }
 
 // A sendError says that an event cannot be sent.
@@ -138,15 +138,15 @@ type sendError struct{ error }
 
 var errStreamEnded = errors.New("the stream of changes has ended")
 
-// follow reads the resource when it has changed, and sends it if it is another one than was sent last. It returns an error when
-// there will be no more updates, or it cannot be read.
+// follow reads the resource when it has changed, and sends it if it differs from what was last sent. It returns an error when
+// there will be no more updates, or the resource cannot be read.
 func (w *watch) follow(ctx context.Context, u *updates) error {
 	for {
 		if err := sleep(ctx, time.Until(w.last.Add(watchPause)), u.over); err != nil {
 			return err
 		}
 		select {
-		case <-u.changed: // it is read now
+		case <-u.changed: // the read below covers the change
 		default:
 		}
 		text, err := w.read(ctx)
@@ -174,7 +174,7 @@ func (w *watch) follow(ctx context.Context, u *updates) error {
 	}
 }
 
-// sleep waits, until ctx ends or over is closed.
+// sleep waits for a duration. It returns an error when ctx ends or over is closed.
 func sleep(ctx context.Context, d time.Duration, over <-chan struct{}) error {
 	t := time.NewTimer(d)
 	defer t.Stop()
@@ -195,13 +195,13 @@ func sleep(ctx context.Context, d time.Duration, over <-chan struct{}) error {
 	return nil
 }
 
-// updates tell one watcher of a resource that the resource has changed.
+// updates notify one watcher of a resource of its changes.
 type updates struct {
-	changed chan struct{} // has an element after a change
-	over    chan struct{} // closed when nothing comes any longer
+	changed chan struct{} // holds an element after a change
+	over    chan struct{} // closed when there will be no more changes
 }
 
-// subscribe begins to take updates of a resource.
+// subscribe starts to receive updates of a resource.
 func (s *session) subscribe(ctx context.Context, uri string) (*updates, error) {
 	s.subscribing.Lock()
 	defer s.subscribing.Unlock()
@@ -215,7 +215,7 @@ func (s *session) subscribe(ctx context.Context, uri string) (*updates, error) {
 	delete(s.stale, uri)
 	s.mu.Unlock()
 	if stale {
-		s.stop(uri) // the SDK takes it for one that goes on
+		s.stop(uri) // the SDK believes that it is still subscribed
 	}
 	if first {
 		if err := s.cs.Subscribe(ctx, &mcp.SubscribeParams{URI: uri}); err != nil {
@@ -226,13 +226,13 @@ func (s *session) subscribe(ctx context.Context, uri string) (*updates, error) {
 	return u, nil
 }
 
-// forget leaves out updates, and reports whether they were the last ones of the resource.
+// forget removes updates, and reports whether they were the last ones of the resource.
 func (s *session) forget(uri string, u *updates) (last bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	i := slices.Index(s.watches[uri], u)
 	if i < 0 {
-		return false // they are over
+		return false // they have ended already
 	}
 	s.watches[uri] = slices.Delete(s.watches[uri], i, i+1)
 	if last = len(s.watches[uri]) == 0; last {
@@ -241,7 +241,7 @@ func (s *session) forget(uri string, u *updates) (last bool) {
 	return last
 }
 
-// unsubscribe ends what subscribe has begun.
+// unsubscribe ends a subscription of subscribe.
 func (s *session) unsubscribe(uri string, u *updates) {
 	s.subscribing.Lock()
 	defer s.subscribing.Unlock()
@@ -256,10 +256,10 @@ const unsubscribeTime = 2 * time.Second
 func (s *session) stop(uri string) {
 	ctx, stop := context.WithTimeout(context.Background(), unsubscribeTime)
 	defer stop()
-	_ = s.cs.Unsubscribe(ctx, &mcp.UnsubscribeParams{URI: uri}) // a server that is gone has forgotten it
+	_ = s.cs.Unsubscribe(ctx, &mcp.UnsubscribeParams{URI: uri}) // a server that is gone has forgotten the subscription
 }
 
-// updated takes what a server says of a change of a resource, or of one that is part of it.
+// updated receives a notification that a resource, or a part of it, has changed.
 func (s *session) updated(_ context.Context, r *mcp.ResourceUpdatedNotificationRequest) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -276,7 +276,7 @@ func (s *session) updated(_ context.Context, r *mcp.ResourceUpdatedNotificationR
 	}
 }
 
-// unheard is called when the connection, or a stream of changes, has ended.
+// unheard ends all updates when the connection, or a stream of changes, has ended.
 func (s *session) unheard() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -8,15 +8,13 @@ import (
 	"strings"
 )
 
-// A Baseline has the cases that are known to fail, with the reason for each. A run
-// with a baseline fails when another case fails, and also when one of these passes:
-// the line is then to be taken out.
+// A Baseline contains the cases that are known to fail, with the reason for each. A run with a
+// baseline fails if another case fails, or if one of these passes: then its line has to be removed.
 type Baseline map[string]string
 
-// ReadBaseline reads a baseline: a line for each case, with its id and, after
-// blanks, the reason. Empty lines and lines that begin with # are comments. The
-// error is a [*UsageError] that names the line, if an id is unknown or twice there or
-// a reason is missing.
+// ReadBaseline reads a baseline. Each line has the id of a case and, after blanks, the reason.
+// Empty lines and lines that begin with # are ignored. The error is a [*UsageError] that names the
+// line if an id is unknown or repeated, or if a reason is missing.
 func ReadBaseline(r io.Reader) (Baseline, error) {
 	b := make(Baseline)
 	lines := bufio.NewScanner(r)
@@ -42,8 +40,8 @@ func ReadBaseline(r io.Reader) (Baseline, error) {
 	return b, nil
 }
 
-// apply changes the status of a result that the baseline speaks of. What has no
-// verdict keeps its status: a case that is broken is not known to fail.
+// apply changes the status of a result that is in the baseline. A case without a verdict keeps its
+// status: it is not known to fail.
 func (b Baseline) apply(r Result) Result {
 	reason, ok := b[r.ID]
 	switch {

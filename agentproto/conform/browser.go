@@ -12,8 +12,8 @@ import (
 	"strings"
 )
 
-// A browser is that of one user: it keeps cookies, follows redirects and links, and
-// fills in forms.
+// A browser is the browser of one user: it keeps cookies, follows redirects and links, and fills in
+// forms.
 type browser struct {
 	run    *toolRun
 	client *http.Client
@@ -26,7 +26,7 @@ func (c *toolCase) browser() *browser {
 	return &browser{run: c.toolRun, client: &client}
 }
 
-// A page is what the browser shows.
+// A page is what the browser has loaded.
 type page struct {
 	url    *url.URL
 	status int
@@ -71,8 +71,8 @@ func (b *browser) load(ctx context.Context, method, address string, form url.Val
 	return p, nil
 }
 
-// open loads a page of the tool server and follows its redirects. What it shows is
-// kept for the search for tokens.
+// open loads a page of the tool server and follows its redirects. The page is kept for the search
+// for tokens.
 func (b *browser) open(ctx context.Context, address string) (*page, error) {
 	for range 10 {
 		p, err := b.load(ctx, http.MethodGet, address, nil)
@@ -90,9 +90,8 @@ func (b *browser) open(ctx context.Context, address string) (*page, error) {
 	return nil, errors.New("too many redirects")
 }
 
-// decide goes through an authorization: it logs in as a user, presses the button
-// and stops in front of the redirect that leads back to the tool server, which it
-// returns.
+// decide goes through an authorization: it logs in as a user and presses the button. It returns the
+// redirect that leads back to the tool server, without following it.
 func (b *browser) decide(ctx context.Context, authURL string, user OAuthUser, button string) (*url.URL, error) {
 	p, err := b.load(ctx, http.MethodGet, authURL, nil)
 	for range 20 {
@@ -127,7 +126,7 @@ func (b *browser) decide(ctx context.Context, authURL string, user OAuthUser, bu
 	return nil, errors.New("the authorization has too many pages")
 }
 
-// chooseForm returns the form to fill in and what to submit.
+// chooseForm returns the form to fill in and the values to submit.
 func chooseForm(forms []form, user OAuthUser, button string) (*form, url.Values) {
 	for i, f := range forms {
 		v := url.Values{}

@@ -15,14 +15,14 @@ const (
 	Runtime Side = "R" // a runtime
 )
 
-// A Level says what a case follows from.
+// A Level says how binding a case is.
 type Level string
 
-// The levels, from the strictest to the freest.
+// The levels, from the strictest down.
 const (
-	Must    Level = "M" // the public protocol demands it
+	Must    Level = "M" // the public protocol requires it
 	Should  Level = "S" // the public protocol recommends it
-	Profile Level = "P" // Millrace's profile: stricter, and compatible with peers that are not
+	Profile Level = "P" // Millrace's profile: stricter, but compatible with peers that do not follow it
 )
 
 // A Case is one row of the table of conformance cases (doc/protocol.md §14).
@@ -31,13 +31,13 @@ type Case struct {
 	ID string `json:"id"`
 	// Sides are the sides that the case is for: "T", "R" or "R/T".
 	Sides string `json:"sides"`
-	// Level is what the case follows from.
+	// Level says how binding the case is.
 	Level Level `json:"level"`
 	// Action is what is done to the side under test.
 	Action string `json:"action"`
-	// Expected is what has to come of it.
+	// Expected is the required outcome.
 	Expected string `json:"expected"`
-	// Section is the section of doc/protocol.md that has the rule, such as "4.3".
+	// Section is the section of doc/protocol.md with the rule, such as "4.3".
 	Section string `json:"section"`
 }
 
@@ -48,9 +48,8 @@ func (c Case) For(side Side) bool { return strings.Contains(c.Sides, string(side
 // the caller's.
 func Cases() []Case { return slices.Clone(table) }
 
-// chosen returns the cases of a side that the options ask for. The filter is a
-// regular expression that has to match a whole id, and a level has to be among the
-// letters of Levels.
+// chosen returns the cases of a side that the options select. Run is a regular expression that must
+// match the whole id, and the level must be among the letters of Levels.
 func (o Options) chosen(side Side) ([]Case, error) {
 	run, err := regexp.Compile("^(?:" + o.Run + ")$")
 	if err != nil {
@@ -73,8 +72,8 @@ func (o Options) chosen(side Side) ([]Case, error) {
 	return some, nil
 }
 
-// A UsageError says that what was asked for cannot be done: a filter that matches
-// nothing, a profile or a baseline that cannot be read. No case was run.
+// A UsageError says that a request was invalid: a filter that matches nothing, or a profile or a
+// baseline that cannot be read. No case was run.
 type UsageError struct{ Reason string }
 
 func (e *UsageError) Error() string { return "conform: " + e.Reason }

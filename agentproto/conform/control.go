@@ -2,134 +2,135 @@ package conform
 
 // The control interface of a runtime under test.
 //
-// A runtime is a program that talks to tool servers, a model and a user. A conformance
-// run plays all three, so it needs to say what the model and the user do, and to see what
-// they would see. That is this interface: JSON over HTTP on loopback, described in
-// doc/control.md. It is for tests, and no part of the protocol.
+// A runtime is a program that talks to tool servers, a model and a user. A conformance run plays
+// all three, so it must be able to say what the model and the user do, and to see what they would
+// see. This interface, JSON over HTTP on loopback, is described in doc/control.md. It is for tests,
+// and not part of the protocol.
 
-// The parts of the control interface that a runtime may lack. One that does says so in
-// its [Hello], and cases that need the part are not applicable to it.
+// The parts of the control interface that a runtime may lack. A runtime lists them in its [Hello],
+// and cases that need a missing part are not applicable to it.
 const (
 	PartState         = "state"         // calls survive a kill: RuntimeConfig.State
 	PartChildren      = "children"      // POST /threads/{t}/children
 	PartText          = "text"          // POST /threads/{t}/text, user text that interrupts
 	PartInterrupt     = "interrupt"     // POST /threads/{t}/interrupt
-	PartImages        = "images"        // models that take images
+	PartImages        = "images"        // models that accept images
 	PartDisplay       = "display"       // Message.Display
 	PartNotices       = "notices"       // messages of the role notice
 	PartViews         = "views"         // Thread.Views
 	PartSubscriptions = "subscriptions" // Thread.Subscriptions and messages of the role event
-	PartWebhookID     = "webhook_id"    // messages are told apart by the header webhook-id
+	PartWebhookID     = "webhook_id"    // duplicate messages are recognized by the header webhook-id
 	PartAlive         = "alive"         // POST {base}/tool_call_status after a restart
 	PartMigrate       = "migrate"       // POST /sessions/{id}/migrate
 	PartStats         = "stats"         // GET /stats
 	PartLimits        = "limits"        // RuntimeConfig.Limits
 	PartClock         = "clock"         // PUT /clock and RuntimeConfig.ClockAheadMS
-	PartLifetime      = "lifetime"      // calls end by themselves: the timeouts of calls and detours
+	PartLifetime      = "lifetime"      // calls end by themselves: the timeouts of calls, authorizations and choices
 )
 
-// A RuntimeConfig is the file that a runtime under test is started with, as the last
-// argument of its command. The same file is used when it is started again after a kill.
+// A RuntimeConfig is the content of the file that a runtime under test gets as the last argument of
+// its command. A runtime that is started again after a kill gets the same file.
 type RuntimeConfig struct {
 	// Toolsets are the tool servers.
 	Toolsets []ToolsetConfig `json:"toolsets"`
-	// AllowOrigins are origins, such as http://127.0.0.1:4000, that an endpoint or a
-	// response_url may have besides the origin of its tool server.
+	// AllowOrigins are origins, such as http://127.0.0.1:4000, that an endpoint or a response_url
+	// may have in addition to the origin of its tool server.
 	AllowOrigins []string `json:"allow_origins,omitempty"`
-	// CallbackListen is the host and port at which callbacks are taken in. It is the same
-	// after a restart. Tool servers are on the same host.
+	// CallbackListen is the host and port at which callbacks are received. It is the same after a
+	// restart. Tool servers are on the same host.
 	CallbackListen string `json:"callback_listen"`
-	// State is an existing folder for everything that has to survive a kill. Empty means
-	// that nothing has to.
+	// State is an existing folder for everything that must survive a kill. Empty means that nothing
+	// must.
 	State string `json:"state,omitempty"`
-	// TimeoutsMS bounds what waits, so that cases do not take long.
+	// TimeoutsMS limits waiting times, so that cases do not take long.
 	TimeoutsMS RuntimeTimeouts `json:"timeouts_ms"`
-	// Limits bounds what is kept.
+	// Limits bounds what the runtime stores.
 	Limits RuntimeLimits `json:"limits"`
-	// ClockAheadMS is how far the runtime's clock is ahead of the machine's when it starts,
-	// in milliseconds; negative is behind. It is the clock that tells the date: what is
-	// waited for while the runtime runs does not depend on it.
+	// ClockAheadMS is how far the runtime's clock is ahead of the machine's when it starts, in
+	// milliseconds; negative means behind. It affects only the clock that tells the date, not the
+	// measurement of durations while the runtime runs.
 	ClockAheadMS int64 `json:"clock_ahead_ms,omitempty"`
-	// AskAlive has the runtime ask tool servers after a restart whether its pending calls
-	// are alive: the extension tool_call_status.
+	// AskAlive makes the runtime ask tool servers after a restart whether its pending calls are
+	// alive: the extension tool_call_status.
 	AskAlive bool `json:"ask_alive,omitempty"`
-	// MigrateListen is the host and port at which sessions of other runtimes are taken in.
-	// Empty means that none are.
+	// MigrateListen is the host and port at which sessions of other runtimes are received. Empty
+	// means that none are.
 	MigrateListen string `json:"migrate_listen,omitempty"`
-	// MigrateSecret is what runtimes that exchange sessions have in common.
+	// MigrateSecret is shared by runtimes that exchange sessions.
 	MigrateSecret string `json:"migrate_secret,omitempty"`
 }
 
-// A ToolsetConfig is one tool server. In a migration those of one ID belong together.
+// A ToolsetConfig is one tool server. In a migration, the servers with the same ID correspond to
+// each other.
 type ToolsetConfig struct {
 	ID  string `json:"id"`
 	URL string `json:"url"`
 }
 
-// RuntimeTimeouts are in milliseconds. A zero one is the runtime's own.
+// RuntimeTimeouts are in milliseconds. Zero means the runtime's own default.
 type RuntimeTimeouts struct {
 	Connect    int64   `json:"connect,omitempty"`
 	Ack        int64   `json:"ack,omitempty"`         // for the acknowledgement of an invocation
-	Retry      []int64 `json:"retry,omitempty"`       // pauses before the second and each later attempt of a message
+	Retry      []int64 `json:"retry,omitempty"`       // pauses before the second and each later attempt to send a message
 	Dispatch   int64   `json:"dispatch,omitempty"`    // for all attempts of an invocation together
 	Discovery  int64   `json:"discovery,omitempty"`   // for a manifest
 	Call       int64   `json:"call,omitempty"`        // the lifetime of a call
-	LongCall   int64   `json:"long_call,omitempty"`   // the same for a tool annotated longRunning
+	LongCall   int64   `json:"long_call,omitempty"`   // the lifetime of a call of a tool annotated longRunning
 	OAuth      int64   `json:"oauth,omitempty"`       // for the user to authorize
 	Choice     int64   `json:"choice,omitempty"`      // for the user to choose
-	Callback   int64   `json:"callback,omitempty"`    // how long a callback URL is good beyond the lifetime of its call
-	Answer     int64   `json:"answer,omitempty"`      // for one attempt to deliver the choice
+	Callback   int64   `json:"callback,omitempty"`    // how long a callback URL is valid after the lifetime of its call
+	Answer     int64   `json:"answer,omitempty"`      // for one attempt to deliver a choice
 	Notify     int64   `json:"notify,omitempty"`      // for a notification
 	Migrate    int64   `json:"migrate,omitempty"`     // for one /migrate
 	ReadHeader int64   `json:"read_header,omitempty"` // for the header of a callback
 	Read       int64   `json:"read,omitempty"`        // for a whole callback
 }
 
-// RuntimeLimits bound what is kept. A zero one is the runtime's own.
+// RuntimeLimits bound what the runtime stores. Zero means the runtime's own default.
 type RuntimeLimits struct {
 	BodyBytes     int64 `json:"body_bytes,omitempty"`    // of a callback
-	Subscriptions int   `json:"subscriptions,omitempty"` // open ones of a thread
-	Views         int   `json:"views,omitempty"`         // types of a thread
+	Subscriptions int   `json:"subscriptions,omitempty"` // open ones per thread
+	Views         int   `json:"views,omitempty"`         // types per thread
 }
 
 // A Hello is the line that a runtime prints when it is ready.
 type Hello struct {
 	// Control is the base URL of its control interface.
 	Control string `json:"control"`
-	// Token is what each request to it has as a bearer token. Empty means nothing.
+	// Token is the bearer token of each request to it. Empty means that none is needed.
 	Token string `json:"token,omitempty"`
-	// Migrate is what another runtime is given to migrate sessions to this one.
+	// Migrate is the address to give to another runtime for migrating sessions to this one.
 	Migrate string `json:"migrate,omitempty"`
-	// EventTool is the name under which the model is shown events of subscriptions.
+	// EventTool is the name under which events of subscriptions are shown to the model.
 	EventTool string `json:"event_tool,omitempty"`
-	// Lacks are the parts that the runtime does not have.
+	// Lacks lists the parts that the runtime lacks.
 	Lacks []string `json:"lacks,omitempty"`
 }
 
-// A Clock sets the clock that tells the date, as somebody might that of the machine, so
-// far ahead of the machine's: PUT /clock.
+// A Clock sets how far the clock that tells the date is ahead of the machine's, as if somebody had
+// changed the machine's clock: PUT /clock.
 type Clock struct {
 	AheadMS int64 `json:"ahead_ms"`
 }
 
-// A SessionRequest opens a session, or finds the one that is open: POST /sessions. Its ID
-// is that of its root thread.
+// A SessionRequest opens a session, or finds it if it is open: POST /sessions. Its ID is that of
+// its root thread.
 type SessionRequest struct {
 	ID     string `json:"id"`
 	UserID string `json:"user_id,omitempty"`
-	// Images says that the model takes images.
+	// Images says that the model accepts images.
 	Images bool `json:"images"`
 }
 
 // A Session is the answer to a [SessionRequest].
 type Session struct {
-	// Tools are the names of the tools that are offered to the model.
+	// Tools are the names of the tools offered to the model.
 	Tools []string `json:"tools"`
 	// Problems say why a toolset, or one of its tools, is not offered.
 	Problems []ToolsetProblem `json:"problems"`
 }
 
-// A ToolsetProblem is why a toolset, or one of its tools, is not offered.
+// A ToolsetProblem says why a toolset, or one of its tools, is not offered.
 type ToolsetProblem struct {
 	Toolset string `json:"toolset"` // its URL as configured
 	Tool    string `json:"tool,omitempty"`
@@ -141,12 +142,12 @@ type ChildRequest struct {
 	ID string `json:"id"`
 }
 
-// A Turn is what the model says next: POST /threads/{t}/calls. The answer comes when the
-// turn is in the history, and what is in the history survives a kill.
+// A Turn is what the model says next: POST /threads/{t}/calls. It is answered once the turn is in
+// the history, and the history survives a kill.
 //
-// The model says nothing else than its turns: whenever the runtime asks it otherwise, it
-// ends its round with an empty message, which is not shown. For a turn the user says
-// something first. Turns come when no call of the thread is pending.
+// The model says nothing except its turns: if the runtime asks it at any other time, it ends its
+// round with an empty message, which is not shown. The user says something before each turn. Turns
+// are sent only while no call of the thread is pending.
 type Turn struct {
 	Text  string     `json:"text,omitempty"`
 	Calls []TurnCall `json:"calls"`
@@ -157,7 +158,7 @@ type TurnCall struct {
 	ID        string `json:"id"`
 	CallID    string `json:"call_id,omitempty"`
 	Operation string `json:"operation"`
-	// Arguments are what the model said, which need not be an object.
+	// Arguments are the model's arguments, which need not be an object.
 	Arguments any `json:"arguments"`
 }
 
@@ -166,38 +167,38 @@ type Text struct {
 	Text string `json:"text"`
 }
 
-// An Answer is what the user does with a prompt: POST /threads/{t}/answers. It is
-// answered 200 also when the prompt is not open any more, and has no effect then.
+// An Answer is the user's reaction to a prompt: POST /threads/{t}/answers. It is answered 200 even
+// if the prompt is no longer open; then it has no effect.
 type Answer struct {
 	// Prompt is the ID of the prompt.
 	Prompt string `json:"prompt"`
-	// Selected is an index into its choices, nil if the user dismissed it.
+	// Selected is an index into the prompt's choices, or nil if the user dismissed it.
 	Selected *int `json:"selected"`
 }
 
-// A Migration moves a session to another runtime: POST /sessions/{id}/migrate. The answer
-// comes when it is there, with 200, or when the migration failed, with 502 and the reason.
+// A Migration moves a session to another runtime: POST /sessions/{id}/migrate. It is answered 200
+// once the session is there, or 502 with the reason if the migration failed.
 type Migration struct {
-	// To is the Migrate of the other's [Hello].
+	// To is the Migrate of the other runtime's [Hello].
 	To string `json:"to"`
 }
 
-// A Thread is what there is to see of one: GET /threads/{t}, 404 if there is none. It is
-// there for a closed thread, too.
+// A Thread is the visible state of a thread: GET /threads/{t}, 404 if there is none. A closed
+// thread is visible too.
 type Thread struct {
 	ID       string   `json:"id"`
 	Parent   string   `json:"parent,omitempty"`
 	Children []string `json:"children,omitempty"`
 	Closed   bool     `json:"closed,omitempty"`
-	// History is what the model sees, the oldest first.
+	// History is what the model sees, oldest first.
 	History []Message `json:"history"`
-	// Calls are those that have no result yet.
+	// Calls are the calls that have no result yet.
 	Calls []PendingCall `json:"calls"`
-	// Prompts are what the user is asked.
+	// Prompts are the open questions to the user.
 	Prompts []Prompt `json:"prompts"`
-	// Views have the latest content of each type.
+	// Views contains the latest content of each type.
 	Views []View `json:"views,omitempty"`
-	// Subscriptions are those that are open.
+	// Subscriptions are the open subscriptions.
 	Subscriptions []Subscription `json:"subscriptions,omitempty"`
 }
 
@@ -207,7 +208,7 @@ const (
 	RoleModel  = "model"
 	RoleResult = "result" // of the call ID
 	RoleEvent  = "event"  // of the subscription that the call ID opened
-	RoleNotice = "notice" // the model is told that the call ID waits for an authorization
+	RoleNotice = "notice" // tells the model that the call ID waits for an authorization
 )
 
 // A Message is one message of a thread as the model sees it.
@@ -216,15 +217,15 @@ type Message struct {
 	ID    string     `json:"id,omitempty"`
 	Text  string     `json:"text,omitempty"`
 	Calls []TurnCall `json:"calls,omitempty"`
-	// Content are the items of a result, in order. A result that is only text is one item.
+	// Content contains the items of a result, in order. A result that is only text is one item.
 	Content []Content `json:"content,omitempty"`
-	// Display is what the user is shown of a result in place of its text, if anything.
+	// Display is what the user is shown of a result instead of its text, if anything.
 	Display *Display `json:"display,omitempty"`
 	// Final says that a subscription ended with this event.
 	Final bool `json:"final,omitempty"`
 }
 
-// A Content is one item of a result: a text, or an image that the model is given.
+// A Content is one item of a result: a text, or an image for the model.
 type Content struct {
 	Type      string `json:"type"` // text or image
 	Text      string `json:"text,omitempty"`
@@ -244,17 +245,17 @@ type Display struct {
 type PendingCall struct {
 	ID        string `json:"id"`
 	Operation string `json:"operation"`
-	// State is waiting, oauth or choice. What is not accepted yet waits, too.
+	// State is waiting, oauth or choice. A call that is not accepted yet is waiting.
 	State string `json:"state"`
 }
 
-// A Prompt is something that the user is asked for.
+// A Prompt is a question to the user.
 type Prompt struct {
-	// ID is the runtime's own.
+	// ID is assigned by the runtime.
 	ID   string `json:"id"`
 	Kind string `json:"kind"` // oauth or choice
 	Call string `json:"call"` // the ID of the call
-	// AuthURL is where an authorization begins.
+	// AuthURL is the address to start an authorization at.
 	AuthURL string `json:"auth_url,omitempty"`
 	// Text, Choices and Default are those of a choice.
 	Text    string   `json:"text,omitempty"`
@@ -268,20 +269,20 @@ type View struct {
 	Content  any    `json:"content"`
 }
 
-// A Subscription is an open one.
+// A Subscription is an open subscription.
 type Subscription struct {
 	// Call is the ID of the call that opened it.
 	Call      string `json:"call"`
 	Operation string `json:"operation,omitempty"`
 }
 
-// RuntimeStats are what a runtime counted since it was started: GET /stats.
+// RuntimeStats are counters since the start of the runtime: GET /stats.
 type RuntimeStats struct {
 	Results    uint64 `json:"results"`    // calls resolved by a tool
 	Failures   uint64 `json:"failures"`   // calls resolved otherwise
 	Duplicates uint64 `json:"duplicates"` // dropped: a second result
 	Late       uint64 `json:"late"`       // dropped: arrived after the call was resolved otherwise
-	Dropped    uint64 `json:"dropped"`    // dropped: events of what is no open subscription
+	Dropped    uint64 `json:"dropped"`    // dropped: events without an open subscription
 	Refused    uint64 `json:"refused"`    // callbacks answered 4xx
 	Busy       uint64 `json:"busy"`       // callbacks answered 503
 }

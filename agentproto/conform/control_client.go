@@ -37,18 +37,18 @@ type ControlError struct {
 	Text    string // the member error of the answer, or its beginning
 }
 
-// Error returns what was refused, and why.
+// Error returns the refused request and the reason.
 func (e *ControlError) Error() string {
 	return fmt.Sprintf("control: %s: %d: %s", e.Request, e.Status, e.Text)
 }
 
-// Lacking reports whether a runtime says that it does not have a part: 501.
+// Lacking reports whether err says that the runtime lacks a part: status 501.
 func Lacking(err error) bool {
 	e, ok := errors.AsType[*ControlError](err)
 	return ok && e.Status == http.StatusNotImplemented
 }
 
-// Open opens a session, or finds it.
+// Open opens a session, or finds it if it is open.
 func (c *Control) Open(ctx context.Context, r SessionRequest) (s Session, err error) {
 	return s, c.do(ctx, http.MethodPost, "/sessions", r, &s)
 }
@@ -58,17 +58,17 @@ func (c *Control) Child(ctx context.Context, parent, id string) error {
 	return c.do(ctx, http.MethodPost, threadPath(parent)+"/children", ChildRequest{id}, nil)
 }
 
-// Say has the model take its turn.
+// Say makes the model say a turn.
 func (c *Control) Say(ctx context.Context, thread string, t Turn) error {
 	return c.do(ctx, http.MethodPost, threadPath(thread)+"/calls", t, nil)
 }
 
-// Text has the user say something.
+// Text makes the user say something.
 func (c *Control) Text(ctx context.Context, thread, text string) error {
 	return c.do(ctx, http.MethodPost, threadPath(thread)+"/text", Text{text}, nil)
 }
 
-// Interrupt has the user interrupt what is going on.
+// Interrupt makes the user interrupt the thread's pending calls.
 func (c *Control) Interrupt(ctx context.Context, thread string) error {
 	return c.do(ctx, http.MethodPost, threadPath(thread)+"/interrupt", struct{}{}, nil)
 }
@@ -78,12 +78,12 @@ func (c *Control) Close(ctx context.Context, thread string) error {
 	return c.do(ctx, http.MethodDelete, threadPath(thread), nil, nil)
 }
 
-// Thread returns what there is to see of a thread.
+// Thread returns the visible state of a thread.
 func (c *Control) Thread(ctx context.Context, thread string) (t Thread, err error) {
 	return t, c.do(ctx, http.MethodGet, threadPath(thread), nil, &t)
 }
 
-// Answer has the user answer a prompt, or dismiss it.
+// Answer makes the user answer a prompt, or dismiss it.
 func (c *Control) Answer(ctx context.Context, thread string, a Answer) error {
 	return c.do(ctx, http.MethodPost, threadPath(thread)+"/answers", a, nil)
 }
@@ -93,12 +93,12 @@ func (c *Control) Migrate(ctx context.Context, session, to string) error {
 	return c.do(ctx, http.MethodPost, "/sessions/"+url.PathEscape(session)+"/migrate", Migration{to}, nil)
 }
 
-// SetClock sets the runtime's clock so far ahead of the machine's.
+// SetClock sets how far the runtime's clock is ahead of the machine's.
 func (c *Control) SetClock(ctx context.Context, ahead time.Duration) error {
 	return c.do(ctx, http.MethodPut, "/clock", Clock{ahead.Milliseconds()}, nil)
 }
 
-// Stats returns what the runtime counted.
+// Stats returns the runtime's counters.
 func (c *Control) Stats(ctx context.Context) (s RuntimeStats, err error) {
 	return s, c.do(ctx, http.MethodGet, "/stats", nil, &s)
 }

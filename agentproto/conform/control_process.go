@@ -21,7 +21,7 @@ type RuntimeCommand struct {
 	Env  []string // added to the environment
 }
 
-// A runtimeProcess is a runtime under test that runs.
+// A runtimeProcess is a running runtime under test.
 type runtimeProcess struct {
 	*Control
 	hello Hello
@@ -30,10 +30,10 @@ type runtimeProcess struct {
 	ended chan struct{} // closed when the process is gone
 }
 
-// startPatience is how long a runtime may take to print its line.
+// startPatience is how long a runtime may take to print its [Hello].
 const startPatience = 20 * time.Second
 
-// start starts a runtime with a configuration, which is written to a folder.
+// start starts a runtime with a configuration, which it writes to a folder.
 func (c RuntimeCommand) start(ctx context.Context, folder string, config RuntimeConfig) (*runtimeProcess, error) {
 	if len(c.Args) == 0 {
 		return nil, errors.New("conform: there is no command that starts the runtime")
@@ -64,9 +64,9 @@ func (c RuntimeCommand) start(ctx context.Context, folder string, config Runtime
 		lines := bufio.NewScanner(out)
 		lines.Scan()
 		first <- bytes.Clone(lines.Bytes())
-		for lines.Scan() { // so that a runtime which goes on printing does not wait for a reader
+		for lines.Scan() { // so that a runtime which prints more does not block
 		}
-		_ = cmd.Wait() // how it ended does not matter: it was killed, or a case fails
+		_ = cmd.Wait() // the exit status does not matter: the process was killed, or a case fails
 	}()
 	ctx, cancel := context.WithTimeoutCause(ctx, startPatience, fmt.Errorf("it printed no line within %v", startPatience))
 	defer cancel()
@@ -84,16 +84,16 @@ func (c RuntimeCommand) start(ctx context.Context, folder string, config Runtime
 	return p, nil
 }
 
-// kill ends the process as a crash would, and waits until it is gone.
+// kill ends the process as a crash would, and waits for its end.
 func (p *runtimeProcess) kill() {
-	_ = p.cmd.Process.Kill() // it may be gone
+	_ = p.cmd.Process.Kill() // it may have ended already
 	<-p.ended
 	if p.Control != nil {
 		p.Control.http.CloseIdle()
 	}
 }
 
-// alive reports whether the process runs.
+// alive reports whether the process is running.
 func (p *runtimeProcess) alive() bool {
 	select {
 	case <-p.ended:
@@ -103,7 +103,7 @@ func (p *runtimeProcess) alive() bool {
 	}
 }
 
-// A logTail keeps the end of what a process writes to its standard error.
+// A logTail keeps the end of a process's standard error.
 type logTail struct {
 	mu   sync.Mutex
 	data []byte
@@ -111,7 +111,7 @@ type logTail struct {
 
 const maxLogTail = 1 << 20
 
-// Write keeps p.
+// Write appends p.
 func (l *logTail) Write(p []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -122,15 +122,15 @@ func (l *logTail) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// String returns what was kept.
+// String returns the kept text.
 func (l *logTail) String() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return string(l.data)
 }
 
-// memory returns how much memory the process has used at most, in bytes, and 0 where the
-// operating system does not say.
+// memory returns the peak memory use of the process in bytes, or 0 where the operating system does
+// not report it.
 func (p *runtimeProcess) memory() int64 {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid))
 	if err != nil {

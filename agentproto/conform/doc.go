@@ -1,9 +1,8 @@
-// Package conform tells whether a tool server or a runtime keeps to the agent tool
-// protocol: the conformance cases of doc/protocol.md §14, as code.
+// Package conform checks whether a tool server or a runtime conforms to the agent tool protocol: it
+// implements the conformance cases of doc/protocol.md §14.
 //
-// A tool server is judged from outside. The package plays the runtime, with a
-// callback endpoint on loopback whose answers follow a script, and the user's
-// browser:
+// A tool server is tested from outside. The package plays the runtime, with a callback endpoint on
+// loopback whose answers follow a script, and the user's browser:
 //
 //	report, err := conform.RunTool(ctx, conform.ToolTarget{Profile: conform.ToolProfile{
 //		URL: "http://127.0.0.1:8801",
@@ -17,23 +16,20 @@
 //	report.WriteTable(os.Stdout)
 //	os.Exit(report.ExitCode())
 //
-// In a test of one's own server, [TestTool] makes a subtest of each case. The
-// command millrace conform does the same from a shell; doc/conformance.md is about
-// it and about profiles.
+// In the tests of a server, [TestTool] runs each case as a subtest. The command millrace conform
+// does the same from a shell; doc/conformance.md describes it and the profiles.
 //
-// A runtime is judged as a command that is started, killed and started again.
-// [RunRuntime] and [TestRuntime] play the tool servers, the model and the user; the
-// runtime needs a small HTTP interface for that, see [Control] and doc/control.md.
+// A runtime is tested as a command that is started, killed and started again. [RunRuntime] and
+// [TestRuntime] play the tool servers, the model and the user; for that, the runtime needs a small
+// HTTP interface, see [Control] and doc/control.md.
 //
-// A [Case] has an id, the sides it is for, a [Level], and what is done and
-// expected. Its outcome is a [Status]: passed, failed with what was sent, what came
-// and what should have come, not applicable because the target has no operation or
-// setting that it needs, or an error of the run itself. What is not applicable has
-// not passed. Failures that are known can be listed in a [Baseline]; one of them
-// that passes is reported as well.
+// A [Case] has an id, the sides it is for, a [Level], an action and an expected outcome. Its
+// [Status] is one of: passed; failed, with what was sent, received and expected; not applicable,
+// because the target lacks an operation or setting that the case needs; or an error of the run
+// itself. A case that is not applicable has not passed. Known failures can be listed in a
+// [Baseline]; if one of them passes, that is reported too.
 //
-// Messages are written and read with encoding/json alone, so that a mistake of
-// this module's own decoders is not made twice. Cases have thread ids of their own
-// and run side by side, except those that need the whole target; every case ends
-// within its time limit.
+// Messages are encoded and decoded with encoding/json alone, so that a mistake in this module's own
+// decoders is not repeated here. Cases have their own thread ids and run in parallel, except those
+// that need the whole target. Every case ends within its time limit.
 package conform

@@ -15,19 +15,18 @@ import (
 	"github.com/millrace/millrace/internal/edge"
 )
 
-// A hub is the callback endpoint of a runtime that the runner plays. Every call has
-// a line of its own, and a line answers as its case wants.
+// A hub is the callback endpoint of a runtime that the runner plays. Every call has its own line,
+// which answers as its case requires.
 type hub struct {
 	addr   string
 	mu     sync.Mutex
 	lines  map[string]*line // by path
-	seen   []string         // all that came, for the search for tokens
-	strays []string         // what came to no line
-	server *edge.Server     // nil while it is shut
+	seen   []string         // everything received, for the search for tokens
+	strays []string         // requests to no line
+	server *edge.Server     // nil while shut
 }
 
-// maxCallback bounds a body that the hub takes in, and unhurried is how long a case may let
-// an answer wait.
+// maxCallback limits the body of a callback, and unhurried is how long a case may delay an answer.
 const (
 	maxCallback = 16 << 20
 	unhurried   = 10 * time.Minute
@@ -39,7 +38,7 @@ func newHub(addr string) (*hub, error) {
 	return h, h.open()
 }
 
-// open begins to listen. After a shut it listens at the same port again.
+// open starts to listen. After shut it listens at the same port again.
 func (h *hub) open() error {
 	l, err := net.Listen("tcp", h.addr)
 	if err != nil {
@@ -61,8 +60,7 @@ func (h *hub) closed() bool { return h.server == nil }
 
 func (h *hub) origin() string { return "http://" + h.addr }
 
-// line returns a new line that gives the answers one after the other, and 200 when
-// there are no more.
+// line returns a new line that gives the answers one after the other, and 200 after the last one.
 func (h *hub) line(script ...answer) *line {
 	path := "/callback/" + rand.Text()
 	l := &line{hub: h, url: h.origin() + path, script: script, changed: make(chan struct{}), over: make(chan struct{})}
@@ -93,7 +91,7 @@ func (h *hub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set(name, value)
 	}
 	if a.hold {
-		select { // the sender has to give up first
+		select { // until the sender gives up
 		case <-r.Context().Done():
 		case <-l.over:
 		}
@@ -102,21 +100,21 @@ func (h *hub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(a.status)
 }
 
-// evidence returns everything that came.
+// evidence returns everything that was received.
 func (h *hub) evidence() string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return strings.Join(h.seen, "\n")
 }
 
-// An answer is what a callback is answered with.
+// An answer is the answer to a callback.
 type answer struct {
 	status int
 	header map[string]string
-	hold   bool // not at all, until the sender gives up
+	hold   bool // do not answer until the sender gives up
 }
 
-// A line is a callback address, and what came to it.
+// A line is a callback address and the messages it received.
 type line struct {
 	hub *hub
 	url string
@@ -125,11 +123,11 @@ type line struct {
 	script  []answer
 	got     []*message
 	read    int
-	changed chan struct{} // closed, and replaced, when something came
-	over    chan struct{} // closed when the case is
+	changed chan struct{} // closed and replaced when a message arrives
+	over    chan struct{} // closed at the end of the case
 }
 
-// take notes a message and returns how to answer it.
+// take records a message and returns how to answer it.
 func (l *line) take(r *http.Request, body []byte) answer {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -152,7 +150,7 @@ func (l *line) answers(script ...answer) {
 
 var errNothing = errors.New("nothing came")
 
-// next returns the next message, in the order in which they came. It waits for d.
+// next returns the next message, in order of arrival. It waits for at most d.
 func (l *line) next(ctx context.Context, d time.Duration) (*message, error) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -176,14 +174,14 @@ func (l *line) next(ctx context.Context, d time.Duration) (*message, error) {
 	}
 }
 
-// all returns everything that has come so far.
+// all returns all messages so far.
 func (l *line) all() []*message {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return append([]*message(nil), l.got...)
 }
 
-// end lets go of requests that were not answered.
+// end releases requests that were not answered.
 func (l *line) end() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -13,17 +13,17 @@ import (
 	"time"
 )
 
-// A toolCall is an invocation, and what came back.
+// A toolCall is an invocation and the messages about it.
 type toolCall struct {
 	c    *toolCase
 	line *line
 	body fields
-	what string // for messages of failure
-	want string // in the result of a call that only has to work
+	what string // for failure messages
+	want string // text in the result of a call that only has to succeed
 	like *regexp.Regexp
 }
 
-// role returns an operation, or ends the trial.
+// role returns the operation of a role, or ends the trial if there is none.
 func (c *toolCase) role(name string) Role {
 	r, ok := c.profile.Roles[name]
 	if !ok {
@@ -32,13 +32,13 @@ func (c *toolCase) role(name string) Role {
 	return r
 }
 
-// unique returns a text that nothing else has.
+// unique returns a unique text.
 func unique(prefix string) string { return prefix + "-" + rand.Text()[:12] }
 
 // thread returns the id of a new thread.
 func (c *toolCase) thread() string { return unique("conform-" + c.Case.ID) }
 
-// line returns a callback address of the first runtime that ends with the case.
+// line returns a callback address of the first runtime. It ends with the case.
 func (c *toolCase) line(script ...answer) *line { return c.lineOf(0, script...) }
 
 func (c *toolCase) lineOf(hub int, script ...answer) *line {
@@ -47,11 +47,10 @@ func (c *toolCase) lineOf(hub int, script ...answer) *line {
 	return l
 }
 
-// vars are what is put into the arguments of a role.
+// vars are the values that replace the variables in the arguments of a role.
 type vars map[string]string
 
-// call returns a call of a role, with a thread, an id and a callback address of its
-// own, that is still to be made.
+// call returns a call of a role with its own thread, id and callback address. It is not sent yet.
 func (c *toolCase) call(role string, v vars, script ...answer) *toolCall {
 	r := c.role(role)
 	args, err := r.arguments(v)
@@ -61,7 +60,7 @@ func (c *toolCase) call(role string, v vars, script ...answer) *toolCall {
 	return k
 }
 
-// invocation returns a call of an operation.
+// invocation returns a call of an operation. It is not sent yet.
 func (c *toolCase) invocation(operation string, args any, script ...answer) *toolCall {
 	l := c.line(script...)
 	return &toolCall{c: c, line: l, what: "a call of " + operation, body: fields{
@@ -69,12 +68,11 @@ func (c *toolCase) invocation(operation string, args any, script ...answer) *too
 	}}
 }
 
-// simple are the roles whose operations give a result without anybody's help, those that do
-// so soonest first.
+// simple are the roles whose operations give a result by themselves, the fastest first.
 var simple = []string{"echo", "any", "count", "peek", "slow"}
 
-// some returns a call whose result says that it worked, for cases in which it does not
-// matter which. Where the server can echo, that is a text.
+// some returns a call for cases in which any successful call will do. If the server can echo, the
+// result must contain the text.
 func (c *toolCase) some(text string, script ...answer) *toolCall {
 	for _, role := range simple {
 		r, ok := c.profile.Roles[role]
@@ -86,7 +84,7 @@ func (c *toolCase) some(text string, script ...answer) *toolCall {
 			k.want = text
 		}
 		if r.Result != "" {
-			k.like = regexp.MustCompile(r.Result) // which [ToolProfile.check] has compiled
+			k.like = regexp.MustCompile(r.Result) // compiled by [ToolProfile.check] before
 		}
 		return k
 	}
@@ -94,7 +92,7 @@ func (c *toolCase) some(text string, script ...answer) *toolCall {
 	return nil
 }
 
-// worked waits for the result of a call of some.
+// worked waits for the result of a call made with some.
 func (k *toolCall) worked() *message {
 	m := k.good(k.want)
 	if k.like != nil && !k.like.MatchString(m.words()) {
@@ -123,7 +121,7 @@ func (k *toolCall) send(changes ...change) *reply {
 	return k.c.post(k.c.endpoint, k.body, changes...)
 }
 
-// do sends the invocation. Unlike send it may be called from any goroutine.
+// do sends the invocation. Unlike send, it may be called from any goroutine.
 func (k *toolCall) do() (*reply, error) {
 	body, err := json.Marshal(k.body)
 	if err != nil {
@@ -132,7 +130,7 @@ func (k *toolCall) do() (*reply, error) {
 	return k.c.do(k.c.ctx, http.MethodPost, k.c.endpoint, body)
 }
 
-// together calls f for the numbers up to n, some at once, and returns its errors.
+// together calls f for the numbers below n, at most width at once, and returns its errors.
 func (c *toolCase) together(n, width int, f func(int) error) []error {
 	errs := make([]error, n)
 	var all sync.WaitGroup
@@ -148,7 +146,7 @@ func (c *toolCase) together(n, width int, f func(int) error) []error {
 	return errs
 }
 
-// start sends the invocation, which has to be accepted.
+// start sends the invocation, which must be accepted.
 func (k *toolCall) start(changes ...change) *toolCall {
 	if got := k.send(changes...); got.status != http.StatusOK {
 		k.c.fail(k.what, got, "status 200")
@@ -156,8 +154,8 @@ func (k *toolCall) start(changes ...change) *toolCall {
 	return k
 }
 
-// next waits for the next message, which has to be well-formed, of this call and of
-// one of the kinds.
+// next waits for the next message, which must be well-formed, belong to this call, and be of one of
+// the kinds.
 func (k *toolCall) next(kinds ...string) *message {
 	return k.within(millis(k.c.limits.Result), kinds...)
 }
@@ -178,14 +176,14 @@ func (k *toolCall) within(d time.Duration, kinds ...string) *message {
 	return nil
 }
 
-// await waits for the next message for as long as the profile allows, which does not count
-// for the limit of the case.
+// await waits for the next message for up to d, the time that the profile allows, which does not
+// count towards the limit of the case.
 func (k *toolCall) await(d time.Duration) (*message, error) {
 	defer k.c.waiting(d)()
 	return k.line.next(k.c.ctx, d)
 }
 
-// check fails for a message that is not one, or of another call.
+// check fails if a message is malformed or belongs to another call.
 func (k *toolCall) check(m *message) {
 	id := "id"
 	if m.kind == "subscription_event" {
@@ -204,11 +202,10 @@ func (k *toolCall) check(m *message) {
 	}
 }
 
-// result waits for the result of the call, past other messages that have been
-// accepted.
+// result waits for the result of the call, which must be the next message.
 func (k *toolCall) result() *message { return k.next("tool_result") }
 
-// good waits for a result that is no error and contains a text.
+// good waits for a result that is not an error and contains a text.
 func (k *toolCall) good(text string) *message {
 	m := k.result()
 	if m.isError() || !strings.Contains(m.words(), text) {
@@ -226,7 +223,7 @@ func (k *toolCall) bad() *message {
 	return m
 }
 
-// quiet fails if something more comes. It waits as long as the profile says.
+// quiet fails if another message arrives. It waits as long as the profile says.
 func (k *toolCall) quiet(expected string) {
 	m, err := k.await(millis(k.c.limits.Quiet))
 	if err == nil {
@@ -237,7 +234,7 @@ func (k *toolCall) quiet(expected string) {
 	}
 }
 
-// quietAll is quiet for several calls at once.
+// quietAll is quiet for several calls together.
 func (c *toolCase) quietAll(expected string, calls ...*toolCall) {
 	end := time.Now().Add(millis(c.limits.Quiet))
 	for _, k := range calls {
@@ -251,8 +248,8 @@ func (c *toolCase) quietAll(expected string, calls ...*toolCall) {
 	}
 }
 
-// alive makes a call that has to work: whatever the case did, the server goes on. Where no
-// operation can be called, the manifest has to be there.
+// alive makes a call that must succeed: whatever the case did, the server must continue. If no
+// operation can be called, the manifest must be available.
 func (c *toolCase) alive() {
 	for _, role := range simple {
 		if _, ok := c.profile.Roles[role]; ok {
@@ -265,7 +262,7 @@ func (c *toolCase) alive() {
 	c.status("a request for the manifest afterwards", got, http.StatusOK)
 }
 
-// count calls role count or peek and returns the number.
+// count calls the role count or peek and returns the number.
 func (c *toolCase) count(role, name string) int {
 	m := c.call(role, vars{"NAME": name}).start().result()
 	n := -1
@@ -280,7 +277,7 @@ func (k *toolCall) cancel() *reply {
 	return k.c.post(k.c.base+cancelPath, fields{"thread_id": k.str("group_id"), "tool_call_id": k.str("id")})
 }
 
-// accepted fails unless a reply is 200. It should have no body, which is told.
+// accepted fails unless a reply is 200. A non-empty body is only noted.
 func (c *toolCase) accepted(sent string, got *reply) {
 	c.status(sent, got, http.StatusOK)
 	if strings.TrimSpace(got.body) != "" {

@@ -34,9 +34,9 @@ type junitMessage struct {
 	Text    string `xml:",chardata"`
 }
 
-// WriteJUnit writes the report in the XML form that continuous integration reads.
-// What is not applicable and what is expected to fail is skipped there; a case that
-// passes unexpectedly is a failure.
+// WriteJUnit writes the report in the XML format that continuous integration systems read. Cases
+// that are not applicable or expected to fail count as skipped; a case that passes unexpectedly is
+// a failure.
 func (r *Report) WriteJUnit(w io.Writer) error {
 	suite := junitSuite{
 		Name: "conformance-" + strings.ToLower(r.Side.name()), Tests: len(r.Results), Time: seconds(r.Took),
@@ -79,8 +79,7 @@ func (s Side) name() string {
 
 func seconds(d time.Duration) string { return fmt.Sprintf("%.3f", d.Seconds()) }
 
-// printable replaces what a target may have sent and a terminal or an XML reader
-// would act on.
+// printable replaces characters from a target that a terminal or an XML reader would interpret.
 func printable(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r < ' ' && r != '\n' && r != '\t' || r >= 0x7f && r < 0xa0 || r >= 0x202a && r <= 0x202e || r >= 0x2066 && r <= 0x2069 {

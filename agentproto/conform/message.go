@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// A message is what came to a callback address.
+// A message is a request to a callback address.
 type message struct {
 	at     time.Time
 	method string
@@ -18,8 +18,8 @@ type message struct {
 	raw    string
 	kind   string         // its type member
 	m      map[string]any // its members
-	answer answer         // what it was answered with
-	wrong  string         // what is wrong with its form
+	answer answer         // the answer it got
+	wrong  string         // what is wrong with its form, if anything
 }
 
 func newMessage(r *http.Request, body []byte, a answer) *message {
@@ -39,14 +39,13 @@ func newMessage(r *http.Request, body []byte, a answer) *message {
 	return m
 }
 
-// text returns a string member, empty if it is not one.
+// text returns a string member, or "" if the member is not a string.
 func (m *message) text(name string) string {
 	s, _ := m.m[name].(string)
 	return s
 }
 
-// words returns what the model reads of a result: its text, or the texts in its
-// content.
+// words returns what the model reads of a result: its text, or the texts in its content.
 func (m *message) words() string {
 	items, ok := m.m["content"].([]any)
 	if !ok {
@@ -63,7 +62,7 @@ func (m *message) words() string {
 	return strings.Join(texts, "\n")
 }
 
-// isError reports whether a result says that it is an error.
+// isError reports whether a result is an error.
 func (m *message) isError() bool { return strings.HasPrefix(m.words(), "Error: ") }
 
 func (m *message) String() string {
@@ -73,7 +72,7 @@ func (m *message) String() string {
 	return m.raw
 }
 
-// form says what is wrong with the members of a message, by doc/protocol.md §5.
+// form returns what is wrong with the members of a message according to doc/protocol.md §5, or "".
 func (m *message) form() string {
 	str := func(names ...string) string {
 		for _, n := range names {

@@ -4,26 +4,25 @@ import "time"
 
 // Options are the settings of a run. The zero value runs every case of a side.
 type Options struct {
-	// Run is a regular expression for the ids of the cases to run, which has to match
-	// the whole id, such as A0[1-4]. Empty means all.
+	// Run is a regular expression for the ids of the cases to run, such as A0[1-4]. It must match
+	// the whole id. Empty means all.
 	Run string
 	// Levels are the letters of the levels to run, such as MS. Empty means all.
 	Levels string
-	// Parallel is how many cases may run at once. Zero means 16, 1 one after the other.
+	// Parallel is how many cases may run at once. Zero means 16.
 	Parallel int
-	// Timeout bounds each case, and replaces the limit that a case has of its own.
-	// Zero leaves those, which are one minute or, where something long is waited
-	// for, more, without the time in which a case waits for a tool server within the
-	// limits of its profile.
+	// Timeout limits each case, instead of the case's own limit. Zero means those limits: one
+	// minute, or more for cases that wait for something long. The time in which a case waits for a
+	// tool server within the limits of its profile does not count towards the case's own limit.
 	Timeout time.Duration
-	// Baseline has the cases that are expected to fail.
+	// Baseline contains the cases that are expected to fail.
 	Baseline Baseline
-	// Progress is called with each result, one call at a time, when it is there.
+	// Progress is called with each result when it is available, one call at a time.
 	Progress func(Result)
 }
 
-// defaultTimeout is how long a case may take that says nothing else.
+// defaultTimeout is the limit of a case that sets no other.
 const defaultTimeout = time.Minute
 
-// defaultParallel is how many cases run at once. They wait more than they compute.
+// defaultParallel is how many cases run at once. Cases wait more than they compute.
 const defaultParallel = 16

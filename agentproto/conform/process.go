@@ -11,19 +11,19 @@ import (
 	"time"
 )
 
-// A process is a target that the runner starts, and kills.
+// A process is a target that the runner starts and kills.
 type process struct {
 	argv []string
-	out  io.Writer // its standard output; nil means that it is noted with the errors
+	out  io.Writer // for its standard output; nil means that it is kept with the errors
 	noted
 
 	mu    sync.Mutex
 	cmd   *exec.Cmd
-	ended chan struct{} // closed when cmd is
-	err   error         // of cmd, after ended
+	ended chan struct{} // closed when cmd has ended
+	err   error         // of cmd; set before ended is closed
 }
 
-// noted keeps what a process writes, for the search for tokens.
+// noted keeps the output of a process, up to 64 MiB, for the search for tokens.
 type noted struct {
 	lock sync.Mutex
 	text strings.Builder
@@ -44,8 +44,8 @@ func (n *noted) String() string {
 	return n.text.String()
 }
 
-// start starts the process. Its standard input is a pipe that ends with the runner,
-// so that a target that watches it does not outlive a runner that was killed.
+// start starts the process. Its standard input is a pipe that closes with the runner, so that a
+// target that watches it does not outlive a runner that was killed.
 func (p *process) start() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -74,8 +74,8 @@ func (p *process) start() error {
 	return nil
 }
 
-// kill ends the process without a warning, as kill -9 does, and waits until it is
-// gone. It does nothing if the process does not run.
+// kill ends the process without warning, like kill -9, and waits for its end. It does nothing if
+// the process was not started.
 func (p *process) kill() {
 	p.mu.Lock()
 	cmd, ended := p.cmd, p.ended
@@ -95,8 +95,7 @@ func (p *process) exited() <-chan struct{} {
 	return p.ended
 }
 
-// ready waits until ok reports true, which it asks again and again, or the process
-// has ended, or d has passed.
+// ready polls ok until it reports true. It returns an error if the process ends or d passes first.
 func (p *process) ready(ctx context.Context, d time.Duration, ok func(context.Context) bool) error {
 	ctx, stop := context.WithTimeout(ctx, d)
 	defer stop()

@@ -12,49 +12,48 @@ import (
 	"time"
 )
 
-// A ToolProfile tells the runner about a tool server: which of its operations plays
-// which role in the cases, and what else there is to test. Its JSON form, of
-// [ReadToolProfile], has the same members; doc/conformance.md shows one.
+// A ToolProfile describes a tool server to the runner: which of its operations plays which role in
+// the cases, and what else can be tested. Its JSON form, which [ReadToolProfile] reads, has the
+// same members; doc/conformance.md shows one.
 //
-// Only URL is required. A case that needs something that is not here is not
-// applicable.
+// Only URL is required. A case that needs a missing setting is not applicable.
 type ToolProfile struct {
 	// URL is the base URL of the server.
 	URL string `json:"url"`
-	// PublicURL is the base URL that the server should name in its manifest, if it is
-	// another one.
+	// PublicURL is the base URL that the server should name in its manifest, if it differs from
+	// URL.
 	PublicURL string `json:"public_url,omitempty"`
-	// CA has the certificate authorities, in PEM, that the server and the OAuth
-	// provider's pages are trusted by. Empty means the system's.
+	// CA contains the certificate authorities, in PEM, for the server and the OAuth provider's
+	// pages. Empty means the system's.
 	CA string `json:"ca,omitempty"`
-	// Command starts the server at URL, with its state if it keeps one. The runner
-	// starts it, kills it with SIGKILL and starts it again in the cases about
-	// restarts. Empty means that the server runs already.
+	// Command starts the server at URL, with its state if it has one. The runner starts it, and in
+	// the cases about restarts kills it with SIGKILL and starts it again. Empty means that the
+	// server is already running.
 	Command []string `json:"command,omitempty"`
-	// Broken are commands that start the server with a manifest that is not valid:
-	// "no_description" with a tool that lacks a description, "bad_schema" with one
-	// whose schema is none. They must end without serving.
+	// Broken are commands that start the server with an invalid manifest: "no_description" with a
+	// tool that lacks a description, "bad_schema" with a tool whose schema is invalid. They must
+	// exit without serving.
 	Broken map[string][]string `json:"broken,omitempty"`
-	// Headers are sent with every message, for example credentials. If there are any,
-	// a message without them must be refused.
+	// Headers are sent with every message, for example credentials. If there are any, a message
+	// without them must be refused.
 	Headers map[string]string `json:"headers,omitempty"`
 	// OtherHeaders are the credentials of a second runtime.
 	OtherHeaders map[string]string `json:"other_headers,omitempty"`
-	// Roles are the operations that play the roles of the cases, by role. [Roles]
-	// lists them.
+	// Roles are the operations that play the roles of the cases, by role. The function [Roles]
+	// lists the roles.
 	Roles map[string]Role `json:"roles,omitempty"`
-	// Callbacks are the addresses, host and port, at which the runner plays two
-	// runtimes. Empty means free ports on 127.0.0.1.
+	// Callbacks are the addresses, host and port, at which the runner plays two runtimes. Empty
+	// means free ports on 127.0.0.1.
 	Callbacks []string `json:"callbacks,omitempty"`
-	// OnlyCallbacks says that the server accepts callbacks at Callbacks alone.
+	// OnlyCallbacks says that the server accepts only callback URLs at Callbacks.
 	OnlyCallbacks bool `json:"only_callbacks,omitempty"`
 	// Limits are the times and sizes that the server documents.
 	Limits Limits `json:"limits,omitzero"`
-	// OAuth is needed by the cases about authorization.
+	// OAuth is required by the cases about authorization.
 	OAuth *OAuthProfile `json:"oauth,omitempty"`
 	// Destination is a second server that sessions can migrate to.
 	Destination *Destination `json:"destination,omitempty"`
-	// State is the folder where the server keeps its state. It is searched for tokens.
+	// State is the folder in which the server keeps its state. It is searched for tokens.
 	State string `json:"state,omitempty"`
 	// Status says that the server answers /tool_call_status.
 	Status bool `json:"status,omitempty"`
@@ -63,17 +62,17 @@ type ToolProfile struct {
 // A Role is an operation that plays a role of the cases.
 type Role struct {
 	Operation string `json:"operation"`
-	// Arguments are those of the call. In the strings in it $TEXT and $NAME are
-	// replaced by texts that the runner chooses.
+	// Arguments are the arguments of the call. In its strings, $TEXT and $NAME are replaced by
+	// texts that the runner chooses.
 	Arguments json.RawMessage `json:"arguments,omitempty"`
 	// Select is the choice to make, for roles that ask the user.
 	Select int `json:"select,omitempty"`
-	// Result is a regular expression that the results of the operation match, in cases
-	// that need some result and no special one. Empty means any result that is no error.
+	// Result is a regular expression that the operation's results match, in cases that need any
+	// successful result. Empty means any result that is not an error.
 	Result string `json:"result,omitempty"`
 }
 
-// roles says what the operations have to do that play the roles.
+// roles says what the operation for each role must do.
 var roles = map[string]string{
 	"echo":      "its result contains $TEXT",
 	"any":       "gives some result, which \"result\" describes; for servers that cannot echo",
@@ -93,8 +92,7 @@ var roles = map[string]string{
 	"recall":    "its result contains what is kept under $NAME in the session",
 }
 
-// Roles returns the roles that cases need, with what an operation has to do to play
-// one.
+// Roles returns the roles that cases need, with what an operation must do to play each.
 func Roles() map[string]string {
 	all := make(map[string]string, len(roles))
 	for name, what := range roles {
@@ -103,28 +101,26 @@ func Roles() map[string]string {
 	return all
 }
 
-// Limits are the times, in milliseconds, and sizes that a tool server documents.
-// Zero means the default, or for those that have none that the limit is not known.
+// Limits are the times, in milliseconds, and sizes that a tool server documents. Zero means the
+// default or, if there is none, that the limit is not known.
 type Limits struct {
 	// Ack is how long the acknowledgement of a call may take. The default is 100.
 	Ack int `json:"ack_ms,omitempty"`
-	// Result is how long the result of an operation that does little may take. The
-	// default is 15,000.
+	// Result is how long the result of a quick operation may take. The default is 15,000.
 	Result int `json:"result_ms,omitempty"`
-	// Retry is how long it may take until a callback that failed is sent again the
-	// first time. The default is 10,000.
+	// Retry is how long the first repetition of a failed callback may take. The default is 10,000.
 	Retry int `json:"retry_ms,omitempty"`
-	// Quiet is how long the runner waits for what must not come. The default is 2,500.
+	// Quiet is how long the runner waits for messages that must not arrive. The default is 2,500.
 	Quiet int `json:"quiet_ms,omitempty"`
 	// Restart is how long the server may take to start. The default is 15,000.
 	Restart int `json:"restart_ms,omitempty"`
 	// Callback is how long the server waits for the answer to a callback.
 	Callback int `json:"callback_ms,omitempty"`
-	// Choice is how long it waits for the user's choice.
+	// Choice is how long the server waits for the user's choice.
 	Choice int `json:"choice_ms,omitempty"`
-	// Authorization is how long it waits for the user's authorization.
+	// Authorization is how long the server waits for the user's authorization.
 	Authorization int `json:"authorization_ms,omitempty"`
-	// Provider is how long it waits for the OAuth provider. The default is 30,000.
+	// Provider is how long the server waits for the OAuth provider. The default is 30,000.
 	Provider int `json:"provider_ms,omitempty"`
 	// Migrate is how long a migration may take. The default is 60,000.
 	Migrate int `json:"migrate_ms,omitempty"`
@@ -146,28 +142,26 @@ func (l Limits) withDefaults() Limits {
 
 func millis(n int) time.Duration { return time.Duration(n) * time.Millisecond }
 
-// An OAuthProfile is what the runner needs to play the user's browser.
+// An OAuthProfile contains what the runner needs to play the user's browser.
 type OAuthProfile struct {
-	// Users are people who can log in at the provider, each with the text that the
-	// result of role authorize contains for them. Cases take different ones if there
-	// are enough.
+	// Users are people who can log in at the provider, each with the text that a result of the role
+	// authorize contains for them. Different cases use different users if there are enough.
 	Users []OAuthUser `json:"users"`
-	// Issuer says that the provider promises to name itself in its answers.
+	// Issuer says that the provider names itself in its answers.
 	Issuer bool `json:"issuer,omitempty"`
-	// Allow and Deny are the values of the buttons of the provider's page that asks
-	// for consent. Empty means allow and deny.
+	// Allow and Deny are the values of the buttons on the provider's consent page. Empty means
+	// allow and deny.
 	Allow string `json:"allow,omitempty"`
 	Deny  string `json:"deny,omitempty"`
 }
 
-// An OAuthUser is somebody with an account at the provider.
+// An OAuthUser is a person with an account at the provider.
 type OAuthUser struct {
 	Name     string `json:"name"`
 	Password string `json:"password"`
-	Shows    string `json:"shows"` // what a result contains for this user
-	// UserID is the user_id that only this person may authorize for, for a tool server that
-	// compares the two. Such a server needs as many users as there are authorizations, about
-	// 40. Empty means that whoever is asked may authorize.
+	Shows    string `json:"shows"` // the text that a result contains for this user
+	// UserID is the user_id of calls that only this person may authorize, for a tool server that compares the two. Such a
+	// server needs one user for each authorization, about 40. Empty means that anyone who is asked may authorize.
 	UserID string `json:"user_id,omitempty"`
 }
 
@@ -175,13 +169,12 @@ type OAuthUser struct {
 type Destination struct {
 	URL     string   `json:"url"`
 	Command []string `json:"command,omitempty"` // starts it; see [ToolProfile.Command]
-	// Import is the path that state is sent to, if it is known; it must not be open
-	// to everybody.
+	// Import is the path that state is sent to, if known. It must not be open to everybody.
 	Import string `json:"import,omitempty"`
 }
 
-// ReadToolProfile reads the JSON form of a profile. The error is a [*UsageError] that
-// names what is wrong, also if a member or a role is unknown.
+// ReadToolProfile reads the JSON form of a profile. The error is a [*UsageError] that names the
+// problem; an unknown member or role is an error.
 func ReadToolProfile(r io.Reader) (ToolProfile, error) {
 	var p ToolProfile
 	d := json.NewDecoder(r)
@@ -217,7 +210,7 @@ func (p ToolProfile) check() error {
 	return nil
 }
 
-// arguments returns the arguments of the role's call with vars put in.
+// arguments returns the arguments of the role's call with the variables replaced.
 func (r Role) arguments(vars map[string]string) (any, error) {
 	if len(r.Arguments) == 0 {
 		return map[string]any{}, nil

@@ -14,26 +14,26 @@ const (
 	Passed         Status = "pass"
 	Failed         Status = "fail"
 	Inapplicable   Status = "not-applicable"   // the target lacks what the case needs
-	Errored        Status = "error"            // no verdict: the case could not be run to its end
-	ExpectedFail   Status = "expected-failure" // failed, and the baseline says so
-	UnexpectedPass Status = "unexpected-pass"  // passed, though the baseline says that it fails
+	Errored        Status = "error"            // no verdict: the case could not be completed
+	ExpectedFail   Status = "expected-failure" // failed, as the baseline expects
+	UnexpectedPass Status = "unexpected-pass"  // passed, although the baseline expects it to fail
 )
 
-// A Result is how one case ended.
+// A Result is the outcome of one case.
 type Result struct {
 	Case
 	Status Status
-	// Reason says why the case did not pass, or what the baseline says. It is empty
+	// Reason says why the case did not pass, or why the baseline expects it to fail. It is empty
 	// for a case that passed.
 	Reason string
-	// Failure has the details of a case that failed.
+	// Failure contains the details of a failed case.
 	Failure *Failure
-	// Notes say what the target should do otherwise, though no case fails for it.
+	// Notes say what the target should do differently, although no case fails because of it.
 	Notes []string
 	Took  time.Duration
 }
 
-// A Report is what came of a run.
+// A Report is the outcome of a run.
 type Report struct {
 	Side    Side
 	Target  string // what was tested, such as a URL
@@ -63,14 +63,14 @@ func (r *Report) Result(id string) (Result, bool) {
 	return Result{}, false
 }
 
-// OK reports whether nothing failed that was not expected to, and nothing passed
-// that was expected to fail. Cases that are not applicable do not count.
+// OK reports whether nothing failed unexpectedly or passed unexpectedly. Cases that are not
+// applicable do not count.
 func (r *Report) OK() bool {
 	return r.Count("", Failed)+r.Count("", Errored)+r.Count("", UnexpectedPass) == 0
 }
 
-// ExitCode returns 0 if the report is [Report.OK], and 1 otherwise. A run without a
-// report ends with 2.
+// ExitCode returns 0 if the report is [Report.OK], and 1 otherwise. The exit code of a run without
+// a report is 2.
 func (r *Report) ExitCode() int {
 	if r.OK() {
 		return 0

@@ -40,8 +40,7 @@ func header(name, value string) change {
 	}
 }
 
-// do sends a request and reads the answer. What it was is kept for the search for
-// tokens.
+// do sends a request and reads the answer, which is kept for the search for tokens.
 func (r *toolRun) do(ctx context.Context, method, url string, body []byte, changes ...change) (*reply, error) {
 	req, err := http.NewRequestWithContext(ctx, method, url, bytes.NewReader(body))
 	if err != nil {
@@ -68,7 +67,7 @@ func (r *toolRun) do(ctx context.Context, method, url string, body []byte, chang
 		return nil, err
 	}
 	out := &reply{status: resp.StatusCode, header: resp.Header, body: string(data)}
-	// A body that is no object has no fields.
+	// A body that is not an object has no fields.
 	_ = json.Unmarshal(data, &out.fields)
 	r.mu.Lock()
 	r.pages = append(r.pages, fmt.Sprint(resp.Header)+out.body)
@@ -76,7 +75,7 @@ func (r *toolRun) do(ctx context.Context, method, url string, body []byte, chang
 	return out, nil
 }
 
-// manifest asks for the manifest, as another host if host is not empty.
+// manifest requests the manifest, under another host name if host is not empty.
 func (r *toolRun) manifest(ctx context.Context, base, host string) (*reply, error) {
 	return r.do(ctx, http.MethodGet, base+wellKnown, nil, func(req *http.Request) {
 		if host != "" {
@@ -85,7 +84,7 @@ func (r *toolRun) manifest(ctx context.Context, base, host string) (*reply, erro
 	})
 }
 
-// post sends a message: v as JSON, or as it is if it is bytes.
+// post sends a message: v as JSON, or unchanged if it is bytes.
 func (c *toolCase) post(url string, v any, changes ...change) *reply {
 	body, ok := v.([]byte)
 	if !ok {
@@ -107,7 +106,7 @@ func (c *toolCase) without() change {
 	}
 }
 
-// as replaces the credentials by those of the second runtime.
+// as replaces the credentials with those of the second runtime.
 func (c *toolCase) as() change {
 	return func(req *http.Request) {
 		for name := range c.profile.Headers {

@@ -12,57 +12,56 @@ import (
 	"time"
 )
 
-// A trial is how a case is tried.
+// A trial is the implementation of a case.
 type trial struct {
 	run   func(*probe)
 	limit time.Duration // zero means defaultTimeout
-	alone bool          // needs the whole target: nothing else runs meanwhile
+	alone bool          // needs the whole target: nothing else runs at the same time
 }
 
-// A probe is what the function of a trial works with. Its methods that end the
-// trial may be called from the trial's own goroutine only.
+// A probe is passed to the function of a trial. Its methods that end the trial may be called only
+// from the trial's own goroutine.
 type probe struct {
 	ctx   context.Context
 	Case  Case
 	undo  []func()
-	limit *limit        // nil if it does not move
-	spare time.Duration // how far it may still move
+	limit *limit        // nil if the limit is fixed
+	spare time.Duration // how much longer the limit may get
 	notes []string
 }
 
-// verdict is what a trial is ended with. It travels as a panic, which keeps the
-// functions of cases as short as the table's rows.
+// A verdict ends a trial. It is thrown as a panic, which keeps the functions of cases as short as
+// the table's rows.
 type verdict struct{ err error }
 
-// fail ends the trial: what came is not what the protocol demands. The texts name
-// what was sent and expected; got is what came, and is cut if it is long.
+// fail ends the trial because the answer is not what the protocol requires. Sent and expected
+// describe what was sent and expected; got is the answer, which is cut if it is long.
 func (p *probe) fail(sent string, got any, expected string) {
 	panic(verdict{&Failure{Sent: sent, Got: clip(fmt.Sprint(got), 600), Expected: expected, Section: p.Case.Section}})
 }
 
-// lacks ends the trial: the target has no such role or setting.
+// lacks ends the trial because the target lacks a role or setting.
 func (p *probe) lacks(what string) { panic(verdict{&NotApplicable{Missing: what}}) }
 
-// must ends the trial if err is not nil: it could not be done. That is no verdict on
-// the target.
+// must ends the trial with an error if err is not nil. That is no verdict on the target.
 func (p *probe) must(err error, doing string) {
 	if err != nil {
 		panic(verdict{fmt.Errorf("%s: %w", doing, err)})
 	}
 }
 
-// tell notes something that the target should do otherwise, and that fails no case. What is
-// told twice is noted once.
+// tell notes something that the target should do differently but that fails no case. Repeated notes
+// are dropped.
 func (p *probe) tell(note string) {
 	if !slices.Contains(p.notes, note) && len(p.notes) < 10 {
 		p.notes = append(p.notes, note)
 	}
 }
 
-// waiting begins to wait for what the target may take d for, and returns the function that
-// ends it. The time, up to d, does not count for the limit of the case, so that a target
-// whose profile has long limits is not stopped by it. All such times together are bounded,
-// for a target that never comes to an end.
+// waiting starts a wait for something that may take the target d, and returns the function that
+// ends the wait. The time, up to d, does not count towards the limit of the case, so that a target
+// whose profile has long limits is not stopped by it. The sum of all such times is bounded, for a
+// target that never finishes.
 func (p *probe) waiting(d time.Duration) (over func()) {
 	d = min(d, p.spare)
 	if p.limit == nil || d <= 0 {
@@ -77,14 +76,14 @@ func (p *probe) waiting(d time.Duration) (over func()) {
 	}
 }
 
-// A limit ends a trial at a time that moves.
+// A limit ends a trial at a time that can be moved.
 type limit struct {
 	mu    sync.Mutex
 	end   time.Time
 	timer *time.Timer
 }
 
-// newLimit calls f after d.
+// newLimit returns a limit that calls f after d.
 func newLimit(d time.Duration, f func()) *limit {
 	return &limit{end: time.Now().Add(d), timer: time.AfterFunc(d, f)}
 }
@@ -96,15 +95,15 @@ func (l *limit) move(by time.Duration) {
 	l.timer.Reset(time.Until(l.end))
 }
 
-// after has f called when the trial is over, the last one first.
+// after registers f to be called at the end of the trial, in reverse order of registration.
 func (p *probe) after(f func()) { p.undo = append(p.undo, f) }
 
 // A Failure says why a case failed.
 type Failure struct {
 	Sent     string `json:"sent"`     // what was done to the target
-	Got      string `json:"got"`      // what came of it
-	Expected string `json:"expected"` // what should have come
-	Section  string `json:"section"`  // of doc/protocol.md, where the rule is
+	Got      string `json:"got"`      // the outcome
+	Expected string `json:"expected"` // the required outcome
+	Section  string `json:"section"`  // of doc/protocol.md, which contains the rule
 }
 
 func (f *Failure) Error() string {
@@ -113,13 +112,12 @@ func (f *Failure) Error() string {
 
 // NotApplicable says that the target lacks what a case needs.
 type NotApplicable struct {
-	Missing string // the role or setting, and what to do about it
+	Missing string // the role or setting, and how to provide it
 }
 
 func (n *NotApplicable) Error() string { return n.Missing }
 
-// perform runs the chosen cases of a side: first those that can run beside each
-// other, then the others.
+// perform runs the selected cases of a side: first those that can run in parallel, then the others.
 func (o Options) perform(ctx context.Context, side Side, target string, trials map[string]trial) (*Report, error) {
 	cases, err := o.chosen(side)
 	if err != nil {
@@ -170,8 +168,8 @@ func (o Options) perform(ctx context.Context, side Side, target string, trials m
 	return report, context.Cause(ctx)
 }
 
-// judge runs the trial and says how it ended. A trial that does not end with its
-// context is left alone, and is an error.
+// judge runs the trial and returns its result. A trial that does not end with its context is
+// abandoned, and is an error.
 func (t trial) judge(ctx context.Context, c Case, limit time.Duration) Result {
 	fixed := limit != 0
 	if limit == 0 {
@@ -218,9 +216,8 @@ func (t trial) judge(ctx context.Context, c Case, limit time.Duration) Result {
 	return r
 }
 
-// guarded calls the function of a trial and what it wants to be called afterwards,
-// and returns the verdict. A panic that is none is an error: a mistake in one case
-// must not end the others.
+// guarded calls the function of a trial and then the functions registered with after, and returns
+// the verdict. Any other panic is an error: a mistake in one case must not end the others.
 func guarded(run func(*probe), p *probe) (err error) {
 	defer func() {
 		for i := len(p.undo) - 1; i >= 0; i-- {
@@ -240,7 +237,7 @@ func guarded(run func(*probe), p *probe) (err error) {
 	return nil
 }
 
-// clip cuts a text that is too long to be read.
+// clip cuts a text that is too long to read.
 func clip(s string, n int) string {
 	if s = strings.ToValidUTF8(s, "\uFFFD"); len(s) <= n {
 		return s

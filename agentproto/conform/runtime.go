@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// RunRuntime runs the cases of the side R against a runtime that a command starts: once or
-// more for each case, on a configuration of its own. The runtime has to have the control
-// interface, see [Control]. Errors are those of the options; what goes wrong in a case is
-// in the report.
+// RunRuntime runs the cases of side R against a runtime that a command starts: once or more for
+// each case, with its own configuration. The runtime must have the control interface, see
+// [Control]. The error is about the options, or the cause of ctx; problems of a case are in the
+// report.
 func RunRuntime(ctx context.Context, command RuntimeCommand, opts Options) (*Report, error) {
 	if len(command.Args) == 0 {
 		return nil, &UsageError{"there is no command that starts the runtime"}
@@ -18,14 +18,14 @@ func RunRuntime(ctx context.Context, command RuntimeCommand, opts Options) (*Rep
 	return opts.perform(ctx, Runtime, strings.Join(command.Args, " "), command.trials())
 }
 
-// TestRuntime runs each case as a subtest of its id, skips those that are not
-// applicable, and fails those that fail. With -run one can choose some.
+// TestRuntime runs each case as a subtest named by its id. It skips cases that are not applicable,
+// and fails those that fail. Use -run to select cases.
 func TestRuntime(t *testing.T, command RuntimeCommand) {
 	t.Helper()
 	subtests(t, Runtime, command.trials())
 }
 
-// trials returns how each case is tried.
+// trials returns the trial of each case.
 func (c RuntimeCommand) trials() map[string]trial {
 	trials := make(map[string]trial, len(runtimeCases))
 	for id, x := range runtimeCases {
@@ -34,11 +34,11 @@ func (c RuntimeCommand) trials() map[string]trial {
 	return trials
 }
 
-// A runtimeCase is how a case of the side R is tried.
+// A runtimeCase is the implementation of a case of side R.
 type runtimeCase struct {
 	body  func(*runtimeTrial)
 	limit time.Duration // zero means defaultTimeout
-	alone bool          // it is about time or load
+	alone bool          // needs the whole machine, since it is about time or load
 }
 
 func plainCase(body func(*runtimeTrial)) runtimeCase { return runtimeCase{body: body} }
@@ -47,7 +47,7 @@ func loadCase(body func(*runtimeTrial)) runtimeCase {
 	return runtimeCase{body: body, limit: 2 * time.Minute, alone: true}
 }
 
-// runtimeCases are the cases of the side R by their ids (doc/protocol.md §14).
+// runtimeCases are the cases of side R by id (doc/protocol.md §14).
 var runtimeCases = map[string]runtimeCase{
 	"D04": plainCase(caseD04),
 	"D05": plainCase(caseD05),

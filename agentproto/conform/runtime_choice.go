@@ -9,7 +9,7 @@ import (
 
 // Cases U: the user is asked to choose (doc/protocol.md §5.4 and §8).
 
-// ask has a call ask its user, and returns the path at which the answer is awaited.
+// ask makes a call ask its user, and returns the path for the answer.
 func (s *scriptedTool) ask(h *trialThread, id string) (*invocation, string) {
 	inv := s.begin(h, id)
 	path := "/respond/" + id
@@ -17,7 +17,7 @@ func (s *scriptedTool) ask(h *trialThread, id string) (*invocation, string) {
 	return inv, path
 }
 
-// selected reads the answers that came to a path.
+// selected returns the answers that were posted to a path.
 func (s *scriptedTool) selected(path, id string) (all []int) {
 	for _, p := range s.posts(path) {
 		var answer struct {
@@ -32,7 +32,7 @@ func (s *scriptedTool) selected(path, id string) (all []int) {
 	return all
 }
 
-// answered wants exactly one answer to come to a path.
+// answered requires exactly one answer to be posted to a path.
 func (s *scriptedTool) answered(path, id string, want int) {
 	s.t.until("the answer is posted to the response_url", func() bool { return len(s.posts(path)) > 0 })
 	s.t.never("the answer is posted again", func() bool { return len(s.posts(path)) > 1 })
@@ -128,8 +128,8 @@ func caseU05(t *runtimeTrial) {
 	hole.untouched(t)
 }
 
-// refuses wants a call whose prompt cannot be answered to end with an error, at the latest
-// when the user answers it.
+// refuses requires a call whose prompt cannot be answered to end with an error, at the latest when
+// the user answers it.
 func (h *trialThread) refuses(id string) {
 	h.t.until("the user is asked, or the call ends", func() bool {
 		seen := h.see()
@@ -147,11 +147,11 @@ func caseU06(t *runtimeTrial) {
 	prompt := h.prompt("c").ID
 	together(8, func(i int) {
 		one := 1
-		_ = t.p.Answer(t.ctx, "s", Answer{Prompt: prompt, Selected: &one}) // some are too late, which is what this is about
+		_ = t.p.Answer(t.ctx, "s", Answer{Prompt: prompt, Selected: &one}) // some are too late, which is the point of this case
 	})
 	s.answered(path, "c", 1)
 	zero := 0
-	_ = t.p.Answer(t.ctx, "s", Answer{Prompt: prompt, Selected: &zero}) // so is this
+	_ = t.p.Answer(t.ctx, "s", Answer{Prompt: prompt, Selected: &zero}) // this one is too late as well
 	s.answered(path, "c", 1)
 	s.finish(inv, "once")
 	h.resolved("c", "once")
@@ -167,7 +167,7 @@ func caseU07(t *runtimeTrial) {
 	h.unasked("c")
 	t.until("the server is told that the call is cancelled", func() bool { return len(s.cancels("s", "c")) == 1 })
 	one := 1
-	_ = t.p.Answer(t.ctx, "s", Answer{Prompt: prompt, Selected: &one}) // it may say that the prompt is gone
+	_ = t.p.Answer(t.ctx, "s", Answer{Prompt: prompt, Selected: &one}) // an error may say that the prompt is gone
 	t.never("the answer to a withdrawn prompt is posted", func() bool { return len(s.posts(path)) > 0 })
 	h.late(inv)
 }

@@ -10,16 +10,16 @@ import (
 	"time"
 )
 
-// Cases D: what a runtime offers of what tool servers describe (doc/protocol.md §3).
+// Cases D: which of the tools that tool servers describe a runtime offers (doc/protocol.md §3).
 
-// open opens a session without asking anything of it.
+// open opens a session, without any requirement on it.
 func (t *runtimeTrial) open(id string) Session {
 	s, err := t.p.Open(t.ctx, SessionRequest{ID: id, Images: true})
 	t.must(err)
 	return s
 }
 
-// offers wants a session to offer exactly these tools.
+// offers requires a session to offer exactly these tools.
 func (t *runtimeTrial) offers(s Session, tools ...string) {
 	got := slices.DeleteFunc(slices.Clone(s.Tools), builtIn)
 	slices.Sort(got)
@@ -32,7 +32,7 @@ func builtIn(name string) bool {
 	return name == "cancel_subscription" || strings.HasPrefix(name, "sleep")
 }
 
-// reports wants a session to report a server.
+// reports requires a session to report a problem with a server.
 func (t *runtimeTrial) reports(s Session, server *scriptedTool) {
 	t.want(slices.ContainsFunc(s.Problems, func(p ToolsetProblem) bool { return p.Toolset == server.base && p.Error != "" }),
 		"nothing is reported about the tool server %q: %+v", server.name, s.Problems)
@@ -42,7 +42,7 @@ func failing(code int) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(code) }
 }
 
-// schemaTool is a tool with an input schema.
+// schemaTool returns a tool with an input schema.
 func schemaTool(name string, schema any) map[string]any {
 	return map[string]any{"name": name, "description": "Has a schema.", "inputSchema": schema}
 }
@@ -181,11 +181,11 @@ func caseD10(t *runtimeTrial) {
 	hole.untouched(t)
 }
 
-// bomb serves a manifest of 200 MB in 200 kB.
+// bomb serves a manifest of 200 MB that is compressed to 200 kB.
 func bomb() http.HandlerFunc {
 	var small bytes.Buffer
 	z := gzip.NewWriter(&small)
-	z.Write([]byte(`{"name":"bomb","description":"`)) // a buffer takes everything
+	z.Write([]byte(`{"name":"bomb","description":"`)) // a buffer accepts everything
 	for range 200 {
 		z.Write(bytes.Repeat([]byte("x"), 1<<20))
 	}

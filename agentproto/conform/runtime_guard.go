@@ -11,7 +11,8 @@ import (
 // Cases Z: forged and repeated callbacks, and addresses that a runtime must not connect to
 // (doc/protocol.md §11).
 
-// spellings are addresses of this host and of internal networks at a port.
+// spellings returns URLs with different spellings of this host, and of internal addresses, at a
+// port.
 func spellings(port string) []string {
 	hosts := []string{
 		"2130706433", "0x7f000001", "0177.0.0.1", "127.1", "127.0.0.2", "localhost", "LOCALHOST.", "0.0.0.0", "0",
@@ -24,7 +25,8 @@ func spellings(port string) []string {
 	return hosts
 }
 
-// altered are forms of a callback URL that the runtime did not make.
+// altered returns altered forms of a callback URL, by description. The runtime did not make any of
+// them.
 func altered(raw string, other string) map[string]string {
 	u, err := url.Parse(raw)
 	if err != nil {
@@ -44,7 +46,7 @@ func altered(raw string, other string) map[string]string {
 		"without its end": path(strings.TrimSuffix(u.Path, last)), "without the last letter": path(u.Path[:len(u.Path)-1]),
 		"with a letter more": path(u.Path + "A"), "of nobody": path("/rap/v1/cb/k/AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"),
 	}
-	if len(last) >= 16 { // a shorter end is no secret of its own, and another letter names something else
+	if len(last) >= 16 { // a shorter last element is not itself a secret, and another letter names something else
 		for i := range 16 {
 			forms[fmt.Sprint("with another letter ", i)] = flip(i * len(last) / 17)
 		}
@@ -81,8 +83,7 @@ func caseZ01(t *runtimeTrial) {
 	t.expired()
 }
 
-// expired wants a callback URL that is older than its call may become to be good for
-// nothing.
+// expired requires a callback URL that is older than its call may become to be invalid.
 func (t *runtimeTrial) expired() {
 	if !t.has(PartLifetime) {
 		return

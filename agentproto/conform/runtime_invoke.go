@@ -88,7 +88,7 @@ func caseI05(t *runtimeTrial) {
 	}
 }
 
-// refusing answers a number of attempts of each call with 503.
+// refusing answers the first attempts of each call, up to a number, with 503.
 func refusing(times int) func(http.ResponseWriter, *invocation) {
 	left := map[string]int{}
 	return func(w http.ResponseWriter, inv *invocation) {
@@ -236,7 +236,7 @@ func caseI13(t *runtimeTrial) {
 	again := s.invocations("c")[1]
 	t.want(again.GroupID == first.GroupID && again.Operation == first.Operation, "the call was sent again as another one")
 	s.finish(again, "once")
-	_ = t.message(first.CallbackURL, first.resultOf("twice")) // of the attempt before the crash, which the tool took to be another
+	_ = t.message(first.CallbackURL, first.resultOf("twice")) // of the attempt before the crash, which the tool took for a different call
 	h.resolved("c", "once")
 	t.never("there is a second result", func() bool { return len(h.see().results("c")) != 1 })
 }
@@ -248,7 +248,7 @@ func caseI14(t *runtimeTrial) {
 	t.never("a live id is sent twice", func() bool { return len(s.invocations("c")) > 1 })
 	t.want(strings.Contains(string(first.Arguments), "first"), "the second call took the place of the first: %s", first.Arguments)
 	for _, inv := range s.all() {
-		if inv.ID != "c" { // it has a new id
+		if inv.ID != "c" { // the runtime gave it a new id
 			s.finish(inv, "of the second")
 		}
 	}

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Cases G: sessions that move to another runtime (doc/protocol.md §10). Each tool server of
-// the source has one of the same name at the destination.
+// Cases G: sessions that move to another runtime (doc/protocol.md §10). Each tool server of the
+// source has one with the same name at the destination.
 
 // A move is a migration from one runtime to another.
 type move struct {
@@ -15,8 +15,8 @@ type move struct {
 	to *runtimeTrial
 }
 
-// moving starts two runtimes whose tool servers have these names. The first of the
-// source's has state to move unless told otherwise.
+// moving starts two runtimes whose tool servers have the given names. Needs says which of them need
+// migration.
 func (t *runtimeTrial) moving(needs func(name string) bool, names ...string) *move {
 	m := &move{t, t.another()}
 	secret := "shared-by-two-runtimes-0123456789"
@@ -33,13 +33,13 @@ func (t *runtimeTrial) moving(needs func(name string) bool, names ...string) *mo
 
 func always(string) bool { return true }
 
-// migrate moves the session s, and wants that to work.
+// migrate moves the session s, which must succeed.
 func (m *move) migrate() *trialThread {
 	m.must(m.p.Migrate(m.ctx, "s", m.to.p.hello.Migrate))
 	return &trialThread{m.to, "s"}
 }
 
-// fails wants the migration of the session s to fail, and that it goes on at the source.
+// fails requires the migration of the session s to fail, and the session to continue at the source.
 func (m *move) fails(s *scriptedTool, h *trialThread) {
 	err := m.p.Migrate(m.ctx, "s", m.to.p.hello.Migrate)
 	m.want(err != nil, "a migration that failed is reported as done")
@@ -105,7 +105,7 @@ func caseG03(t *runtimeTrial) {
 	})
 	m.fails(m.servers[0], h)
 	m.servers[1].set(func(x *scriptedTool) { x.onOther = nil })
-	there := m.migrate() // so whatever was moved before is moved again, or stayed
+	there := m.migrate() // servers that were moved before are moved again, or did not move
 	there.resolved("afterwards", "at the source")
 }
 
@@ -184,8 +184,7 @@ func caseG06(t *runtimeTrial) {
 	}
 }
 
-// answeredSomewhere waits for an answer at a tool server, or at the one that has its
-// state now.
+// answeredSomewhere waits for an answer at a tool server, or at the one that now has its state.
 func (s *scriptedTool) answeredSomewhere(now *scriptedTool, path string) {
 	s.t.until("the answer is posted", func() bool { return len(s.posts(path))+len(now.posts(path)) == 1 })
 }

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Cases O: the detour of an authorization (doc/protocol.md §5.3).
+// Cases O: authorizations (doc/protocol.md §5.3).
 
 const authURL = "https://provider.example/authorize?client_id=x&state=canary-state-5309"
 
@@ -137,11 +137,11 @@ func caseO07(t *runtimeTrial) {
 	t.want(t.kept("canary-state-5309") == "", "the address of an authorization that is over can be read in the state: %s", t.kept("canary-state-5309"))
 }
 
-// kept returns the name of a file of the state folder in which a text can be read.
+// kept returns the name of a file in the state folder that contains a text, or "".
 func (t *runtimeTrial) kept(text string) (found string) {
 	t.must(filepath.WalkDir(t.config.State, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
-			return nil // a file may go while this looks
+			return nil // a file may disappear meanwhile
 		}
 		if data, err := os.ReadFile(path); err == nil && bytes.Contains(data, []byte(text)) {
 			found = filepath.Base(path)

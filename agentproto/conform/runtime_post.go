@@ -17,16 +17,16 @@ import (
 type posted struct {
 	Status int
 	Header http.Header
-	Err    error // it was not answered
+	Err    error // set if there was no answer
 }
 
-// refused reports whether the runtime does not want to see the message again.
+// refused reports whether the runtime rejects the message for good.
 func (p posted) refused() bool { return p.Status >= 400 && p.Status < 500 }
 
-// poster posts callbacks as many tools do: without a proxy, without redirects.
+// poster posts callbacks as many tools do: without a proxy and without following redirects.
 var poster = edge.NewClient(edge.Outbound{Dial: new(net.Dialer).DialContext, Idle: 256}.Transport()).Standard(0, 20*time.Second)
 
-// post posts a body to a callback URL. Headers come in pairs.
+// post posts a body to a callback URL. Headers are alternating names and values.
 func (t *runtimeTrial) post(url, body string, headers ...string) posted {
 	return t.send(http.MethodPost, url, strings.NewReader(body), headers...)
 }
@@ -45,11 +45,11 @@ func (t *runtimeTrial) send(method, url string, body io.Reader, headers ...strin
 		return posted{Err: err}
 	}
 	defer resp.Body.Close()
-	_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, 1<<20)) // the status says it all
+	_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, 1<<20)) // only the status matters
 	return posted{Status: resp.StatusCode, Header: resp.Header}
 }
 
-// message posts a message, tried again for as long as the runtime asks for that.
+// message posts a message, and repeats it while the runtime asks for that.
 func (t *runtimeTrial) message(url string, m map[string]any, headers ...string) posted {
 	body := jsonOf(m)
 	var p posted
@@ -60,7 +60,7 @@ func (t *runtimeTrial) message(url string, m map[string]any, headers ...string) 
 	return p
 }
 
-// jsonOf encodes a message without escapes that nobody asked for.
+// jsonOf encodes a message without HTML escapes.
 func jsonOf(m any) string {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
@@ -71,7 +71,7 @@ func jsonOf(m any) string {
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
-// with returns a message with other members; nil removes one.
+// with returns a message with changed members; nil removes one.
 func with(m, change map[string]any) map[string]any {
 	m = maps.Clone(m)
 	for k, v := range change {
@@ -86,12 +86,12 @@ func with(m, change map[string]any) map[string]any {
 
 type fields = map[string]any
 
-// resultOf is a tool_result with a text.
+// resultOf returns a tool_result with a text.
 func (inv *invocation) resultOf(text string) map[string]any {
 	return inv.about("tool_result", fields{"text": text})
 }
 
-// contentOf is a tool_result with content.
+// contentOf returns a tool_result with content.
 func (inv *invocation) contentOf(items ...map[string]any) map[string]any {
 	return inv.about("tool_result", fields{"content": items})
 }
@@ -102,24 +102,24 @@ func imageItem(mediaType, data string) map[string]any {
 	return fields{"type": "image", "data": data, "mediaType": mediaType}
 }
 
-// oauthOf is an oauth message.
+// oauthOf returns an oauth message.
 func (inv *invocation) oauthOf(url string) map[string]any {
 	return inv.about("oauth", fields{"auth_url": url})
 }
 
-// choiceOf is a user_choice of no, once and always.
+// choiceOf returns a user_choice of no, once and always.
 func (inv *invocation) choiceOf(responseURL string) map[string]any {
 	return inv.about("user_choice", fields{
 		"prompt": "May I?", "choices": []string{"no", "once", "always"}, "default": 2, "response_url": responseURL,
 	})
 }
 
-// eventOf is an event of the subscription that the call opened, shown inline.
+// eventOf returns an event of the subscription that the call opened, shown inline.
 func (inv *invocation) eventOf(text string) map[string]any {
 	return fields{"type": "subscription_event", "group_id": inv.GroupID, "tool_call_id": inv.ID, "text": text, "associative": true}
 }
 
-// viewOf is a view_update.
+// viewOf returns a view_update.
 func (inv *invocation) viewOf(viewType string, content any) map[string]any {
 	return fields{"type": "view_update", "group_id": inv.GroupID, "view_type": viewType, "content": content}
 }
@@ -132,7 +132,7 @@ func (inv *invocation) about(kind string, m map[string]any) map[string]any {
 	return m
 }
 
-// deliver posts a message about a call, which has to be taken in.
+// deliver posts a message about a call, which must be accepted.
 func (s *scriptedTool) deliver(inv *invocation, m map[string]any, headers ...string) {
 	p := s.t.message(inv.CallbackURL, m, headers...)
 	s.t.want(p.Status == http.StatusOK, "a good %v was answered %d, not 200", m["type"], p.Status)
@@ -141,7 +141,7 @@ func (s *scriptedTool) deliver(inv *invocation, m map[string]any, headers ...str
 // finish delivers a text as the result.
 func (s *scriptedTool) finish(inv *invocation, text string) { s.deliver(inv, inv.resultOf(text)) }
 
-// subscribe has a call open a subscription.
+// subscribe makes a call open a subscription.
 func (s *scriptedTool) subscribe(h *trialThread, id string) *invocation {
 	inv := s.begin(h, id)
 	s.deliver(inv, with(inv.resultOf("subscribed "+id), fields{"subscription": true}))

@@ -23,8 +23,8 @@ func caseR01(t *runtimeTrial) {
 	}
 }
 
-// items wants the content of a result to be as described: texts as they are, images as
-// image:mediaType, and anything that replaces an image as "placeholder".
+// items requires the content of a result to be as described: texts unchanged, images as
+// image:mediaType, and a replacement of an image as "placeholder".
 func (h *trialThread) items(id string, want ...string) {
 	m := h.result(id)
 	var got []string
@@ -168,7 +168,7 @@ func caseR10(t *runtimeTrial) {
 	b.resolved("of_b", "right b")
 }
 
-// late posts what comes too late, which must have no effect.
+// late posts a late result, which must have no effect.
 func (h *trialThread) late(inv *invocation) {
 	h.unchanged("a late result", func() {
 		p := h.t.message(inv.CallbackURL, inv.resultOf("too late"))
@@ -204,14 +204,14 @@ func caseR11(t *runtimeTrial) {
 	h.late(inv)
 }
 
-// longTool is one whose calls live for TimeoutsMS.LongCall.
+// longTool returns a tool whose calls live for TimeoutsMS.LongCall.
 func longTool() map[string]any {
 	tool := echoTool("long")
 	tool["annotations"] = fields{"longRunning": true}
 	return tool
 }
 
-// beginLong has the model of a thread call long, and returns the invocation.
+// beginLong makes the model of a thread call the tool long, and returns the invocation.
 func (s *scriptedTool) beginLong(h *trialThread, id string) *invocation {
 	h.say(callOf(id, "long", fields{}))
 	return s.await(id)

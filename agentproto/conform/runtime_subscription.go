@@ -61,7 +61,7 @@ func caseS03(t *runtimeTrial) {
 	got := h.events("sub", 2)
 	t.want(got[0] == "one" && got[1] == "the end", "the events are %q", got)
 	t.until("a final event ends the subscription", func() bool { return !h.see().subscribed("sub") })
-	// In a thread of its own, too.
+	// An event in a child thread ends it too.
 	second := s.subscribe(h, "sub2")
 	s.deliver(second, with(second.eventOf("apart"), fields{"final": true, "associative": false}))
 	t.until("a final event in a child thread ends the subscription", func() bool { return !h.see().subscribed("sub2") })
@@ -140,7 +140,7 @@ func caseS07(t *runtimeTrial) {
 	t.want(h.order(RoleResult, "c") < h.order(RoleEvent, "sub"), "the events are before the result")
 }
 
-// order returns the place of the first message of a role about a call.
+// order returns the index of the first message of a role about a call.
 func (h *trialThread) order(role, id string) int {
 	return slices.IndexFunc(h.see().History, func(m Message) bool { return m.Role == role && m.ID == id })
 }
@@ -188,8 +188,8 @@ func caseS10(t *runtimeTrial) {
 	t.want(len(s.all()) == 0, "the reserved tool was sent to a tool server")
 }
 
-// manyEvents is how many events S11 posts. Their rate is what the machine can do. They are large enough to be
-// beyond a rate in bytes before they are more than a runtime keeps of a thread.
+// manyEvents is how many events S11 posts, as fast as the machine can. They are so large that they exceed a
+// limit on bytes per second before they exceed what a runtime keeps of a thread.
 const manyEvents = 10_000
 
 var largeEvent = strings.Repeat(".", 900)
@@ -252,12 +252,12 @@ func caseS11(t *runtimeTrial) {
 // unsentEvents is how many events S17 posts.
 const unsentEvents = 2000
 
-// missing finds how many events a runtime says are missing in front of one.
+// missing matches the number of missing events that a runtime reports before an event.
 var missing = regexp.MustCompile(`^\[(\d+) events? w(?:as|ere) left out`)
 
 func caseS17(t *runtimeTrial) {
 	s, h, inv := t.subscriber()
-	pending := s.begin(h, "c") // so that events wait
+	pending := s.begin(h, "c") // so that the events wait
 	taken := 0
 	for i := range unsentEvents {
 		p := t.post(inv.CallbackURL, jsonOf(inv.eventOf(fmt.Sprint("event ", i))))

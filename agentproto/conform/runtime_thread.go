@@ -14,19 +14,19 @@ type trialThread struct {
 	id string
 }
 
-// call is one that the model makes of the tool echo.
+// call returns a call of the tool echo by the model.
 func call(id string) TurnCall { return callOf(id, "echo", map[string]any{"text": "of " + id}) }
 
 func callOf(id, operation string, arguments any) TurnCall {
 	return TurnCall{ID: id, Operation: operation, Arguments: arguments}
 }
 
-// say has the model make calls.
+// say makes the model make calls.
 func (h *trialThread) say(calls ...TurnCall) {
 	h.t.must(h.t.p.Say(h.t.ctx, h.id, Turn{Calls: calls}))
 }
 
-// see returns what there is to see of the thread.
+// see returns the visible state of the thread.
 func (h *trialThread) see() Thread {
 	s, err := h.t.p.Thread(h.t.ctx, h.id)
 	h.t.must(err)
@@ -43,7 +43,7 @@ func (h *trialThread) exists() bool {
 	return true
 }
 
-// interrupt has the user interrupt.
+// interrupt makes the user interrupt.
 func (h *trialThread) interrupt() { h.t.must(h.t.p.Interrupt(h.t.ctx, h.id)) }
 
 // close closes the thread.
@@ -56,7 +56,7 @@ func (h *trialThread) child(id string) *trialThread {
 	return &trialThread{t: h.t, id: id}
 }
 
-// answer has the user answer a prompt; negative dismisses it.
+// answer makes the user answer a prompt; a negative selection dismisses it.
 func (h *trialThread) answer(prompt string, selected int) {
 	a := Answer{Prompt: prompt}
 	if selected >= 0 {
@@ -78,7 +78,7 @@ func (s Thread) messages(role, id string) (found []Message) {
 	return found
 }
 
-// pending returns a call without a result, nil if there is none.
+// pending returns a call without a result, or nil if there is none.
 func (s Thread) pending(id string) *PendingCall {
 	if i := slices.IndexFunc(s.Calls, func(c PendingCall) bool { return c.ID == id }); i >= 0 {
 		return &s.Calls[i]
@@ -86,7 +86,7 @@ func (s Thread) pending(id string) *PendingCall {
 	return nil
 }
 
-// promptsOf returns what the user is asked for a call.
+// promptsOf returns the open questions to the user for a call.
 func (s Thread) promptsOf(id string) (found []Prompt) {
 	for _, p := range s.Prompts {
 		if p.Call == id {
@@ -113,13 +113,13 @@ func (m Message) text() string {
 	return b.String()
 }
 
-// failed reports whether a result says that something went wrong.
+// failed reports whether a result looks like an error.
 func (m Message) failed() bool {
 	text := strings.ToLower(m.text())
 	return strings.HasPrefix(text, "error") || strings.Contains(text, "interrupt") || strings.Contains(text, "timed out")
 }
 
-// result waits for the result of a call and returns it. There has to be one.
+// result waits for the result of a call and returns it. There must be exactly one.
 func (h *trialThread) result(id string) Message {
 	var found []Message
 	h.t.until(fmt.Sprintf("the call %.40q of thread %q has a result in the history", id, h.id), func() bool {
@@ -130,26 +130,26 @@ func (h *trialThread) result(id string) Message {
 	return found[0]
 }
 
-// resolved wants a call to end with a text.
+// resolved requires a call to end with a text.
 func (h *trialThread) resolved(id, text string) {
 	m := h.result(id)
 	h.t.want(m.text() == text, "the result of %q is %.200q, not %.200q", id, m.text(), text)
 }
 
-// failed wants a call to end with an error, and returns its text.
+// failed requires a call to end with an error, and returns its text.
 func (h *trialThread) failed(id string) string {
 	m := h.result(id)
 	h.t.want(m.failed(), "the result of %.40q does not say that it is an error: %.200q", id, m.text())
 	return m.text()
 }
 
-// waits wants a call to be pending, and to stay so.
+// waits requires a call to be pending, and to stay pending for a short while.
 func (h *trialThread) waits(id string) {
 	h.t.until(fmt.Sprintf("the call %q is pending", id), func() bool { return h.see().pending(id) != nil })
 	h.t.never(fmt.Sprintf("the call %q ends", id), func() bool { return len(h.see().results(id)) > 0 })
 }
 
-// unchanged wants the thread's history to stay as it is.
+// unchanged requires the thread's history to stay the same while do is called and shortly after.
 func (h *trialThread) unchanged(after string, do func()) {
 	before := len(h.see().History)
 	do()
@@ -159,7 +159,7 @@ func (h *trialThread) unchanged(after string, do func()) {
 	}
 }
 
-// prompt waits for the only prompt of a call.
+// prompt waits for the prompt of a call. There must be exactly one.
 func (h *trialThread) prompt(id string) Prompt {
 	var found []Prompt
 	h.t.until(fmt.Sprintf("the user is asked for the call %q", id), func() bool {
@@ -175,8 +175,7 @@ func (h *trialThread) unasked(id string) {
 	h.t.until(fmt.Sprintf("the prompt of the call %q is withdrawn", id), func() bool { return len(h.see().promptsOf(id)) == 0 })
 }
 
-// events waits for a number of events of a subscription and returns their texts. There
-// must not be more.
+// events waits for n events of a subscription and returns their texts. There must not be more.
 func (h *trialThread) events(id string, n int) []string {
 	var texts []string
 	h.t.until(fmt.Sprintf("%d events of %q in the history of %q", n, id, h.id), func() bool {

@@ -8,10 +8,10 @@ import (
 	"time"
 )
 
-// Cases V, K and X: views, and what tool servers are told of cancelled calls and closed
+// Cases V, K and X: views, and notifications to tool servers about cancelled calls and closed
 // threads (doc/protocol.md §5.6 and §9).
 
-// view returns the content of a type of view as JSON, "" if there is none.
+// view returns the content of a type of view as JSON, or "" if there is none.
 func (s Thread) view(viewType string) string {
 	for _, v := range s.Views {
 		if v.ViewType == viewType {
@@ -71,7 +71,7 @@ func caseV03(t *runtimeTrial) {
 	s.deliver(inv, inv.viewOf("plan", fields{"step": 1}))
 	s.deliver(inv, inv.viewOf("plan", fields{"step": 2}))
 	h.shows("plan", `{"step":2}`)
-	// A second client sees what the first does.
+	// A second client sees the same as the first.
 	late := NewControl(t.p.hello.Control, t.p.hello.Token)
 	seen, err := late.Thread(t.ctx, "s")
 	t.must(err)
@@ -95,8 +95,8 @@ func caseV04(t *runtimeTrial) {
 	_ = s
 }
 
-// A gathering answers notifications only when a number of them has come, so that they
-// have to be sent at the same time.
+// A gathering answers notifications only after a number of them has arrived, so that they must be
+// sent concurrently.
 type gathering struct {
 	mu   sync.Mutex
 	left int
@@ -117,7 +117,7 @@ func (g *gathering) wait(p *posting) {
 	}
 }
 
-// three starts a runtime with three tool servers whose notifications do as told.
+// three starts a runtime with three tool servers that handle notifications with do.
 func (t *runtimeTrial) three(do func(s *scriptedTool, w http.ResponseWriter, p *posting)) (*scriptedTool, *trialThread) {
 	for _, name := range []string{"tools", "second", "third"} {
 		s := t.server(name)

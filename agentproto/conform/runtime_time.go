@@ -28,7 +28,7 @@ func caseT01(t *runtimeTrial) {
 	h.result("c")
 }
 
-// races is how many calls T02 makes whose lifetime ends when their result comes.
+// races is how many calls T02 makes whose lifetime ends when their result arrives.
 const races = 100
 
 func caseT02(t *runtimeTrial) {
@@ -44,7 +44,7 @@ func caseT02(t *runtimeTrial) {
 	var wg sync.WaitGroup
 	for i := range calls {
 		inv := s.await(raceID(i))
-		// Results are spread around the moment at which lifetimes end.
+		// Results are spread around the time at which lifetimes end.
 		at := begun.Add(900*time.Millisecond + time.Duration(i)*time.Millisecond)
 		wg.Go(func() {
 			timer := time.NewTimer(time.Until(at))
@@ -86,7 +86,7 @@ func caseT03(t *runtimeTrial) {
 
 		t.config.ClockAheadMS = jump.Milliseconds()
 		t.restart()
-		if jump > 0 { // the clock says that its time is over
+		if jump > 0 { // by the clock, its time is over
 			h.failed("long")
 			continue
 		}

@@ -13,7 +13,7 @@ import (
 	"github.com/millrace/millrace/internal/edge"
 )
 
-// A scriptedTool is a tool server that does what a case says, on loopback.
+// A scriptedTool is a tool server, on loopback, that behaves as a case requires.
 type scriptedTool struct {
 	t      *runtimeTrial
 	name   string
@@ -22,10 +22,10 @@ type scriptedTool struct {
 
 	mu       sync.Mutex
 	tools    []map[string]any
-	extra    map[string]any                         // members of the manifest that differ
-	onGet    http.HandlerFunc                       // in place of the manifest
-	onInvoke func(http.ResponseWriter, *invocation) // in place of 200
-	onOther  func(http.ResponseWriter, *posting)    // in place of 200, for everything else
+	extra    map[string]any                         // changed members of the manifest
+	onGet    http.HandlerFunc                       // instead of the manifest
+	onInvoke func(http.ResponseWriter, *invocation) // instead of 200
+	onOther  func(http.ResponseWriter, *posting)    // instead of 200, for everything else
 	fetches  int
 	invoked  []*invocation
 	posted   []*posting
@@ -35,7 +35,7 @@ type scriptedTool struct {
 type invocation struct {
 	posting
 	tool        *scriptedTool
-	OK          bool            // it could be read
+	OK          bool            // the body is valid JSON
 	Operation   string          `json:"operation"`
 	Arguments   json.RawMessage `json:"arguments"`
 	ID          string          `json:"id"`
@@ -53,11 +53,11 @@ type posting struct {
 	Header  http.Header
 	Body    []byte
 	At      time.Time
-	Done    <-chan struct{} // closed when the client has gone
+	Done    <-chan struct{} // closed when the client has disconnected
 	Members map[string]any  // of the body
 }
 
-// echoTool is what scripted servers offer unless a case says otherwise.
+// echoTool returns the tool that scripted servers offer unless a case says otherwise.
 func echoTool(name string) map[string]any {
 	return map[string]any{
 		"name": name, "description": "Says " + name + ".",
@@ -86,17 +86,17 @@ func (s *scriptedTool) serve(l net.Listener) {
 	go s.server.Serve(l) // ends with close
 }
 
-// close ends the server at once, with every request to it.
+// close stops the server at once, with every request to it.
 func (s *scriptedTool) close() { s.server.Close() }
 
-// set changes what the server does.
+// set changes the behavior of the server.
 func (s *scriptedTool) set(change func(s *scriptedTool)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	change(s)
 }
 
-// ServeHTTP notes a request and does as the case says.
+// ServeHTTP records a request and behaves as the case requires.
 func (s *scriptedTool) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.Method == http.MethodGet && r.URL.Path == "/.well-known/rap-toolset" {
 		s.serveManifest(w, r)
@@ -104,7 +104,7 @@ func (s *scriptedTool) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	body, _ := io.ReadAll(r.Body)
 	p := posting{Method: r.Method, Path: r.URL.Path, Header: r.Header.Clone(), Body: body, At: time.Now(), Done: r.Context().Done()}
-	_ = json.Unmarshal(body, &p.Members) // nil if it is no object, which the case sees
+	_ = json.Unmarshal(body, &p.Members) // nil if the body is not an object, which the case checks
 	if r.URL.Path != "/invoke" {
 		s.mu.Lock()
 		s.posted = append(s.posted, &p)
@@ -140,10 +140,10 @@ func (s *scriptedTool) serveManifest(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(m) // a client that has gone sees nothing
+	_ = json.NewEncoder(w).Encode(m) // a client that has disconnected gets nothing
 }
 
-// invocations returns those of a call so far.
+// invocations returns the invocations of a call so far.
 func (s *scriptedTool) invocations(id string) (found []*invocation) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -200,16 +200,16 @@ func (s *scriptedTool) await(id string) *invocation {
 	return found[0]
 }
 
-// begin has the model of a thread call echo, and returns the invocation.
+// begin makes the model of a thread call the server's first tool, and returns the invocation.
 func (s *scriptedTool) begin(h *trialThread, id string) *invocation {
 	h.say(callOf(id, s.tools[0]["name"].(string), map[string]any{"text": "of " + id}))
 	return s.await(id)
 }
 
-// hold keeps a request unanswered until its client has gone, or the server ends.
+// hold leaves a request unanswered until its client disconnects or the server stops.
 func hold(_ http.ResponseWriter, done <-chan struct{}) { <-done }
 
-// status answers every request with a status.
+// status returns a handler that answers every request with a status.
 func status(code int) func(http.ResponseWriter, *invocation) {
 	return func(w http.ResponseWriter, _ *invocation) { w.WriteHeader(code) }
 }
@@ -221,7 +221,7 @@ type sink struct {
 	seen    int
 }
 
-// sink listens on all addresses of the host, if it can, and counts connections.
+// sink listens on a loopback address and counts connections.
 func (t *runtimeTrial) sink() *sink {
 	l, err := (&net.ListenConfig{}).Listen(t.ctx, "tcp", "127.0.0.1:0")
 	t.must(err)
@@ -242,7 +242,7 @@ func (t *runtimeTrial) sink() *sink {
 	return s
 }
 
-// untouched wants that nobody has connected.
+// untouched requires that nobody has connected.
 func (s *sink) untouched(t *runtimeTrial) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

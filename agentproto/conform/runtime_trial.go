@@ -11,11 +11,10 @@ import (
 	"github.com/millrace/millrace/internal/freeport"
 )
 
-// A runtimeTrial is one case that is tried on a runtime: the tool servers and the
-// processes that belong to it.
+// A runtimeTrial is the execution of one case on a runtime, with its tool servers and processes.
 //
-// The body of a case runs in one goroutine. What does not hold ends it with a panic, so
-// that a body reads as what is done and what has to come of it.
+// The body of a case runs in one goroutine. A requirement that fails ends it with a panic, so that
+// a body reads as a list of actions and required outcomes.
 type runtimeTrial struct {
 	*probe
 	command RuntimeCommand
@@ -27,11 +26,11 @@ type runtimeTrial struct {
 }
 
 const (
-	patience = 10 * time.Second       // for what has to happen
-	settling = 250 * time.Millisecond // in which what must not happen would
+	patience = 10 * time.Second       // for what must happen
+	settling = 250 * time.Millisecond // time in which something that must not happen would
 )
 
-// shortTimeouts are what cases use unless they say otherwise.
+// shortTimeouts returns the timeouts of cases that set no others.
 func shortTimeouts() RuntimeTimeouts {
 	return RuntimeTimeouts{
 		Connect: 1000, Ack: 2000, Retry: []int64{40, 80, 160}, Dispatch: 8000, Discovery: 3000, Call: 60_000,
@@ -39,7 +38,7 @@ func shortTimeouts() RuntimeTimeouts {
 	}
 }
 
-// onRuntime is the trial of a case on a runtime that a command starts.
+// onRuntime returns the trial of a case on a runtime that a command starts.
 func onRuntime(command RuntimeCommand, body func(*runtimeTrial)) func(*probe) {
 	return func(p *probe) {
 		t := newRuntimeTrial(p, command)
@@ -75,15 +74,15 @@ func (t *runtimeTrial) failf(format string, args ...any) {
 	t.fail(t.Case.Action, fmt.Sprintf(format, args...), t.Case.Expected)
 }
 
-// want fails the case unless something holds.
+// want fails the case unless holds is true.
 func (t *runtimeTrial) want(holds bool, format string, args ...any) {
 	if !holds {
 		t.failf(format, args...)
 	}
 }
 
-// must ends the case if something could not be done: as not applicable if the runtime
-// lacks that part, and as failed if it is gone.
+// must ends the case if err is not nil: as not applicable if the runtime lacks a part, as failed if
+// the runtime has ended or the time is over, and otherwise as an error.
 func (t *runtimeTrial) must(err error) {
 	if Lacking(err) {
 		t.lacks(err.Error())
@@ -97,7 +96,8 @@ func (t *runtimeTrial) must(err error) {
 	t.probe.must(err, "driving the runtime")
 }
 
-// needs ends the case if the runtime lacks a part. It can be told once it runs.
+// needs ends the case as not applicable if the runtime lacks a part. It may be called once the
+// runtime runs.
 func (t *runtimeTrial) needs(parts ...string) {
 	for _, part := range parts {
 		if !t.has(part) {
@@ -109,7 +109,7 @@ func (t *runtimeTrial) needs(parts ...string) {
 // has reports whether the runtime has a part.
 func (t *runtimeTrial) has(part string) bool { return !slices.Contains(t.p.hello.Lacks, part) }
 
-// until waits for a condition, and fails the case if it does not come.
+// until waits for a condition, and fails the case if it does not become true.
 func (t *runtimeTrial) until(what string, holds func() bool) {
 	t.within(patience, what, holds)
 }
@@ -120,15 +120,15 @@ func (t *runtimeTrial) within(d time.Duration, what string, holds func() bool) {
 	}
 }
 
-// never watches for a short while that something does not come to hold.
+// never watches a condition for a short while, and fails the case if it becomes true.
 func (t *runtimeTrial) never(what string, holds func() bool) {
 	if t.poll(settling, holds) {
 		t.failf("must not happen: %s", what)
 	}
 }
 
-// poll reports whether a condition holds within a time. The condition is about a process,
-// whose state changes without telling.
+// poll reports whether a condition becomes true within d. It polls, because the state of another
+// process changes without notice.
 func (t *runtimeTrial) poll(d time.Duration, holds func() bool) bool {
 	over := time.NewTimer(d)
 	defer over.Stop()
@@ -148,7 +148,7 @@ func (t *runtimeTrial) poll(d time.Duration, holds func() bool) bool {
 	}
 }
 
-// pass lets time pass, for what is about time.
+// pass waits for d, for cases about time.
 func (t *runtimeTrial) pass(d time.Duration) { t.poll(d, func() bool { return false }) }
 
 // freeAddress returns a loopback address on which nothing listens.
@@ -158,7 +158,7 @@ func (t *runtimeTrial) freeAddress() string {
 	return at
 }
 
-// start starts the runtime with the servers there are.
+// start starts the runtime with the trial's servers.
 func (t *runtimeTrial) start() {
 	if t.config.Toolsets == nil {
 		for _, s := range t.servers {
@@ -169,7 +169,7 @@ func (t *runtimeTrial) start() {
 		t.config.CallbackListen = t.freeAddress()
 	}
 	for _, s := range t.servers {
-		s.set(func(*scriptedTool) {}) // what was set before is seen by requests, which come by way of another process
+		s.set(func(*scriptedTool) {}) // orders earlier changes before requests, which arrive from another process
 	}
 	p, err := t.command.start(t.ctx, t.folder, t.config)
 	t.must(err)
@@ -186,20 +186,20 @@ func (t *runtimeTrial) startKept() {
 	t.needs(PartState)
 }
 
-// restart kills the runtime and starts it again on what it has kept.
+// restart kills the runtime and starts it again with its state.
 func (t *runtimeTrial) restart() {
 	t.p.kill()
 	t.start()
 }
 
-// another returns a trial of a second runtime, with tool servers of its own.
+// another returns a trial of a second runtime, with its own tool servers.
 func (t *runtimeTrial) another() *runtimeTrial {
 	o := newRuntimeTrial(t.probe, t.command)
 	o.config.TimeoutsMS = t.config.TimeoutsMS
 	return o
 }
 
-// session opens a session whose servers have to be offered, and returns its root thread.
+// session opens a session, whose servers must all be offered, and returns its root thread.
 func (t *runtimeTrial) session(id string) *trialThread {
 	s, err := t.p.Open(t.ctx, SessionRequest{ID: id, UserID: "user-" + id, Images: true})
 	t.must(err)
@@ -214,7 +214,7 @@ func (t *runtimeTrial) one() (*scriptedTool, *trialThread) {
 	return s, t.session("s")
 }
 
-// together does something many times at once.
+// together calls do n times concurrently.
 func together(n int, do func(i int)) {
 	var all sync.WaitGroup
 	for i := range n {

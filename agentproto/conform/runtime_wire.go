@@ -12,17 +12,17 @@ import (
 	"time"
 )
 
-// Cases W: what the callback endpoint makes of bodies and requests that are not right
-// (doc/protocol.md §2 and §5.1).
+// Cases W: how the callback endpoint handles malformed bodies and requests (doc/protocol.md §2 and
+// §5.1).
 
-// raw is a tool_result as text, with something put before its end.
+// raw returns a tool_result as text, with more inserted before its end.
 func (inv *invocation) raw(more string) string {
 	return strings.TrimSuffix(jsonOf(inv.resultOf("raw")), "}") + more + "}"
 }
 
-// malformed posts bodies that are not right, each about a call of its own: all are 400,
-// none is shown as a result, and the call either goes on or ends with an error, so that a
-// tool that gives up leaves nothing hanging.
+// malformed posts malformed bodies, each about its own call. Each must be answered 400, and none may
+// appear as a result. The call must either continue or end with an error, so that a tool that gives up
+// leaves no pending call.
 func (t *runtimeTrial) malformed(bodies map[string]func(inv *invocation) string) {
 	s, h := t.one()
 	for name, body := range bodies {
@@ -140,8 +140,8 @@ func caseW07(t *runtimeTrial) {
 	h.resolved("charset", "fine")
 }
 
-// zeros is an endless body that counts what was read. The client may still read it when
-// the answer is there.
+// zeros is an endless body that counts the bytes read. The client may still read it after the answer
+// has arrived.
 type zeros struct {
 	read  atomic.Int64
 	limit int64
@@ -162,8 +162,8 @@ func caseW08(t *runtimeTrial) {
 	body := &zeros{limit: 64 << 20}
 	p := t.send(http.MethodPost, inv.CallbackURL, body)
 	t.want(p.Status == 413 || p.Err != nil, "a body of 64 MB in chunks was answered %d, not 413", p.Status)
-	// What the systems of both sides buffer between them, which may be 10 MB, counts as read here. A
-	// runtime may read on after its answer for a client that reads none before it has sent everything.
+	// Data in the buffers of both systems, which may be 10 MB, counts as read here. A runtime may also
+	// read on after its answer, for a client that reads the answer only after it has sent everything.
 	read := body.read.Load()
 	t.want(read < 48<<20, "the runtime read %d bytes of a body that is too large", read)
 	h.failed("chunked")
@@ -174,7 +174,7 @@ func caseW08(t *runtimeTrial) {
 	conn := t.dial(u.Host)
 	fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n{", u.RequestURI(), u.Host, 64<<20)
 	t.must(conn.SetReadDeadline(time.Now().Add(patience)))
-	answer, err := io.ReadAll(conn) // until the runtime closes it
+	answer, err := io.ReadAll(conn) // until the runtime closes the connection
 	t.want(err == nil, "a connection with a body that is too large is not closed: %v", err)
 	t.want(bytes.HasPrefix(answer, []byte("HTTP/1.1 413 ")), "an announced body of 64 MB was answered %.60q, not 413", answer)
 	h.failed("announced")
@@ -187,7 +187,7 @@ func (t *runtimeTrial) dial(address string) net.Conn {
 	return conn
 }
 
-// closes wants the other end to close a connection within a time.
+// closes requires the other end to close a connection within a time.
 func (t *runtimeTrial) closes(conn net.Conn, within time.Duration, what string) {
 	t.must(conn.SetReadDeadline(time.Now().Add(within)))
 	_, err := io.Copy(io.Discard, conn)
@@ -196,8 +196,8 @@ func (t *runtimeTrial) closes(conn net.Conn, within time.Duration, what string) 
 	}
 }
 
-// crowd opens connections on which nothing is sent: 10,000, or as many as this machine
-// permits, which have to be some.
+// crowd opens connections and sends nothing on them: 10,000, or as many as this machine permits, but
+// at least 100.
 func (t *runtimeTrial) crowd(address string) (idle []net.Conn) {
 	t.after(func() {
 		for _, conn := range idle {
@@ -271,7 +271,7 @@ func caseW11(t *runtimeTrial) {
 		t.until(fmt.Sprintf("the call %.30q is sent or ends", id), func() bool {
 			return len(s.all()) > before || len(h.see().Calls) == 0
 		})
-		for _, inv := range s.all()[before:] { // with this id, or another in its place
+		for _, inv := range s.all()[before:] { // with this id, or another one instead
 			for name, values := range inv.Header {
 				t.want(!strings.Contains(strings.Join(values, " "), id) && name != "X-Injected", "the id %.30q is in the header %s", id, name)
 			}

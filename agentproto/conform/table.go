@@ -1,6 +1,6 @@
 package conform
 
-// table has all cases. doc/protocol.md §14 has the same.
+// table contains all cases. doc/protocol.md §14 has the same table.
 var table = []Case{
 	{"D01", "T", "M", "ask for the manifest", "200 and JSON: a valid manifest whose endpoint is absolute", "3.1"},
 	{"D02", "T", "M", "start with a tool without description, or with a bad schema", "it does not start", "3.3"},

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// WriteTable writes the report for people: a line for each case, why it did not
-// pass, and how many of each level did.
+// WriteTable writes the report for people: a line for each case, the reasons why cases did not
+// pass, and counts by level.
 func (r *Report) WriteTable(w io.Writer) error {
 	var b strings.Builder
 	for _, x := range r.Results {
@@ -43,12 +43,12 @@ func (r *Report) WriteTable(w io.Writer) error {
 	return err
 }
 
-// marks are what the table begins its lines with.
+// marks are the first words of the table's lines.
 var marks = map[Status]string{
 	Passed: "ok", Failed: "FAIL", Inapplicable: "n/a", Errored: "ERROR", ExpectedFail: "xfail", UnexpectedPass: "XPASS",
 }
 
-// line returns the lines of one case.
+// line returns the text of one case, which may have several lines.
 func (x Result) line() string {
 	s := fmt.Sprintf("%-5s  %s %s  %-66s %7s\n", marks[x.Status], x.ID, x.Level, x.Action, x.Took.Round(time.Millisecond))
 	if f := x.Failure; f != nil {
@@ -64,7 +64,7 @@ func (x Result) line() string {
 	return s
 }
 
-// indented keeps the lines of a text together.
+// indented indents the lines of a text.
 func indented(s string) string {
 	return strings.ReplaceAll(strings.TrimRight(printable(s), "\n"), "\n", "\n         ")
 }

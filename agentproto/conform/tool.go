@@ -18,47 +18,45 @@ import (
 
 // A ToolTarget is a tool server under test.
 type ToolTarget struct {
-	// Profile tells what it is.
+	// Profile describes the server.
 	Profile ToolProfile
-	// Provider controls the OAuth provider that the server uses. Nil means that the
-	// runner cannot, and that the cases about a provider that fails are not
-	// applicable.
+	// Provider controls the OAuth provider of the server. Nil means that the runner cannot control
+	// it, and that the cases about a failing provider are not applicable.
 	Provider Provider
-	// Output is called for what the server has written, such as its log, if it runs
-	// in the process of the runner. It is searched for tokens. It may be nil.
+	// Output returns what the server has written, such as its log, if the server runs in the
+	// runner's process. It is searched for tokens. It may be nil.
 	Output func() string
 }
 
-// A Provider is an OAuth provider that does as the runner wants. Its methods are
-// called from any goroutine.
+// A Provider is an OAuth provider that the runner controls. Its methods are called concurrently.
 type Provider interface {
-	// FailTokenEndpoint makes the next n token requests fail with a status. A status
-	// below 400 stands for an answer that is HTML.
+	// FailTokenEndpoint makes the next n token requests fail with a status. A status below 400
+	// means an HTML answer.
 	FailTokenEndpoint(status, n int)
-	// HoldTokenEndpoint makes token requests wait until release is called; each that
-	// waits can be received from arrived.
+	// HoldTokenEndpoint makes token requests wait until release is called. Each waiting request
+	// sends a value to arrived.
 	HoldTokenEndpoint() (arrived <-chan struct{}, release func())
-	// ExpireTokens makes the access tokens of a user invalid, and RevokeRefresh the
-	// refresh tokens. Both return how many there were.
+	// ExpireTokens makes the access tokens of a user invalid, and RevokeRefresh the refresh tokens.
+	// Both return the number of tokens.
 	ExpireTokens(user string) int
 	RevokeRefresh(user string) int
-	// SetResponseIssuer changes what the provider calls itself in authorization
-	// responses; empty leaves it out, and the argument Issuer returned puts it back.
+	// SetResponseIssuer changes the issuer in authorization responses; the empty string omits it,
+	// and the value of Issuer restores it.
 	SetResponseIssuer(iss string)
 	Issuer() string
-	// Exchanges, Refreshes and Replays count requests of the token endpoint: for
-	// codes, for new tokens, and with something that had been used before.
+	// Exchanges, Refreshes and Replays count requests to the token endpoint: exchanges of codes,
+	// refreshes, and requests with a code or token that had been used before.
 	Exchanges() int
 	Refreshes() int
 	Replays() int
-	// Secrets returns every code, verifier and token that there has been.
+	// Secrets returns every code, verifier and token so far.
 	Secrets() []string
 }
 
-// RunTool runs the cases of tool servers against a target. If the profile has a
-// command, RunTool starts the server and ends it. The error is a [*UsageError] if the
-// profile or the options cannot be used; it is another if the server cannot be
-// reached or the context ended, and the report has then what there is, if anything.
+// RunTool runs the cases of tool servers against a target. If the profile has a command, RunTool
+// starts the server and stops it at the end. The error is a [*UsageError] if the profile or the
+// options are invalid. It is another error if the server cannot be reached or ctx ended; then the
+// report, if not nil, contains the results so far.
 func RunTool(ctx context.Context, target ToolTarget, opts Options) (*Report, error) {
 	r, err := newToolRun(ctx, target)
 	if err != nil {
@@ -68,8 +66,8 @@ func RunTool(ctx context.Context, target ToolTarget, opts Options) (*Report, err
 	return opts.perform(ctx, Tool, target.Profile.URL, r.trials())
 }
 
-// TestTool runs each case as a subtest of its id, skips those that are not
-// applicable, and fails those that fail. With -run one can choose some.
+// TestTool runs each case as a subtest named by its id. It skips cases that are not applicable, and
+// fails those that fail. Use -run to select cases.
 func TestTool(t *testing.T, target ToolTarget) {
 	t.Helper()
 	r, err := newToolRun(t.Context(), target)
@@ -80,9 +78,9 @@ func TestTool(t *testing.T, target ToolTarget) {
 	subtests(t, Tool, r.trials())
 }
 
-// subtests runs the cases of a side: those that can beside each other, then the
-// others. They wait more than they compute, so that the number of processors, which
-// bounds parallel subtests, is no measure for how many may run at once.
+// subtests runs the cases of a side: first those that can run in parallel, then the others. It does
+// not use parallel subtests, since their number is limited by the number of processors, and cases
+// wait more than they compute.
 func subtests(t *testing.T, side Side, trials map[string]trial) {
 	t.Helper()
 	room := make(chan struct{}, defaultParallel)
@@ -120,24 +118,24 @@ func subtests(t *testing.T, side Side, trials map[string]trial) {
 	}
 }
 
-// A toolRun is what the cases of a run share.
+// A toolRun is the shared state of the cases of a run.
 type toolRun struct {
 	target   ToolTarget
 	profile  ToolProfile
 	limits   Limits
-	base     string // URL without the slash at its end
-	endpoint string // where calls go
+	base     string // URL without a trailing slash
+	endpoint string // address for calls
 	client   *http.Client
 	hubs     [2]*hub // two runtimes
 	proc     *process
 	dest     *process
 
 	mu    sync.Mutex
-	pages []string // what the server answered
-	users int      // how many OAuth users were given away
+	pages []string // answers and pages of the server
+	users int      // how many OAuth users were handed out
 
 	asked  sync.Mutex
-	absent *bool // whether it has no notifications; nil if that was not asked yet
+	absent *bool // whether the server lacks the notifications; nil if not known yet
 }
 
 func newToolRun(ctx context.Context, target ToolTarget) (_ *toolRun, err error) {
@@ -198,7 +196,7 @@ func newToolRun(ctx context.Context, target ToolTarget) (_ *toolRun, err error) 
 	return r, nil
 }
 
-// roots returns the authorities to trust, nil for the system's.
+// roots returns the certificate authorities to trust, or nil for the system's.
 func (p ToolProfile) roots() (*x509.CertPool, error) {
 	if p.CA == "" {
 		return nil, nil
@@ -210,7 +208,7 @@ func (p ToolProfile) roots() (*x509.CertPool, error) {
 	return pool, nil
 }
 
-// start starts the server and waits until it serves.
+// start starts the server and waits until it serves its manifest.
 func (r *toolRun) start(ctx context.Context) error {
 	if err := r.proc.start(); err != nil {
 		return err
@@ -235,10 +233,10 @@ func (r *toolRun) close() {
 	r.client.CloseIdleConnections()
 }
 
-// waits is more often than any case waits for the server.
+// waits is more than the number of times that any case waits for the server.
 const waits = 40
 
-// trials binds the cases to the run.
+// trials returns the trials of the run's cases.
 func (r *toolRun) trials() map[string]trial {
 	all := make(map[string]trial)
 	for id, t := range toolTrials {
@@ -253,14 +251,14 @@ func (r *toolRun) trials() map[string]trial {
 	return all
 }
 
-// A toolTrial is a trial of a case of tool servers.
+// A toolTrial is the implementation of a case of tool servers.
 type toolTrial struct {
 	run   func(*toolCase)
 	limit time.Duration
 	alone bool
 }
 
-// A toolCase is what the function of such a case works with.
+// A toolCase is passed to the function of such a case.
 type toolCase struct {
 	*probe
 	*toolRun
@@ -269,8 +267,7 @@ type toolCase struct {
 // errNotOurs says that the runner did not start the server, so it cannot kill it.
 var errNotOurs = errors.New("the profile has no command to start the server again with")
 
-// restart kills the server and starts it again; between the two, meanwhile is
-// called.
+// restart kills the server, calls meanwhile, and starts the server again.
 func (c *toolCase) restart(meanwhile func()) {
 	c.proc.kill()
 	if meanwhile != nil {
@@ -281,7 +278,7 @@ func (c *toolCase) restart(meanwhile func()) {
 	c.client.CloseIdleConnections()
 }
 
-// restartable ends the trial if the runner cannot start the server again.
+// restartable ends the trial as not applicable if the runner cannot start the server again.
 func (c *toolCase) restartable() {
 	if c.proc == nil {
 		c.lacks(errNotOurs.Error())

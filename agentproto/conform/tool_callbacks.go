@@ -7,12 +7,11 @@ import (
 	"time"
 )
 
-// soonest is the shortest pause before a second attempt that deserves the name
-// backoff.
+// soonest is the shortest pause before a second attempt that counts as backoff.
 const soonest = 200 * time.Millisecond
 
-// again waits until a message that was not accepted is sent again, and fails if it
-// is another one.
+// again waits until a message that was not accepted is sent again, and fails if the message
+// differs.
 func (k *toolCall) again(m *message) *message {
 	next := k.within(millis(k.c.limits.Retry), m.kind)
 	if next.raw != m.raw {
@@ -52,7 +51,7 @@ func (c *toolCase) callbackUnknown() {
 	c.quietAll("no second attempt", calls...)
 }
 
-// C03: what was not delivered survives the process.
+// C03: an undelivered message survives the process.
 func (c *toolCase) callbackRefused() {
 	c.restartable()
 	h := c.hubs[1]
@@ -78,7 +77,7 @@ func (c *toolCase) callbackRefused() {
 	k.quiet("the result once")
 }
 
-// C04: the runtime says when to come back.
+// C04: the server waits as long as the runtime asks for.
 func (c *toolCase) retryAfter() {
 	k := c.some("later", answer{status: 503, header: map[string]string{"Retry-After": "2"}}).start()
 	k.what = "a callback answered 503 with Retry-After: 2"
@@ -90,7 +89,7 @@ func (c *toolCase) retryAfter() {
 	}
 }
 
-// C05: no answer is no answer: the message may have arrived, so it keeps its id.
+// C05: an unanswered message may have arrived, so its repetition has the same id.
 func (c *toolCase) callbackHangs() {
 	if c.limits.Callback == 0 {
 		c.lacks("the profile does not say how long the server waits for a callback's answer (limits.callback_ms)")
@@ -106,7 +105,7 @@ func (c *toolCase) callbackHangs() {
 	k.quiet("nothing after the message was accepted")
 }
 
-// C06: 410 says that nothing is wanted any more.
+// C06: 410 says that no further messages are wanted.
 func (c *toolCase) callbackGone() {
 	k := c.some("gone", answer{status: http.StatusGone}, answer{status: http.StatusGone}).start()
 	k.what = "a callback answered 410"
@@ -126,7 +125,7 @@ func (c *toolCase) callbackGone() {
 	s.quiet("no event of a subscription that has ended")
 }
 
-// C07: a redirect could lead anywhere.
+// C07: a redirect is not followed, since it could lead anywhere.
 func (c *toolCase) callbackRedirects() {
 	for _, status := range []int{http.StatusTemporaryRedirect, http.StatusFound, http.StatusPermanentRedirect} {
 		elsewhere := c.lineOf(1)

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// D01: the manifest is one, by doc/protocol.md §3.2.
+// D01: the manifest is valid according to doc/protocol.md §3.2.
 func (c *toolCase) manifestIsValid() {
 	got, err := c.manifest(c.ctx, c.base, "")
 	c.must(err, "ask for the manifest")
@@ -50,7 +50,7 @@ func (c *toolCase) manifestIsValid() {
 	}
 }
 
-// D02: a server that would have a manifest that is not valid does not start.
+// D02: a server whose manifest would be invalid does not start.
 func (c *toolCase) brokenManifest() {
 	if len(c.profile.Broken) == 0 {
 		c.lacks("the profile has no commands that start a broken server")
@@ -78,20 +78,20 @@ func (c *toolCase) hostIsNotReflected() {
 	got, err := c.manifest(c.ctx, c.base, "evil.example")
 	c.must(err, "ask for the manifest")
 	if got.status >= 400 && got.status < 500 {
-		return // a server may refuse hosts that are not its own
+		return // a server may refuse host names other than its own
 	}
 	if endpoint, _ := got.fields["endpoint"].(string); !strings.HasPrefix(endpoint, strings.TrimSuffix(want, "/")) {
 		c.fail("GET with Host: evil.example", got, "an endpoint below "+want)
 	}
 }
 
-// A01: acknowledgements are fast, since nothing is done before them.
+// A01: acknowledgements are fast, since they do not wait for the operation.
 func (c *toolCase) acknowledgesAtOnce() {
-	c.alive() // the connection is there
+	c.alive() // opens the connection
 	const n = 100
 	limit := millis(c.limits.Ack)
 	var took []time.Duration
-	for range 3 { // a machine with something else to do is given another chance
+	for range 3 { // a busy machine gets another chance
 		took = took[:0]
 		calls := make([]*toolCall, n)
 		for i := range calls {
@@ -117,7 +117,7 @@ func (c *toolCase) acknowledgesAtOnce() {
 	c.call("slow", vars{"NAME": unique("ack")}).start().result()
 }
 
-// A02: an operation that does not exist is told in a result.
+// A02: an unknown operation is reported in a result.
 func (c *toolCase) unknownOperation() {
 	k := c.invocation(unique("no_such_operation"), fields{})
 	k.what = "a call of an unknown operation"
@@ -125,7 +125,7 @@ func (c *toolCase) unknownOperation() {
 	c.alive()
 }
 
-// A03: arguments that do not match are told in a result, without internals.
+// A03: arguments that do not match the schema are reported in a result, without internals.
 func (c *toolCase) badArguments() {
 	m := c.call("invalid", nil).start().bad()
 	for _, inside := range []string{"goroutine ", ".go:", "Traceback", "    at ", "panicked at", "json: cannot unmarshal"} {
@@ -135,7 +135,7 @@ func (c *toolCase) badArguments() {
 	}
 }
 
-// A04: what is not an invocation is refused, and nothing runs.
+// A04: an invalid invocation is refused, and nothing runs.
 func (c *toolCase) badInvocation() {
 	name := unique("bad")
 	var all []*toolCall
@@ -182,14 +182,14 @@ func (c *toolCase) sameKeyTwice() {
 	k := c.call("count", vars{"NAME": name})
 	k.start().start()
 	k.good("1")
-	k.start() // also after its end
+	k.start() // even after its end
 	k.quiet("no second result")
 	if n := c.count("count", name); n != 2 {
 		c.fail("one key three times, then another", fmt.Sprintf("the operation ran %d times", n), "twice")
 	}
 }
 
-// A07: the id alone does not name a call.
+// A07: an id alone does not identify a call.
 func (c *toolCase) sameIDElsewhere() {
 	id, thread := unique("call"), c.thread()
 	one := c.some("first").set(fields{"id": id, "group_id": thread})
@@ -212,7 +212,7 @@ func (c *toolCase) sameIDElsewhere() {
 	}
 }
 
-// A08: a handler that fails badly does not take the server with it.
+// A08: a function that fails badly does not bring the server down.
 func (c *toolCase) panics() {
 	k := c.call("panic", nil).start()
 	m := k.bad()
@@ -224,7 +224,7 @@ func (c *toolCase) panics() {
 	c.alive()
 }
 
-// A09: what was acknowledged has a result, whatever happens to the process.
+// A09: an acknowledged call gets a result, whatever happens to the process.
 func (c *toolCase) killedAfterAck() {
 	c.restartable()
 	k := c.call("slow", vars{"NAME": unique("killed")}).start()
@@ -234,7 +234,7 @@ func (c *toolCase) killedAfterAck() {
 	k.quiet("one result")
 }
 
-// A10: a server that is full says so before it accepts.
+// A10: a full server refuses a call instead of accepting it.
 func (c *toolCase) queueFull() {
 	most := c.limits.Calls
 	if most == 0 {
@@ -252,7 +252,7 @@ func (c *toolCase) queueFull() {
 			}
 		}
 	}()
-	// At once, since the first ones end after some seconds.
+	// All at once, since the first ones end after some seconds.
 	errs := c.together(len(calls), 16, func(i int) (err error) {
 		sent[i], err = calls[i].do()
 		return err
@@ -270,7 +270,7 @@ func (c *toolCase) queueFull() {
 	calls[full].quiet("nothing, since the call was not accepted")
 }
 
-// A11: a stranger cannot call.
+// A11: calls need credentials.
 func (c *toolCase) unauthenticated() {
 	if len(c.profile.Headers) == 0 {
 		c.lacks("the profile has no credentials (headers)")
@@ -290,7 +290,7 @@ func (c *toolCase) unauthenticated() {
 	}
 }
 
-// A12: the second id of a call comes back in everything about it.
+// A12: the call_id is returned in every message about the call.
 func (c *toolCase) callID() {
 	id := unique("fc_ü\"")
 	k := c.some("x").set(fields{"call_id": id}).start()
@@ -308,7 +308,7 @@ func (c *toolCase) callID() {
 	}
 }
 
-// C08: calls that run at once do not get at each other's ids.
+// C08: concurrent calls do not mix up their ids.
 func (c *toolCase) callsAtOnce() {
 	const n = 40
 	calls, sent := make([]*toolCall, n), make([]*reply, n)

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// question waits for the question of a call.
+// question waits for the question of a call and returns it with its choices.
 func (k *toolCall) question() (q *message, choices []string) {
 	q = k.next("user_choice")
 	for _, x := range q.m["choices"].([]any) {
@@ -20,7 +20,7 @@ func (k *toolCall) pick(q *message, selected any) *reply {
 	return k.c.post(q.text("response_url"), fields{"id": k.str("id"), "selected": selected})
 }
 
-// U09: an answer that is none ends the call with an error.
+// U09: an invalid answer ends the call with an error.
 func (c *toolCase) badSelections() {
 	for _, bad := range []any{1_000_000, -1, "1", nil, 0.5, true} {
 		k := c.call("choose", nil).start()
@@ -36,7 +36,7 @@ func (c *toolCase) badSelections() {
 	k.good(choices[last])
 }
 
-// U10: only who was told the address can answer.
+// U10: only somebody who knows the response_url can answer.
 func (c *toolCase) forgedAnswer() {
 	k := c.call("choose", nil).start()
 	q, choices := k.question()
@@ -70,7 +70,7 @@ func (c *toolCase) forgedAnswer() {
 	k.quiet("one result")
 }
 
-// U11: a question is not open for ever.
+// U11: a question does not stay open forever.
 func (c *toolCase) noAnswer() {
 	if c.limits.Choice == 0 {
 		c.lacks("the profile does not say how long the server waits for a choice (limits.choice_ms)")
@@ -90,7 +90,7 @@ func (c *toolCase) noAnswer() {
 	k.quiet("one result")
 }
 
-// U12: what a user granted to a session is not granted to another.
+// U12: a grant for one session does not apply to another.
 func (c *toolCase) grants() {
 	selected := c.role("grant").Select
 	root, other := c.thread(), c.thread()

@@ -44,18 +44,17 @@ func (w *watch) untouched(sent string) {
 	}
 }
 
-// internal are addresses that are not of the public internet, in every spelling
-// (doc/protocol.md §11.6). They are never listened at here, so that the runner sees only
-// whether they are refused.
+// internal are addresses outside the public internet, in many spellings (doc/protocol.md §11.6).
+// The runner cannot listen on them, so it sees only whether they are refused.
 var internal = []string{
 	"0.1.2.3", "10.0.0.1", "100.64.0.1", "169.254.169.254", "172.16.0.1", "192.0.0.1", "192.168.0.1", "198.18.0.1",
 	"224.0.0.1", "240.0.0.1", "255.255.255.255", "[fc00::1]", "[fd00:ec2::254]", "[fe80::1]", "[ff02::1]",
 	"[::ffff:10.0.0.1]", "[::ffff:a9fe:a9fe]", "[64:ff9b::a00:1]", "[2002:a00:1::]", "2852039166", "0xa9fea9fe", "0251.0376.0251.0376",
 }
 
-// private returns an address of this machine that is not loopback and not public.
+// private returns an address of this machine that is neither loopback nor public, or "".
 func private() string {
-	addrs, _ := net.InterfaceAddrs() // none if they cannot be told
+	addrs, _ := net.InterfaceAddrs() // none on error
 	for _, a := range addrs {
 		p, err := netip.ParsePrefix(a.String())
 		if err == nil && p.Addr().Is4() && p.Addr().IsPrivate() {
@@ -65,9 +64,9 @@ func private() string {
 	return ""
 }
 
-// unreached makes calls with callback addresses that must not be connected to. Each
-// is refused at once, or accepted and its result never sent; that it is not is for
-// a watch to see, some time later.
+// unreached makes calls with callback addresses that must not be connected to. Each call must be
+// refused at once, or be accepted and its result never sent; a watch checks the latter some time
+// later.
 func (c *toolCase) unreached(what string, addresses []string) {
 	for _, address := range addresses {
 		k := c.some("internal").set(fields{"callback_url": address})
@@ -76,7 +75,7 @@ func (c *toolCase) unreached(what string, addresses []string) {
 	c.alive()
 }
 
-// Z05: results go to runtimes only.
+// Z05: results are sent only to runtimes.
 func (c *toolCase) guardedAddresses() {
 	for _, bad := range []string{
 		"", "not a url", "/relative", "ftp://127.0.0.1/x", "file:///etc/passwd", "gopher://127.0.0.1/x", "javascript:alert(1)",
@@ -91,8 +90,8 @@ func (c *toolCase) guardedAddresses() {
 	}
 	c.unreached("callback_url", some)
 
-	// Loopback may be allowed, since the runner itself is there. If only the runner's
-	// own addresses are, every other spelling and port has to stay untouched.
+	// Loopback may be allowed, since the runner itself is there. If only the runner's own addresses
+	// are allowed, all other spellings and ports must stay untouched.
 	if c.profile.OnlyCallbacks {
 		w := c.watch("127.0.0.1:0")
 		var own []string
@@ -112,7 +111,7 @@ func (c *toolCase) guardedAddresses() {
 	}
 }
 
-// Z04: a name, and a redirect, lead nowhere that the address itself would not.
+// Z04: a name or a redirect does not reach an address that would be refused itself.
 func (c *toolCase) guardedNames() {
 	if host := private(); host != "" {
 		w := c.watch(net.JoinHostPort(host, "0"))

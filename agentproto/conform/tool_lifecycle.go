@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// missing reports whether the server has neither of the two notifications, which are
-// optional: it answers 404 or 405 to both of them, whatever they are about.
+// missing reports whether the server lacks both notifications, which are optional: it then answers 404 or 405 to all of
+// them.
 func (c *toolCase) missing() bool {
 	c.asked.Lock()
 	defer c.asked.Unlock()
@@ -22,16 +22,15 @@ func (c *toolCase) missing() bool {
 	return *c.absent
 }
 
-// lifecycle ends the trial if the server has neither notification.
+// lifecycle ends the trial as not applicable if the server lacks both notifications.
 func (c *toolCase) lifecycle() {
 	if c.missing() {
 		c.lacks(cancelPath + " and " + closePath + " are answered 404 or 405: the server does not have them")
 	}
 }
 
-// isMissing finds out whether the server has neither notification. It has to refuse those
-// about what does not exist and those about a call that it has just accepted, so that a
-// server that answers 404 for ids it does not know is not taken for one.
+// isMissing tests whether the server lacks both notifications. It must refuse notifications about unknown ids and about a
+// call that it has just accepted, since a server with notifications may answer 404 for unknown ids.
 func (c *toolCase) isMissing() bool {
 	thread, id := c.thread(), unique("call")
 	for _, role := range simple {
@@ -52,7 +51,7 @@ func (c *toolCase) isMissing() bool {
 	return true
 }
 
-// K04: a cancellation that has nothing to cancel is none the less in order.
+// K04: a cancellation of nothing is accepted.
 func (c *toolCase) cancelNothing() {
 	c.lifecycle()
 	c.accepted("the cancellation of an unknown call", c.post(c.base+cancelPath, fields{"thread_id": c.thread(), "tool_call_id": unique("call")}))
@@ -68,7 +67,7 @@ func (c *toolCase) cancelNothing() {
 	}
 }
 
-// K05: the id alone does not name a call.
+// K05: an id alone does not identify a call.
 func (c *toolCase) cancelOtherThread() {
 	c.lifecycle()
 	k := c.call("slow", vars{"NAME": unique("wrong")}).start()
@@ -89,8 +88,8 @@ func (c *toolCase) cancelOtherThread() {
 	}
 }
 
-// K06: what is cancelled stops. A cancellation may come before the tool has begun, which then notices nothing; among several
-// one comes while it runs.
+// K06: a cancelled call stops. A cancellation may arrive before the tool has started, which then does not notice it; in one
+// of several tries it arrives while the tool runs.
 func (c *toolCase) cancelRunning() {
 	c.lifecycle()
 	const tries = 3
@@ -119,7 +118,7 @@ func (c *toolCase) cancelRunning() {
 	}
 }
 
-// K07: nobody can answer for a call that was cancelled.
+// K07: a question or authorization of a cancelled call cannot be answered.
 func (c *toolCase) cancelDetour() {
 	c.lifecycle()
 	asked := false
@@ -151,8 +150,7 @@ func (c *toolCase) cancelDetour() {
 	}
 }
 
-// atMostAnError fails if a call that was cancelled has a result that is no error, or
-// two.
+// atMostAnError fails if a cancelled call gets a result that is not an error, or two results.
 func (k *toolCall) atMostAnError() {
 	m, err := k.await(millis(k.c.limits.Quiet))
 	if err != nil {
@@ -164,7 +162,7 @@ func (k *toolCall) atMostAnError() {
 	k.quiet("one result at most")
 }
 
-// X04: ids are no file names, and strange ones do no harm.
+// X04: ids are not used as file names, and unusual ids do no harm.
 func (c *toolCase) strangeThreads() {
 	c.lifecycle()
 	probe := unique("escaped")
@@ -198,17 +196,17 @@ func (c *toolCase) strangeThreads() {
 	c.alive()
 }
 
-// X05: that a cleanup fails is not the runtime's business.
+// X05: a failed cleanup is not reported to the runtime.
 func (c *toolCase) cleanupFails() {
 	c.lifecycle()
 	k := c.call("messy", vars{"NAME": unique("messy")}).start()
-	c.alive() // it has begun
+	c.alive() // the call has started
 	c.accepted("the closing of a thread whose cleanup fails", c.post(c.base+closePath, fields{"thread_id": k.str("group_id")}))
 	c.accepted("the same again", c.post(c.base+closePath, fields{"thread_id": k.str("group_id")}))
 	c.alive()
 }
 
-// E02: the status tells whether a call is pending, and nothing else.
+// E02: the status says whether a call is pending, and nothing else.
 func (c *toolCase) callStatus() {
 	if !c.profile.Status {
 		c.lacks("the server does not answer " + statusPath + " (status)")
@@ -230,7 +228,7 @@ func (c *toolCase) callStatus() {
 	}
 	k.result()
 	done := ask(k.str("group_id"), k.str("id"))
-	for range 20 { // the acknowledgement of the result is on its way
+	for range 20 { // the acknowledgement of the result may still be on its way
 		if done.fields["alive"] == false {
 			break
 		}

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// destination returns the second server and where its calls go.
+// destination returns the second server and its endpoint for calls.
 func (c *toolCase) destination() (d *Destination, endpoint string) {
 	d = c.profile.Destination
 	if d == nil {
@@ -20,8 +20,7 @@ func (c *toolCase) destination() (d *Destination, endpoint string) {
 	return d, endpoint
 }
 
-// migrate tells the server to move a session, which has to come to an end within the
-// limit.
+// migrate tells the server to move a session, which must finish within the limit.
 func (c *toolCase) migrate(session, destination string) *reply {
 	defer c.waiting(millis(c.limits.Migrate))()
 	begun := time.Now()
@@ -32,7 +31,7 @@ func (c *toolCase) migrate(session, destination string) *reply {
 	return got
 }
 
-// keep keeps a text in a new session and returns its root thread.
+// keep stores a text in a new session and returns its root thread.
 func (c *toolCase) keep(name, text string) (session string) {
 	session = c.thread()
 	if m := c.call("remember", vars{"NAME": name, "TEXT": text}).set(fields{"group_id": session}).start().result(); m.isError() {
@@ -41,14 +40,14 @@ func (c *toolCase) keep(name, text string) (session string) {
 	return session
 }
 
-// recall returns a call that tells what was kept, at an endpoint.
+// recall sends a call for the stored text to an endpoint.
 func (c *toolCase) recall(session, name, endpoint string) *toolCall {
 	k := c.call("recall", vars{"NAME": name}).set(fields{"group_id": session})
 	c.status("a call of role recall", c.post(endpoint, k.body), http.StatusOK)
 	return k
 }
 
-// G07: when the answer comes, the destination has everything.
+// G07: when the migration is answered, the destination has the whole session.
 func (c *toolCase) migrates() {
 	d, there := c.destination()
 	name, text := unique("note"), unique("kept")
@@ -62,7 +61,7 @@ func (c *toolCase) migrates() {
 	c.recall(other, name, c.endpoint).good("of another session") // stays
 }
 
-// G08: a destination that is down is told, and nothing is lost.
+// G08: if the destination is down, the migration is answered with an error, and nothing is lost.
 func (c *toolCase) destinationDown() {
 	d, _ := c.destination()
 	if c.dest == nil {
@@ -85,13 +84,13 @@ func (c *toolCase) destinationDown() {
 	c.status("the migration again, with the destination up", c.migrate(session, d.URL), http.StatusOK)
 }
 
-// G09: a session that has nothing here is moved already.
+// G09: a session without state here counts as moved.
 func (c *toolCase) unknownSession() {
 	d, _ := c.destination()
 	c.status("the migration of an unknown session", c.migrate(c.thread(), d.URL), http.StatusOK)
 }
 
-// G10: state goes where the operator said, and nowhere else.
+// G10: state goes only where the operator allows.
 func (c *toolCase) badDestination() {
 	c.destination()
 	name, text := unique("note"), unique("kept")
@@ -111,8 +110,7 @@ func (c *toolCase) badDestination() {
 	c.recall(session, name, c.endpoint).good(text)
 }
 
-// G11: a session that has moved is gone from the source, and moving it again is
-// nothing.
+// G11: a session that has moved is gone from the source, and moving it again has no effect.
 func (c *toolCase) migratedAlready() {
 	d, there := c.destination()
 	name, text := unique("note"), unique("kept")
@@ -128,7 +126,7 @@ func (c *toolCase) migratedAlready() {
 	c.recall(session, name, there).good(text)
 }
 
-// G12: state is taken in from the source alone.
+// G12: state is accepted only from the source.
 func (c *toolCase) forgedImport() {
 	d, there := c.destination()
 	if d.Import == "" {

@@ -8,7 +8,7 @@ import (
 	"sync"
 )
 
-// user returns a user of the provider, another one each time if there are enough.
+// user returns a user of the provider, a different one each time if there are enough.
 func (c *toolCase) user() OAuthUser {
 	if c.profile.OAuth == nil || len(c.profile.OAuth.Users) == 0 {
 		c.lacks("the profile has no user who could authorize (oauth.users)")
@@ -30,8 +30,8 @@ func (c *toolCase) provider() Provider {
 func (c *toolCase) allow() string { return first(c.profile.OAuth.Allow, "allow") }
 func (c *toolCase) deny() string  { return first(c.profile.OAuth.Deny, "deny") }
 
-// decide lets a user follow the address of an oauth message and press a button, and
-// returns where that leads.
+// decide makes a user follow the address of an oauth message and press a button, and returns the
+// address of the redirect.
 func (c *toolCase) decide(b *browser, m *message, user OAuthUser, button string) *url.URL {
 	back, err := b.decide(c.ctx, m.text("auth_url"), user, button)
 	c.must(err, "go through the authorization")
@@ -51,7 +51,7 @@ func (c *toolCase) opened(what string, p *page) {
 	}
 }
 
-// refused fails unless the page has status 400 or one like it.
+// refused fails unless the page has a status from 400 to 499.
 func (c *toolCase) refused(what string, p *page) {
 	if p.status < 400 || p.status >= 500 {
 		c.fail(what, p, "a page with status 400")
@@ -68,7 +68,7 @@ func changed(u *url.URL, name, value string) string {
 	return changed.String()
 }
 
-// A visit is an authorization that has come as far as the redirect back.
+// A visit is an authorization up to the redirect back, which was not followed.
 type visit struct {
 	call *toolCall
 	b    *browser
@@ -77,7 +77,7 @@ type visit struct {
 	back *url.URL
 }
 
-// visit makes a call of role authorize for a new user_id and lets the user consent.
+// visit makes a call of the role authorize for a new user_id and lets the user consent.
 func (c *toolCase) visit() *visit {
 	v := &visit{b: c.browser(), user: c.user()}
 	v.id = first(v.user.UserID, unique("user"))
@@ -86,12 +86,12 @@ func (c *toolCase) visit() *visit {
 	return v
 }
 
-// personal returns a call of role authorize for a user_id.
+// personal returns a call of the role authorize for a user_id.
 func (c *toolCase) personal(id string) *toolCall {
 	return c.call("authorize", nil).set(fields{"user_id": id})
 }
 
-// authorized is a visit that has come to its end.
+// authorized returns a visit whose authorization was completed.
 func (c *toolCase) authorized() *visit {
 	v := c.visit()
 	c.opened("the redirect after consent", c.open(v.b, v.back.String()))
@@ -116,7 +116,8 @@ func (c *toolCase) authorizes() {
 	again.good(v.user.Shows)
 }
 
-// O10: denial is a result, and the page has nothing of what the redirect says.
+// O10: a denial becomes a result, and neither the result nor the page contains text of the
+// redirect.
 func (c *toolCase) denied() {
 	b, user := c.browser(), c.user()
 	k := c.personal(first(user.UserID, unique("user"))).start()
@@ -133,8 +134,7 @@ func (c *toolCase) denied() {
 	k.quiet("one result")
 }
 
-// O11: a redirect is good once, for the authorization it belongs to, and not for
-// ever.
+// O11: a redirect is valid once, for its own authorization, and for a limited time.
 func (c *toolCase) badState() {
 	v := c.visit()
 	c.refused("a redirect with another state", c.open(v.b, changed(v.back, "state", unique("state"))))
@@ -142,7 +142,7 @@ func (c *toolCase) badState() {
 	if m, err := v.call.line.next(c.ctx, soonest); err == nil {
 		c.fail("redirects with a bad state", m, "the call is not affected")
 	}
-	// The code still works, so it was not exchanged.
+	// The code still works, so the server did not exchange it before.
 	c.opened("the redirect after consent", c.open(v.b, v.back.String()))
 	v.call.good(v.user.Shows)
 	c.refused("a redirect that was used", c.open(v.b, v.back.String()))
@@ -169,7 +169,7 @@ func (c *toolCase) redirectTwice() {
 	c.personal(v.id).start().good(v.user.Shows)
 }
 
-// O13: a code that was made for another authorization is worth nothing (PKCE).
+// O13: a code of another authorization is useless (PKCE).
 func (c *toolCase) foreignCode() {
 	attacker, victim := c.visit(), c.visit()
 	if p := c.open(victim.b, changed(victim.back, "code", attacker.back.Query().Get("code"))); p.status < 400 {
@@ -184,7 +184,7 @@ func (c *toolCase) foreignCode() {
 	attacker.call.cancel()
 }
 
-// O14: an answer of another provider is refused before its code is sent anywhere.
+// O14: a redirect of another issuer is refused before its code is sent anywhere.
 func (c *toolCase) mixedUp() {
 	issuers := []string{"https://evil.example"}
 	if c.profile.OAuth != nil && c.profile.OAuth.Issuer {
@@ -208,8 +208,8 @@ func (c *toolCase) mixedUp() {
 	}
 }
 
-// O15: whatever the token endpoint does, there is a result, of words that are not
-// its own.
+// O15: whatever the token endpoint does, the call gets an error result without the endpoint's own
+// words.
 func (c *toolCase) tokenEndpointFails() {
 	p := c.provider()
 	limit := millis(c.limits.Provider) + millis(c.limits.Result)
@@ -257,8 +257,8 @@ func (c *toolCase) tokenEndpointFails() {
 	c.authorized() // it works again
 }
 
-// O16: a token that has expired is renewed without the user, and the new one is kept
-// before it is used, so that a crash does not lose it.
+// O16: an expired token is renewed without the user. The new one is stored before it is used, so
+// that a crash does not lose it.
 func (c *toolCase) refreshes() {
 	p := c.provider()
 	v := c.authorized()
@@ -293,7 +293,7 @@ func (c *toolCase) refreshRefused() {
 	k.good(v.user.Shows)
 }
 
-// O18: calls that run at once share one refresh.
+// O18: concurrent calls share one refresh.
 func (c *toolCase) oneRefresh() {
 	p := c.provider()
 	v := c.authorized()
@@ -312,14 +312,14 @@ func (c *toolCase) oneRefresh() {
 	}
 }
 
-// O21: the redirect URI is always the one that is registered.
+// O21: the redirect URI is always the registered one.
 func (c *toolCase) exactRedirect() {
 	var seen [2]string
 	for i := range seen {
 		k := c.personal(unique("user")).start()
 		u, err := url.Parse(k.next("oauth").text("auth_url"))
 		c.must(err, "parse auth_url")
-		seen[i] = u.Query().Get("redirect_uri") // empty if there is a page before the provider's
+		seen[i] = u.Query().Get("redirect_uri") // empty if the server has its own page before the provider's
 		k.cancel()
 	}
 	if seen[0] != seen[1] {
@@ -354,7 +354,7 @@ func (c *toolCase) twoUsers() {
 	}
 }
 
-// O23: an authorization that waits is not lost with the process.
+// O23: a pending authorization survives the process.
 func (c *toolCase) restartWhileAuthorizing() {
 	c.restartable()
 	v := c.visit()
@@ -362,7 +362,7 @@ func (c *toolCase) restartWhileAuthorizing() {
 	c.opened("the redirect after kill -9 and a new start", c.open(v.b, v.back.String()))
 	v.call.what = "an authorization that was waiting at kill -9"
 	m := v.call.next("tool_result", "oauth")
-	for m.kind == "oauth" { // the server may ask again, but the old address has to do
+	for m.kind == "oauth" { // the server may ask again, but the old address must work
 		m = v.call.next("tool_result", "oauth")
 	}
 	if m.isError() || !strings.Contains(m.words(), v.user.Shows) {
@@ -371,13 +371,13 @@ func (c *toolCase) restartWhileAuthorizing() {
 	v.call.quiet("one result")
 }
 
-// O24: somebody who was sent the address does not hand over the own account.
+// O24: somebody who was sent the auth_url does not give the sender access to their own account.
 func (c *toolCase) otherBrowser() {
 	v := c.visit()
 	p := c.open(c.browser(), v.back.String())
 	m, err := v.call.await(millis(c.limits.Quiet))
 	switch {
-	case err == nil && m.kind == "user_choice": // asks to confirm
+	case err == nil && m.kind == "user_choice": // asks for confirmation
 	case err == nil && !m.isError():
 		c.fail("a redirect in another browser", m, "it is refused, or the user is asked to confirm")
 	case err != nil && p.status < 400 && !strings.Contains(strings.ToLower(p.text), "<form"):

@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// disguises are the forms in which a secret is looked for.
+// disguises returns the encodings in which a secret is searched for.
 func disguises(secret string) []string {
 	b := []byte(secret)
 	return []string{
@@ -20,8 +20,8 @@ func disguises(secret string) []string {
 	}
 }
 
-// found returns the form in which a text contains a secret of the provider, empty if
-// it contains none. Texts of less than eight bytes would be found everywhere.
+// found returns the encoded secret that a text contains, or "" if it contains none. Secrets of
+// fewer than eight bytes are skipped, since they would be found everywhere.
 func found(text string, secrets []string) string {
 	for _, s := range secrets {
 		if len(s) < 8 {
@@ -43,8 +43,8 @@ func (c *toolCase) secretless(what, text string) {
 	}
 }
 
-// O19: nothing that came out of the server has a secret in it, neither of this case
-// nor of any before it.
+// O19: nothing that the server sent or wrote contains a secret, neither of this case nor of any
+// before it.
 func (c *toolCase) noSecretGetsOut() {
 	c.provider()
 	v := c.authorized()
@@ -74,7 +74,7 @@ func (c *toolCase) noSecretGetsOut() {
 	}
 }
 
-// O20: the files of the server cannot be read by who has not its key.
+// O20: the files of the server cannot be read without its key.
 func (c *toolCase) vaultIsSealed() {
 	if c.profile.State == "" {
 		c.lacks("the profile does not say where the server keeps its state (state)")

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// subscribe opens a subscription and returns its call, after the result.
+// subscribe opens a subscription, waits for the result, and returns the call.
 func (c *toolCase) subscribe(name string) *toolCall { return c.subscribeIn(c.thread(), name) }
 
 func (c *toolCase) subscribeIn(thread, name string) *toolCall {
@@ -19,7 +19,7 @@ func (c *toolCase) subscribeIn(thread, name string) *toolCall {
 	return k
 }
 
-// publish causes an event, or leaves it to the server to make one.
+// publish causes an event, or leaves it to the server if no operation can.
 func (c *toolCase) publish(name, text string) {
 	if _, ok := c.profile.Roles["publish"]; ok {
 		c.call("publish", vars{"NAME": name, "TEXT": text}).start().result()
@@ -33,7 +33,7 @@ func (k *toolCall) event(name string) *message {
 	return k.next("subscription_event")
 }
 
-// S13: a subscription is not lost with the process.
+// S13: a subscription survives the process.
 func (c *toolCase) subscriptionSurvives() {
 	c.restartable()
 	name := unique("topic")
@@ -44,7 +44,7 @@ func (c *toolCase) subscriptionSurvives() {
 	k.event(name)
 }
 
-// S14: a subscription that was cancelled is silent.
+// S14: a cancelled subscription sends no more events.
 func (c *toolCase) subscriptionCancelled() {
 	c.lifecycle()
 	name := unique("topic")
@@ -59,7 +59,7 @@ func (c *toolCase) subscriptionCancelled() {
 	k.quiet("no event")
 }
 
-// settle lets events through that were on their way when a subscription ended.
+// settle skips events that were on their way when a subscription ended.
 func (c *toolCase) settle(k *toolCall) {
 	for {
 		if _, err := k.line.next(c.ctx, soonest); err != nil {
@@ -68,7 +68,7 @@ func (c *toolCase) settle(k *toolCall) {
 	}
 }
 
-// S15: closing a thread ends what belongs to it, and nothing else.
+// S15: closing a thread ends its subscriptions, and no others.
 func (c *toolCase) threadClosed() {
 	c.lifecycle()
 	name := unique("topic")
@@ -87,7 +87,7 @@ func (c *toolCase) threadClosed() {
 	c.quietAll("no event", mine, also)
 }
 
-// S16: an event that has to be sent again holds up those behind it.
+// S16: an event that must be sent again delays those after it.
 func (c *toolCase) eventsInOrder() {
 	c.role("publish")
 	name := unique("topic")

@@ -2,7 +2,7 @@ package conform
 
 import "time"
 
-// toolTrials are the cases of tool servers.
+// toolTrials are the trials of the cases of tool servers, by id.
 var toolTrials = map[string]toolTrial{
 	"D01": {run: (*toolCase).manifestIsValid},
 	"D02": {run: (*toolCase).brokenManifest},

@@ -8,15 +8,15 @@ import (
 	"strings"
 )
 
-// raw returns the call's message as bytes, altered.
+// raw returns the call's message as altered bytes.
 func (k *toolCall) raw(alter func(string) string) []byte {
 	data, err := json.Marshal(k.body)
 	k.c.must(err, "encode")
 	return []byte(alter(string(data)))
 }
 
-// rejected sends altered invocations of role echo, each of which has to be answered
-// 400 and to have no result.
+// rejected sends altered invocations. Each must be answered 400, 413 or 422, and must get no
+// result.
 func (c *toolCase) rejected(alter map[string]func(string) string) {
 	calls := make(map[string]*toolCall)
 	for what, f := range alter {
@@ -32,12 +32,12 @@ func (c *toolCase) rejected(alter map[string]func(string) string) {
 	}
 }
 
-// prefixed returns a function that puts members in front of the others.
+// prefixed returns a function that inserts members before the others.
 func prefixed(members string) func(string) string {
 	return func(s string) string { return "{" + members + "," + s[1:] }
 }
 
-// W01: two members of one name could be read differently by two readers.
+// W01: duplicate members are refused, since two readers could read them differently.
 func (c *toolCase) duplicateMember() {
 	c.rejected(map[string]func(string) string{
 		"id twice":           prefixed(`"id":"other"`),
@@ -49,7 +49,7 @@ func (c *toolCase) duplicateMember() {
 	})
 }
 
-// W02: names of members have one case.
+// W02: names of members are case-sensitive.
 func (c *toolCase) otherCase() {
 	c.rejected(map[string]func(string) string{
 		"Group_ID for group_id": func(s string) string { return strings.Replace(s, `"group_id"`, `"Group_ID"`, 1) },
@@ -60,7 +60,7 @@ func (c *toolCase) otherCase() {
 	k.worked()
 }
 
-// W03: text is UTF-8.
+// W03: text must be valid UTF-8.
 func (c *toolCase) badText() {
 	replace := func(with string) func(string) string {
 		return func(s string) string { return strings.Replace(s, `"id":"`, `"id":"`+with, 1) }
@@ -75,7 +75,7 @@ func (c *toolCase) badText() {
 	})
 }
 
-// W04: nothing is nested deeper than anybody needs.
+// W04: nesting is limited.
 func (c *toolCase) nested() {
 	deep := func(n int) func(string) string {
 		return prefixed(`"extra":` + strings.Repeat("[", n) + strings.Repeat("]", n))
@@ -94,7 +94,7 @@ func (c *toolCase) nested() {
 	k.worked()
 }
 
-// W05: a message is one object and nothing else.
+// W05: a message is a single object and nothing else.
 func (c *toolCase) trailing() {
 	c.rejected(map[string]func(string) string{
 		"something after it":    func(s string) string { return s + "x" },
@@ -111,7 +111,7 @@ func (c *toolCase) trailing() {
 	k.worked()
 }
 
-// W06: members that a later version adds do no harm.
+// W06: unknown members, which a later version may add, are ignored.
 func (c *toolCase) unknownMembers() {
 	k := c.some("known").set(fields{
 		"toolset_version": "3", "x-future": fields{"a": []int{1, 2}}, "thread_ancestors": nil, "user_id": nil, "": "empty",
@@ -125,7 +125,7 @@ func (c *toolCase) unknownMembers() {
 	}
 }
 
-// W10: numbers of every size are numbers, or refused.
+// W10: numbers of any size are accepted or refused, and do no harm.
 func (c *toolCase) numbers() {
 	for _, n := range []string{"2.0", "1e400", "-1e400", "9223372036854775808", "1e-400", "0.1e1", strings.Repeat("9", 5000), "-0"} {
 		k := c.some("number")
@@ -155,8 +155,7 @@ func (c *toolCase) numbers() {
 	c.alive()
 }
 
-// W11: ids are data: they go into no header, no path and no line of a log as they
-// are.
+// W11: ids are data: they are not put unquoted into a header, a path or a log line.
 func (c *toolCase) strangeIDs() {
 	injected := "X-Injected-" + unique("id")
 	ids := []string{

@@ -1,6 +1,6 @@
-// Command selftest runs the conformance cases against Millrace's own tool server: a server that
-// plays every role, in processes that are killed and restarted, and an OAuth provider in this one.
-// It is a program of its own so that neither is in the one that is shipped.
+// Command selftest runs the conformance cases against Millrace's own tool server. The server plays
+// every role, in processes that are killed and restarted; the OAuth provider runs in this process.
+// It is a separate program so that neither is part of the shipped one.
 //
 //	go run ./agentproto/conform/selftest [-run REGEXP] [-json] [-junit FILE] [-baseline FILE] [-v]
 //
@@ -36,8 +36,8 @@ func main() {
 	os.Exit(status)
 }
 
-// run returns the exit status: 0 if nothing has failed, 1 if something has, 2 if the cases could
-// not be run.
+// run returns the exit status: 0 if nothing failed, 1 if something did, 2 if the cases could not be
+// run.
 func run(ctx context.Context, args []string, out, errs io.Writer) (status int, err error) {
 	if len(args) == 2 && args[0] == serveFlag {
 		if err := undertest.Serve(ctx, args[1], os.Stdin); err != nil {
@@ -54,7 +54,7 @@ func run(ctx context.Context, args []string, out, errs io.Writer) (status int, e
 	asJSON := fs.Bool("json", false, "print the report as JSON instead of a table")
 	verbose := fs.Bool("v", false, "tell each result on standard error when it is there")
 	if err := fs.Parse(args); err != nil {
-		return 2, flag.ErrHelp // it has been said
+		return 2, flag.ErrHelp // the flag package has printed the error
 	}
 	if *baseline != "" {
 		f, err := os.Open(*baseline)
@@ -95,7 +95,7 @@ func run(ctx context.Context, args []string, out, errs io.Writer) (status int, e
 	return report.ExitCode(), err
 }
 
-// test runs the cases against this program, started again as other processes.
+// test runs the cases against copies of this program, started as other processes.
 func test(ctx context.Context, opts conform.Options) (*conform.Report, error) {
 	self, err := os.Executable()
 	if err != nil {

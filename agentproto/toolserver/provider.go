@@ -40,7 +40,7 @@ type OAuthProvider struct {
 	// RefuseIssuer refuses redirects that name any issuer. Set it for a provider whose metadata does not contain
 	// authorization_response_iss_parameter_supported: then the provider did not add the issuer (RFC 9207, section 2.4).
 	RefuseIssuer bool
-	// SubjectIsUser, Confirm and UnsafeAnyoneMayAuthorize say who may complete an authorization. At least one of them must be
+	// SubjectIsUser, Confirm and UnsafeAnyoneMayAuthorize say who may complete an authorization. Exactly one of them must be
 	// set. A user can send the auth_url of a call to somebody else, who then authorizes with an account of their own; without a
 	// check, the user of the call would work with that account.
 	//

@@ -2,7 +2,7 @@ package authorize
 
 import "slices"
 
-// fetched answers those who wait for a token, or has their users asked.
+// fetched answers the asks that wait for a token, or has their users asked.
 func (t step) fetched(h *Holder, j Job, o Outcome) {
 	asks := h.Asks
 	h.Asks = nil
@@ -20,7 +20,7 @@ func (t step) fetched(h *Holder, j Job, o Outcome) {
 		case o.Class != Good && o.Class != None:
 			t.tell(w.Token, Told{Class: o.Class})
 		case slices.ContainsFunc(h.All, func(a *Authorization) bool { return a.Phase == Arrived || a.Phase == Confirmed }):
-			h.Asks = append(h.Asks, w) // it may have given a token by then
+			h.Asks = append(h.Asks, w) // that authorization may have produced a token by then
 		case ask.User == nil:
 			t.tell(w.Token, Told{Class: None})
 		default:
@@ -29,8 +29,8 @@ func (t step) fetched(h *Holder, j Job, o Outcome) {
 	}
 }
 
-// ask answers a call that needs an authorization: with the one that it has been waiting for, or
-// a new one. Have are the scopes that there are.
+// ask answers a call that needs an authorization with the one that the call already waits for, or
+// with a new one. Have are the scopes of the current token.
 func (t step) ask(h *Holder, w *Waiting, have []string) {
 	r := w.Ask.User
 	count := 0
@@ -39,7 +39,7 @@ func (t step) ask(h *Holder, w *Waiting, have []string) {
 		count = last.Count
 		same := of == h && last.ID != r.After && last.Print == r.Print && slices.Equal(last.Need, w.Ask.Need)
 		switch {
-		case same && last.Phase == Ended && last.Class != Lost && last.Class != Good: // it has not heard of it
+		case same && last.Phase == Ended && last.Class != Lost && last.Class != Good: // the call has not received this outcome
 			t.tell(w.Token, Told{Class: last.Class})
 			return
 		case same && (last.Phase == Open || last.Phase == Confirming && last.Epoch == r.Epoch):
@@ -71,8 +71,7 @@ func (t step) ask(h *Holder, w *Waiting, have []string) {
 	t.tell(w.Token, Told{Class: Asked, ID: a.ID, Scopes: a.Scopes})
 }
 
-// fits ends the authorizations that a token makes unnecessary: those for no more than it is good
-// for.
+// fits ends the authorizations that a token makes unnecessary: those whose needs it covers.
 func (t step) fits(h *Holder, o Outcome) {
 	for _, a := range slices.Clone(h.All) {
 		if a.Phase == Open && Covers(o.Scopes, a.Need) && (a.Refused == "" || a.Refused != o.Access) {
@@ -81,7 +80,7 @@ func (t step) fits(h *Holder, o Outcome) {
 	}
 }
 
-// exchanged takes what came of a code.
+// exchanged handles the outcome of exchanging a code.
 func (t step) exchanged(h *Holder, j Job, o Outcome) {
 	i := slices.IndexFunc(h.All, func(a *Authorization) bool { return a.ID == j.ID })
 	if i < 0 {
@@ -109,7 +108,7 @@ func (t step) exchanged(h *Holder, j Job, o Outcome) {
 	}
 }
 
-// kept takes what came of a token that was confirmed.
+// kept handles the outcome of storing a confirmed token.
 func (t step) kept(h *Holder, j Job, o Outcome) {
 	if i := slices.IndexFunc(h.All, func(a *Authorization) bool { return a.ID == j.ID }); i >= 0 {
 		h.All[i].Job = 0

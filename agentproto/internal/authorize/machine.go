@@ -11,13 +11,13 @@ import (
 type stream[L dataflow.Location, O dataflow.Order] = dataflow.KeyedStream[string, In, L, bounds.Unbounded, O, dataflow.ExactlyOnce]
 type said[L dataflow.Location] = dataflow.KeyedStream[string, Out, L, bounds.Unbounded, dataflow.TotalOrder, dataflow.ExactlyOnce]
 
-// Machine adds the authorizations of all runtimes to a flow, by the name of the runtime. Jobs is
-// how many are done at once.
+// Machine adds the authorizations of all runtimes to a flow, by the name of the runtime. At most
+// jobs jobs run at once.
 func Machine[L dataflow.Location, O dataflow.Order](ins stream[L, O], jobs int, do func(ctx context.Context, runtime string, j Job) Outcome) said[L] {
 	return machine(ins, jobs, do, func(*State, *turn) {})
 }
 
-// machine shows each turn to somebody when it is over.
+// machine is Machine, and calls look after each turn.
 func machine[L dataflow.Location, O dataflow.Order](
 	ins stream[L, O], jobs int, do func(ctx context.Context, runtime string, j Job) Outcome, look func(*State, *turn),
 ) said[L] {

@@ -10,46 +10,46 @@ import (
 //
 // It maintains, between steps:
 //
-//  1. at most one job of a key is under way, which is Job of its holder, but for those of Discard,
+//  1. at most one job of a key is in progress, not counting Discard jobs; it is Job of its holder,
 //  2. a call has at most one authorization,
-//  3. a holder without asks, authorizations, a job and something to give back is none,
-//  4. Told is what all [Out].More together say.
+//  3. a holder without asks, authorizations, job and revocation is removed,
+//  4. Told is the sum of all [Out].More.
 type State struct {
 	Holders []*Holder
 	Pauses  []*Pause
 	Jobs    uint64 // the number of the last job
-	Loose   int    // jobs of Discard that are under way
+	Loose   int    // Discard jobs in progress
 	Told    int
 }
 
-// A Holder is what is under way for a key.
+// A Holder is everything in progress for a key.
 type Holder struct {
 	Key    Key
-	Job    uint64 // the one that is under way; 0 if there is none
+	Job    uint64 // the job in progress; 0 for none
 	Asks   []*Waiting
 	All    []*Authorization
-	Revoke bool // the tokens are to be given back
+	Revoke bool // the tokens must be given back
 }
 
-// A Waiting is an ask that has no answer.
+// A Waiting is an ask without an answer.
 type Waiting struct {
 	Token string
 	Ask   Ask
 }
 
-// A Phase says how far an authorization is.
+// A Phase is the progress of an authorization.
 type Phase string
 
 // The phases of an authorization. They only advance.
 const (
 	Open       Phase = "open"       // the user may complete it
-	Arrived    Phase = "arrived"    // the code is there
-	Confirming Phase = "confirming" // the token is in the memory of a process
-	Confirmed  Phase = "confirmed"  // and may be kept
-	Ended      Phase = "ended"      // the call has not ended, or has not heard of it
+	Arrived    Phase = "arrived"    // the code has arrived
+	Confirming Phase = "confirming" // the token is only in the memory of a process
+	Confirmed  Phase = "confirmed"  // the token may be stored
+	Ended      Phase = "ended"      // the call has not ended, or has not received the outcome
 )
 
-// An Authorization is what a call waits for.
+// An Authorization is a request to a user that a call waits for.
 type Authorization struct {
 	Request
 	Need    []string
@@ -57,32 +57,32 @@ type Authorization struct {
 	Phase   Phase
 	Expires time.Duration
 	Code    string
-	Job     uint64 // the one that is under way for it
-	Page    string // the token of the request for the page, or of the confirmation, which waits for an answer
-	Count   int    // of the call's authorizations, with this one
+	Job     uint64 // the job in progress for it
+	Page    string // the token of the page's request, or of the confirmation, that waits for an answer
+	Count   int    // how many authorizations the call had, including this one
 	Class   Class  // of Ended
-	Void    Class  // what it ends with when its job has ended, if that is settled
+	Void    Class  // the class that it ends with after its job, if already decided
 	Gone    bool   // its call has ended
 }
 
-// A Pause follows a wrong number. Key is what pausing returns.
+// A Pause follows a wrong number. Key is the result of Key.pausing.
 type Pause struct {
 	Key    Key
 	Until  time.Duration
-	Forget time.Duration // when another one is the first again
+	Forget time.Duration // when the number of wrong numbers is reset
 	Wrong  int
 }
 
-// Bounds.
+// Limits.
 const (
-	maxOfCall    = 4    // authorizations of a call, in its life
-	maxOfUser    = 64   // that are open
+	maxOfCall    = 4    // authorizations per call, over its life
+	maxOfUser    = 64   // open ones per user
 	maxOfRuntime = 256  //
 	maxOfAll     = 1024 //
-	maxPauses    = 4096 // of a runtime
+	maxPauses    = 4096 // per runtime
 )
 
-// The pause after a wrong number doubles with each, and that is forgotten a day after the pause.
+// The pause after a wrong number doubles each time. The count is reset a day after the pause.
 const (
 	firstPause   = 10 * time.Minute
 	longestPause = 24 * time.Hour
@@ -91,7 +91,7 @@ const (
 
 func newState() *State { return new(State) }
 
-// holder returns what is under way for a key.
+// holder returns the holder of a key, and adds it if necessary.
 func (s *State) holder(k Key) *Holder {
 	for _, h := range s.Holders {
 		if h.Key == k {
@@ -103,7 +103,7 @@ func (s *State) holder(k Key) *Holder {
 	return h
 }
 
-// find returns the authorization for which f reports true, or nil.
+// find returns the first authorization for which f reports true, with its holder, or nil.
 func (s *State) find(f func(*Authorization) bool) (*Holder, *Authorization) {
 	for _, h := range s.Holders {
 		if i := slices.IndexFunc(h.All, f); i >= 0 {
@@ -113,14 +113,14 @@ func (s *State) find(f func(*Authorization) bool) (*Holder, *Authorization) {
 	return nil, nil
 }
 
-// UserPrefix begins the name of a user whom an invocation has named.
+// UserPrefix begins the name of a user that an invocation has named.
 const UserPrefix = "user:"
 
-// ThreadPrefix begins the name of a user who is a conversation.
+// ThreadPrefix begins the name of a user that stands for a conversation.
 const ThreadPrefix = "thread:"
 
-// pausing returns what a pause is for. All conversations without a user are one, since whoever
-// guesses can begin as many as he likes.
+// pausing returns the key of a pause. All conversations without a user share one, since an attacker
+// can begin any number of them.
 func (k Key) pausing() Key {
 	if strings.HasPrefix(k.User, ThreadPrefix) {
 		k.User = ThreadPrefix
@@ -137,7 +137,7 @@ func (s *State) pause(k Key) *Pause {
 	return nil
 }
 
-// open returns how many authorizations are under way, and how many of a user.
+// open returns how many authorizations are in progress, and how many of them belong to a user.
 func (s *State) open(user string) (all, of int) {
 	for _, h := range s.Holders {
 		for _, a := range h.All {

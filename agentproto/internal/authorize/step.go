@@ -9,10 +9,10 @@ import (
 
 type turn = keyedstream.CallingTurn[string, Out, struct{}, Job]
 
-// The one timer of a runtime rings when the earliest of what waits is due.
+// alarm is the only timer of a runtime. It fires when the earliest deadline is due.
 const alarm keyedstream.Timer = 0
 
-// A step is what happens to the authorizations of a runtime in one turn.
+// A step is the processing of one turn of a runtime.
 type step struct {
 	*State
 	do  *turn
@@ -21,7 +21,7 @@ type step struct {
 
 func newStep(s *State, do *turn) step { return step{s, do, do.Now()} }
 
-// take makes a step of what came from outside.
+// take processes an input.
 func take(s *State, in In, do *turn) {
 	t := newStep(s, do)
 	switch {
@@ -40,10 +40,10 @@ func take(s *State, in In, do *turn) {
 	t.settle()
 }
 
-// ring makes a step of the alarm: what is due is found by settle.
+// ring processes the timer: settle finds what is due.
 func ring(s *State, _ keyedstream.Timer, do *turn) { newStep(s, do).settle() }
 
-// outcome makes a step of what came of a job.
+// outcome processes the outcome of a job.
 func outcome(s *State, j Job, o Outcome, do *turn) {
 	t := newStep(s, do)
 	if j.Kind == Discard {
@@ -74,7 +74,7 @@ func (t step) tell(token string, told Told) {
 	}
 }
 
-// begin asks for a job.
+// begin starts a job.
 func (t step) begin(j Job) uint64 {
 	t.Jobs++
 	j.Number = t.Jobs
@@ -82,13 +82,13 @@ func (t step) begin(j Job) uint64 {
 	return j.Number
 }
 
-// opened says that the user may complete an authorization, or no longer.
+// opened emits that the user may complete an authorization, or no longer.
 func (t step) opened(k Key, a *Authorization, finished bool) {
 	t.do.Emit(Out{Open: &Opened{Runtime: t.do.Key(), Key: k, ID: a.ID, State: a.State, Start: a.Start, Print: a.Print, Scopes: a.Scopes, Finished: finished}})
 }
 
-// finish ends an authorization. It is remembered until its call has ended, which may begin anew
-// before it has heard of it.
+// finish ends an authorization. It is kept until its call has ended, since the call may run again
+// before it has received the outcome.
 func (t step) finish(h *Holder, a *Authorization, c Class) {
 	if a.Phase == Open {
 		t.opened(h.Key, a, true)
@@ -108,8 +108,8 @@ func (h *Holder) remove(a *Authorization) {
 	h.All = slices.Delete(h.All, i, i+1)
 }
 
-// discard has the vault forget the code of an authorization, and a process its token if that is
-// not kept.
+// discard starts a job that deletes the code of an authorization from the vault, and, if token is
+// set, the unconfirmed token from memory.
 func (t step) discard(h *Holder, a *Authorization, token bool) {
 	j := Job{Kind: Discard, Key: h.Key, Code: a.Code}
 	if token {
@@ -120,7 +120,7 @@ func (t step) discard(h *Holder, a *Authorization, token bool) {
 	t.begin(j)
 }
 
-// redirect takes a user who comes back. The authorization is used up by that.
+// redirect handles a user who comes back, which uses up the authorization.
 func (t step) redirect(token string, r *Redirect) {
 	h, a := t.find(func(a *Authorization) bool { return a.ID == r.ID })
 	switch {
@@ -136,7 +136,7 @@ func (t step) redirect(token string, r *Redirect) {
 	}
 }
 
-// confirm takes the answer of the user who was asked for the code.
+// confirm handles the user's answer about the code.
 func (t step) confirm(token string, c *Confirm) {
 	h, a := t.find(func(a *Authorization) bool { return a.ID == c.ID })
 	switch {
@@ -156,8 +156,8 @@ func (t step) confirm(token string, c *Confirm) {
 	}
 }
 
-// wrong begins a pause. Whoever guesses must not have other authorizations to go on with, so
-// those of the same key end too; one that was confirmed is the user's.
+// wrong starts a pause. An attacker who guesses must not continue with other authorizations, so
+// those of the same key end too, except one that was already confirmed, which is the user's.
 func (t step) wrong(h *Holder) {
 	p := t.pause(h.Key)
 	if p == nil {
@@ -174,14 +174,14 @@ func (t step) wrong(h *Holder) {
 	}
 }
 
-// endAll ends the authorizations of a key. A job that is under way has its outcome first.
+// endAll ends the authorizations of a key. An authorization whose job is in progress ends after it.
 func (t step) endAll(h *Holder, c Class) {
 	for _, a := range slices.Clone(h.All) {
 		switch {
 		case a.Phase == Ended, a.Job != 0 && a.Phase == Confirmed:
 		case a.Job != 0:
 			a.Void = c
-		case a.Phase == Confirmed && c == Paused: // it is the user's
+		case a.Phase == Confirmed && c == Paused: // it is the user's own
 		default:
 			if a.Phase != Open {
 				t.discard(h, a, a.Phase != Arrived)
@@ -191,8 +191,8 @@ func (t step) endAll(h *Holder, c Class) {
 	}
 }
 
-// end forgets what a call waits for. A token that its provider may have issued already is kept
-// for the user, unless he would have to confirm it.
+// end forgets the authorizations of a call. A token that the provider may already have issued is
+// kept for the user, unless the user would have to confirm it.
 func (t step) end(call string) {
 	for _, h := range t.Holders {
 		h.Asks = slices.DeleteFunc(h.Asks, func(w *Waiting) bool {
@@ -210,7 +210,7 @@ func (t step) end(call string) {
 	}
 }
 
-// drop forgets an authorization, at once or when its job has ended.
+// drop forgets an authorization, at once or after its job.
 func (t step) drop(h *Holder, a *Authorization) {
 	a.Gone = true
 	switch a.Phase {
@@ -226,7 +226,7 @@ func (t step) drop(h *Holder, a *Authorization) {
 	}
 }
 
-// close gives the token of a session back that is over.
+// close gives back the token of a closed session.
 func (t step) close(k Key) {
 	h := t.holder(k)
 	h.Revoke = true
@@ -237,8 +237,8 @@ func (t step) close(k Key) {
 	t.endAll(h, Over)
 }
 
-// settle ends a step: it ends what is due, begins the jobs that can be done, sets the alarm, and
-// forgets a runtime of which nothing is left.
+// settle completes a step: it ends what is due, starts jobs, sets the timer, and forgets a runtime
+// of which nothing is left.
 func (t step) settle() {
 	next := time.Duration(0)
 	at := func(d time.Duration) {
@@ -274,8 +274,8 @@ func (t step) settle() {
 	}
 }
 
-// run begins the next job for a key. A token is given back before a new session has its own. A
-// code comes before the asks, whose answer may change with it.
+// run starts the next job for a key. A token is given back before a new session gets its own. A
+// code is handled before the asks, whose answer it may change.
 func (t step) run(h *Holder) {
 	if h.Job != 0 {
 		return

@@ -1,6 +1,6 @@
-// Package envelope protects a message between two instances of one program that share a
-// secret, such as the state of a session on its way to another host: nobody else can read,
-// make, alter or redirect it, and it is no good after a while.
+// Package envelope protects a message between two instances of one program that share a secret,
+// such as the state of a session on its way to another host. Nobody else can read, make, alter or
+// redirect the message, and it expires.
 package envelope
 
 import (
@@ -14,27 +14,26 @@ import (
 	"time"
 )
 
-// MinSecret is how many bytes a secret has at least.
+// MinSecret is the minimum length of a secret in bytes.
 const MinSecret = 32
 
-// Tolerance is how far the clocks of two instances may be apart, the time on the way
-// included.
+// Tolerance is how far the clocks of two instances may differ, including the time in transit.
 const Tolerance = 5 * time.Minute
 
 var (
-	// ErrForged is returned for what was not sealed with this secret for this purpose and
+	// ErrForged is returned for a message that was not sealed with this secret for this purpose and
 	// context, or was altered. It does not say which.
 	ErrForged = errors.New("envelope: not sealed by somebody with this key for this")
-	// ErrStale is returned for what was sealed longer ago than Tolerance, or will be.
+	// ErrStale is returned for a message whose sealing time is more than Tolerance in the past or
+	// the future.
 	ErrStale = errors.New("envelope: sealed too long ago, or the clocks differ")
 )
 
-// An Envelope seals and opens messages of one purpose. It may be used by any number of
-// goroutines.
+// An Envelope seals and opens messages of one purpose. It is safe for concurrent use.
 type Envelope struct{ aead cipher.AEAD }
 
-// New returns the envelope of a purpose. Envelopes of different purposes do not open each
-// other's messages, though their secret is the same.
+// New returns the envelope of a purpose. Envelopes of different purposes cannot open each other's
+// messages, even with the same secret.
 func New(secret []byte, purpose string) (*Envelope, error) {
 	if len(secret) < MinSecret {
 		return nil, fmt.Errorf("envelope: the secret has %d bytes, at least %d are needed", len(secret), MinSecret)
@@ -54,15 +53,16 @@ func New(secret []byte, purpose string) (*Envelope, error) {
 	return &Envelope{aead}, nil
 }
 
-// Seal encrypts and authenticates a message. What it is about, such as a session, a sender
-// and a receiver, is authenticated with it and has to be known to whoever opens it.
+// Seal encrypts and authenticates a message. About is its context, such as a session, a sender and
+// a receiver. It is authenticated with the message, and the receiver must know it to open the
+// message.
 func (e *Envelope) Seal(message []byte, about ...string) []byte {
 	text := binary.BigEndian.AppendUint64(make([]byte, 0, 8+len(message)), uint64(time.Now().UnixNano()))
 	return e.aead.Seal(nil, nil, append(text, message...), context(about))
 }
 
-// Open returns the message. That it was not opened before is for the caller to know: what
-// it asks for should be harmless to do twice.
+// Open returns the message. It does not detect that a message was opened before: a repeated request
+// should be harmless, or the caller must recognize it.
 func (e *Envelope) Open(sealed []byte, about ...string) ([]byte, error) {
 	text, err := e.aead.Open(nil, nil, sealed, context(about))
 	if err != nil || len(text) < 8 {
@@ -74,7 +74,7 @@ func (e *Envelope) Open(sealed []byte, about ...string) ([]byte, error) {
 	return text[8:], nil
 }
 
-// context encodes what a message is about so that no two lists are the same.
+// context encodes the context of a message. Different lists have different encodings.
 func context(about []string) (text []byte) {
 	for _, a := range about {
 		text = binary.AppendUvarint(text, uint64(len(a)))

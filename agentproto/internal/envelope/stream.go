@@ -7,21 +7,22 @@ import (
 	"strconv"
 )
 
-// piece is how many bytes of a stream are sealed together, and most is more than sealing adds.
+// piece is how many bytes of a stream are sealed together, and most is an upper limit for what
+// sealing adds.
 const (
 	piece = 64 << 10
 	most  = 128
 )
 
-// What a sealed piece begins with.
+// The first byte of a sealed piece.
 const (
 	moreFollow byte = iota
 	isLast
 )
 
-// SealStream returns a reader of all that r has, sealed for [Envelope.OpenStream]: pieces, each
-// behind its length in four bytes, that are bound to what the stream is about and to their places
-// in it. It keeps one piece in memory.
+// SealStream returns a reader of the content of r, sealed for [Envelope.OpenStream]. The output
+// consists of pieces, each preceded by its length in four bytes. Each piece is bound to the context
+// of the stream and to its position. One piece is kept in memory.
 func (e *Envelope) SealStream(r io.Reader, about ...string) io.Reader {
 	return &sealing{e: e, r: r, about: about}
 }
@@ -31,7 +32,7 @@ type sealing struct {
 	r     io.Reader
 	about []string
 	n     int
-	rest  []byte // of a piece that is sealed
+	rest  []byte // of a sealed piece
 	err   error
 }
 
@@ -43,7 +44,7 @@ func (s *sealing) Read(p []byte) (int, error) {
 		}
 		text := make([]byte, 1+piece)
 		n, err := 0, error(nil)
-		for n < piece && err == nil { // io.ReadFull does not tell a broken reader from one at its end
+		for n < piece && err == nil { // io.ReadFull does not distinguish a broken reader from one at its end
 			var more int
 			more, err = s.r.Read(text[1+n:])
 			n += more
@@ -51,7 +52,7 @@ func (s *sealing) Read(p []byte) (int, error) {
 		switch {
 		case err == io.EOF:
 			text[0] = isLast
-		case err != nil: // and no last piece: what is read must not look whole
+		case err != nil: // without a last piece, so that the output does not look complete
 			s.err = err
 			return 0, err
 		}
@@ -65,9 +66,9 @@ func (s *sealing) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// OpenStream returns a reader of what was sealed by [Envelope.SealStream]. Its error is
-// [ErrForged] or [ErrStale] where a piece is not the one that belongs there, and
-// [io.ErrUnexpectedEOF] where the stream was cut off.
+// OpenStream returns a reader of the content that was sealed by [Envelope.SealStream]. Its error is
+// [ErrForged] or [ErrStale] if a piece is not the one that belongs at its position, and
+// [io.ErrUnexpectedEOF] if the stream was cut off.
 func (e *Envelope) OpenStream(r io.Reader, about ...string) io.Reader {
 	return &opening{e: e, r: r, about: about}
 }
@@ -77,7 +78,7 @@ type opening struct {
 	r     io.Reader
 	about []string
 	n     int
-	rest  []byte // of a piece that is open
+	rest  []byte // of an opened piece
 	err   error
 }
 
@@ -95,7 +96,7 @@ func (o *opening) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// next returns a piece, and [io.EOF] with the last.
+// next returns the next piece, and [io.EOF] with the last one.
 func (o *opening) next() ([]byte, error) {
 	var length [4]byte
 	if _, err := io.ReadFull(o.r, length[:]); err != nil {
@@ -131,7 +132,7 @@ func cutOff(err error) error {
 	return err
 }
 
-// place is what the n-th piece of a stream is about.
+// place returns the context of the n-th piece of a stream.
 func place(about []string, n int) []string {
 	return append(about[:len(about):len(about)], "piece", strconv.Itoa(n))
 }

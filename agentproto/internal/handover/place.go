@@ -1,40 +1,41 @@
 package handover
 
-// A Place says where something is, as one of the two sides of a transfer knows it.
+// A Place is the location of something, as seen by one side of a transfer.
 type Place uint8
 
-// The places. What was never moved is Here.
+// The places. Something that was never moved is Here.
 const (
-	Here   Place = iota // it is served here
-	Frozen              // source: nothing of it goes on, and what comes is held
-	Doubt               // source: the destination may have it, and decides
-	Gone                // source: the destination has it, and what comes is forwarded
-	None                // destination: nothing of it is here
+	Here   Place = iota // source: it is stopped, and what arrives for it is held
+	Frozen              // source: the destination may have it, and decides
+	Doubt               // source: the destination has it, and what arrives is forwarded
+	Gone                // destination: nothing of it is here
+	None                // destination: all of it is here, but stopped
 	Staged              // destination: all of it is here, and nothing of it goes on
 )
 
 var places = [...]string{"here", "frozen", "in doubt", "gone", "not here", "staged"}
 
-// String returns the place as an error says it.
+// String returns the place in words, for error messages.
 func (p Place) String() string { return places[p] }
 
-// Leaving reports whether it is on its way from here. Nobody serves it, or it is not known who does.
+// Leaving reports whether it is leaving from here: nobody serves it, or it is not known who does.
 func (p Place) Leaving() bool { return p == Frozen || p == Doubt }
 
-// Still reports whether nothing of it may go on here, but what comes for it is kept.
+// Still reports whether it is stopped here, while what arrives for it is held.
 func (p Place) Still() bool { return p.Leaving() || p == Staged }
 
 // A Step is one step of a transfer.
 type Step uint8
 
-// The steps. Commit and Abort are the decision at the destination, and the news of it at the source.
+// The steps. Commit and Abort are the decision at the destination, and the report of the decision at
+// the source.
 const (
-	Freeze Step = iota + 1 // source: stop everything, and hold what comes
-	Send                   // source: its state leaves
-	Stage                  // destination: take its state, and serve nothing
+	Freeze Step = iota + 1 // source: stop everything, and hold what arrives
+	Send                   // source: send the state
+	Stage                  // destination: take the state, but do not serve it
 	Commit                 // the destination serves it
-	Abort                  // the destination never will, so the source goes on
-	Forget                 // nobody asks any longer where it went
+	Abort                  // the destination never will serve it, so the source continues
+	Forget                 // nobody asks where it went any longer
 )
 
 var steps = [...]string{"none", "freeze", "send", "stage", "commit", "abort", "forget"}
@@ -42,13 +43,13 @@ var steps = [...]string{"none", "freeze", "send", "stage", "commit", "abort", "f
 // String returns the step in one word.
 func (s Step) String() string { return steps[s] }
 
-// at is a step at a place.
+// at is a combination of a place and a step.
 type at struct {
 	Place Place
 	Step  Step
 }
 
-// next has the place to which each step leads. Any other step is refused.
+// next contains the place that each allowed step leads to. All other steps are refused.
 var next = map[at]Place{
 	{Here, Freeze}:   Frozen,
 	{Frozen, Send}:   Doubt,

@@ -12,24 +12,24 @@ import (
 //
 // It maintains:
 //
-//  1. Transfer is the last one that did something here, and no step of an earlier one does anything,
-//  2. at Here, Gone and None the outcome of Transfer is Committed, and elsewhere it has none,
-//  3. Left is false where it is Here: nobody forwards what it serves.
+//  1. Transfer is the last transfer that changed something here, and steps of earlier ones change nothing,
+//  2. at Here, Gone and None, Committed is the outcome of Transfer; at other places it has no outcome yet,
+//  3. Left is false at Here: what is served here is not forwarded.
 type State struct {
 	Place     Place
 	Transfer  string
 	Committed bool
-	Left      bool // it went from here before, so what comes while it is not here is forwarded
+	Left      bool // it left from here before, so what arrives while it is away is forwarded
 }
 
-// Name returns a name for a transfer that begins now: a number, which tells it from all that were before, and a
-// random text. Only where something is its transfers are named, so there are no two of one number. The number is the
-// time, in milliseconds, or the next one behind the last transfer: it grows where that was forgotten, and where clocks differ.
+// Name returns a name for a transfer that begins now: a number, which is greater than that of all earlier ones, and a random
+// text. Transfers are named only where the thing is, so no two have the same number. The number is the time in milliseconds
+// or, if greater, one more than the last transfer's. So it grows even if the last transfer was forgotten, or if clocks differ.
 func (s *State) Name(now time.Time) string {
 	return fmt.Sprintf("%d.%s", max(Number(s.Transfer)+1, uint64(max(0, now.UnixMilli()))), rand.Text())
 }
 
-// Number returns the number of a transfer, or 0 if its name has none: then nobody knows whether it is before or after another.
+// Number returns the number of a transfer, or 0 if its name has none: then its order relative to others is unknown.
 func Number(transfer string) uint64 {
 	number, _, found := strings.Cut(transfer, ".")
 	n, err := strconv.ParseUint(number, 10, 64)
@@ -45,8 +45,8 @@ func Before(transfer, other string) bool {
 	return a != 0 && a < b
 }
 
-// Take makes a step of a transfer. It reports whether the step has changed something: one that was made before has not,
-// and one that cannot be made is refused with a reason.
+// Take makes a step of a transfer. It reports whether the step has changed something. A repeated step changes nothing. A step
+// that is not allowed is refused with a reason.
 func (s *State) Take(step Step, transfer string) (changed bool, why string) {
 	switch {
 	case step == Forget && s.Place.Still():
@@ -63,7 +63,7 @@ func (s *State) Take(step Step, transfer string) (changed bool, why string) {
 		return false, refuseUnlessAbort(step, "a later transfer has begun")
 	case step == Abort:
 		return s.never(transfer)
-	case step == Stage && s.Place == Staged && Before(s.Transfer, transfer): // the source has taken the one before back
+	case step == Stage && s.Place == Staged && Before(s.Transfer, transfer): // the source has taken the earlier one back
 		s.Transfer = transfer
 		return true, ""
 	case step != Freeze && step != Stage:
@@ -75,7 +75,7 @@ func (s *State) Take(step Step, transfer string) (changed bool, why string) {
 // goOn makes a step of the last transfer.
 func (s *State) goOn(step Step) (changed bool, why string) {
 	switch {
-	case s.Place == Here || s.Place == None || s.Place == Gone: // it is over
+	case s.Place == Here || s.Place == None || s.Place == Gone: // the transfer has ended
 		switch outcome := s.Committed; {
 		case !outcome && step != Abort:
 			return false, "this transfer was aborted"
@@ -91,20 +91,20 @@ func (s *State) goOn(step Step) (changed bool, why string) {
 	return s.make(step, s.Transfer)
 }
 
-// never notes that a transfer which is not known here was aborted: a stage of it is refused from now on.
+// never records that a transfer which is unknown here was aborted: from now on its Stage is refused.
 func (s *State) never(transfer string) (changed bool, why string) {
 	switch {
 	case s.Place.Leaving():
 		return false, "it is " + s.Place.String() + ", and not by this transfer"
 	case s.Place == Here || s.Place == Staged && !Before(s.Transfer, transfer):
-		return false, "" // it cannot come as long as this is so
+		return false, "" // it cannot be staged in this state
 	}
 	changed = s.Place == Staged
 	s.Place, s.Transfer, s.Committed = s.away(None), transfer, false
 	return changed, ""
 }
 
-// make makes a step that the table has, or refuses it.
+// make makes a step if the table allows it, and otherwise refuses it.
 func (s *State) make(step Step, transfer string) (changed bool, why string) {
 	to, ok := next[at{s.Place, step}]
 	if !ok {
@@ -116,7 +116,7 @@ func (s *State) make(step Step, transfer string) (changed bool, why string) {
 	return true, ""
 }
 
-// away returns where something is that is not here: what has left before is Gone, whatever became of its return.
+// away returns the place of something that is not here. If it has left before, it is Gone, even if its return was aborted.
 func (s *State) away(to Place) Place {
 	if to == None && s.Left {
 		return Gone
@@ -124,7 +124,7 @@ func (s *State) away(to Place) Place {
 	return to
 }
 
-// refuseUnlessAbort returns why a step is refused. What will never come is aborted already.
+// refuseUnlessAbort returns why a step is refused. An Abort is not refused, since the transfer can no longer happen.
 func refuseUnlessAbort(step Step, why string) string {
 	if step == Abort {
 		return ""

@@ -1,6 +1,6 @@
-// Package inprocess answers HTTP requests with a handler of this process, without a socket: for a
-// runtime and tool servers that are parts of one program. Nobody else on the machine can reach
-// such a handler, and no port has to stay the same.
+// Package inprocess answers HTTP requests with a handler of this process, without a socket. It is for a
+// runtime and tool servers in one program. No other program on the machine can reach such a handler, and
+// no port has to stay the same.
 package inprocess
 
 import (
@@ -12,10 +12,10 @@ import (
 	"strings"
 )
 
-// A Transport answers requests to the hosts of Handlers, which are keys such as
-// http://clock.mcp.invalid, with the handler for that host. All others go to Next, or fail if that is nil.
+// A Transport answers requests to the hosts in Handlers with their handlers. Requests to other hosts go to
+// Next, or fail if it is nil.
 type Transport struct {
-	Handlers map[string]http.Handler // by scheme and host
+	Handlers map[string]http.Handler // by scheme and host in lower case, such as http://clock.mcp.invalid
 	Next     http.RoundTripper
 }
 
@@ -33,15 +33,15 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	return t.Next.RoundTrip(r)
 }
 
-// CloseIdleConnections closes those of Next.
+// CloseIdleConnections closes the idle connections of Next.
 func (t *Transport) CloseIdleConnections() {
 	if c, ok := t.Next.(interface{ CloseIdleConnections() }); ok {
 		c.CloseIdleConnections()
 	}
 }
 
-// Serve has a handler answer a request of a client. The answer is held in memory: it is there when the
-// handler returns. If the context of r ends before, Serve returns its error and the handler goes on.
+// Serve answers a client's request with a handler. It holds the answer in memory, and returns it when the
+// handler returns. If the context of r ends first, Serve returns its error and the handler continues.
 func Serve(h http.Handler, r *http.Request) (*http.Response, error) {
 	in := r.Clone(r.Context())
 	in.RequestURI, in.Proto, in.ProtoMajor, in.ProtoMinor = r.URL.RequestURI(), "HTTP/1.1", 1, 1
@@ -82,7 +82,7 @@ func Serve(h http.Handler, r *http.Request) (*http.Response, error) {
 	}, nil
 }
 
-// An answer is what a handler writes.
+// An answer records what a handler writes.
 type answer struct {
 	header, sent http.Header
 	status       int

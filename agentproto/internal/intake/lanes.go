@@ -5,8 +5,8 @@ import (
 	"sync"
 )
 
-// Lanes bound how many attempts are under way to each runtime, so that one that
-// hangs holds only messages of its own.
+// Lanes limit how many attempts are in progress to each runtime, so that a runtime that hangs
+// delays only its own messages.
 type Lanes struct {
 	mu  sync.Mutex
 	all map[string]*lane
@@ -17,10 +17,10 @@ type lane struct {
 	users int
 }
 
-// laneSlots is how many attempts to one origin may be under way.
+// laneSlots is how many attempts to one runtime may be in progress.
 const laneSlots = 64
 
-// Enter waits for a slot of a runtime, by its origin.
+// Enter waits for a slot of a runtime, which is named by its origin. The caller must call leave.
 func (l *Lanes) Enter(ctx context.Context, name string) (leave func(), err error) {
 	l.mu.Lock()
 	if l.all == nil {

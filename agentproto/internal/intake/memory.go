@@ -5,20 +5,19 @@ import (
 	"time"
 )
 
-// A digest stands for a key or a secret of any length.
+// A digest represents a key or a secret of any length.
 type digest = [sha256.Size]byte
 
 // maxGeneration is how many digests one generation of a memory holds.
 const maxGeneration = 1 << 19
 
-// A memory remembers digests for a while. It has two generations: a digest goes
-// into the young one, which becomes the old one after the period, or earlier when
-// it is full. So a digest is remembered for one to two periods at a cost of one
-// map entry and no timer.
+// A memory remembers digests for a while. It has two generations: a digest goes into the young one,
+// which becomes the old one after the period, or earlier if it is full. So, unless it fills up, a
+// digest is remembered for one to two periods, at a cost of one map entry and no timer.
 type memory struct {
 	period     time.Duration
 	young, old map[digest]struct{}
-	since      time.Time // when young was begun
+	since      time.Time // when young was started
 }
 
 // add remembers d.

@@ -12,32 +12,31 @@ import (
 	"github.com/millrace/millrace/agentproto/internal/purpose"
 )
 
-// IsFor reports whether a message with that webhook-id may have been made for a purpose: the
-// id names it, or is one of a runtime that names none.
+// IsFor reports whether a message with that webhook-id may be for a purpose: the id names the
+// purpose, or names none.
 func IsFor(id, what string) bool {
 	of := purpose.Of(id)
 	return of == "" || of == what
 }
 
-// Notices are the ids of cancellations, closures and migrations that came lately. A message
-// that somebody has captured can be sent again for as long as its signature is good; what is
-// known here has no effect a second time.
+// Notices remembers the ids of recent cancellations, closures and migrations. A captured message
+// can be sent again while its signature is valid; a remembered one has no effect a second time.
 //
-// Ids that name no purpose are not known: a runtime that does not follow that convention may
+// Ids that name no purpose are not remembered: a runtime that does not follow that convention may
 // have made two messages with one id.
 type Notices struct {
 	mu   sync.Mutex
 	seen memory
 }
 
-// NewNotices returns notices of which none has come.
+// NewNotices returns empty notices.
 func NewNotices() *Notices { return &Notices{seen: memory{period: rememberNotice}} }
 
-// rememberNotice is longer than a signature is good for: five minutes, from a clock that may
-// be five minutes ahead.
+// rememberNotice is the maximum validity of a signature: five minutes, by a clock that may be five
+// minutes ahead.
 const rememberNotice = 10 * time.Minute
 
-// First reports whether the message of a runtime came for the first time.
+// First reports whether a runtime's message has arrived for the first time.
 func (n *Notices) First(runtime string, r *http.Request) bool {
 	id := r.Header.Get(standardwebhooks.HeaderWebhookID)
 	if purpose.Of(id) == "" {

@@ -8,14 +8,14 @@ import (
 	"time"
 )
 
-// A bucket holds what one runtime may still send.
+// A bucket holds the number of requests that one runtime may still send.
 type bucket struct {
 	left float64
 	at   time.Time
 }
 
-// Rates bound how often each runtime may send one kind of request: so many a second, and so many
-// at once. Only runtimes that may send have a bucket, so there are few.
+// Rates limit how often each runtime may send one kind of request: a rate per second and a burst.
+// Only runtimes that may send have a bucket, so there are few.
 type Rates struct {
 	PerSecond, Burst float64
 
@@ -23,8 +23,8 @@ type Rates struct {
 	all map[string]*bucket
 }
 
-// take takes one request of a runtime out of its bucket. If that is empty it returns how
-// long the runtime has to wait.
+// take takes one request out of a runtime's bucket. If the bucket is empty, it returns how long the
+// runtime must wait.
 func (r *Rates) take(runtime string, now time.Time) (wait time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -44,8 +44,8 @@ func (r *Rates) take(runtime string, now time.Time) (wait time.Duration) {
 	return 0
 }
 
-// Slow answers a request that came too early, and reports false for others. It is 503 and
-// not 429, which runtimes need not send again.
+// Slow answers a request that came too early, and returns false for others. It answers 503 rather
+// than 429, after which runtimes need not send again.
 func (r *Rates) Slow(w http.ResponseWriter, runtime string) bool {
 	wait := r.take(runtime, time.Now())
 	if wait == 0 {

@@ -1,4 +1,4 @@
-// Package leak finds credentials in what a tool has written, and replaces them.
+// Package leak finds credentials in texts of tools, and replaces them.
 package leak
 
 import (
@@ -9,58 +9,57 @@ import (
 )
 
 const (
-	// minGuarded is how short a secret may be to be looked for. A shorter one would be
+	// minGuarded is the minimum length of a secret that is searched for. A shorter one would be
 	// found everywhere.
 	minGuarded = 8
-	// maxGuarded is how much of a secret is looked at, from its end.
+	// maxGuarded is how many bytes of a secret, from its end, are considered.
 	maxGuarded = 4096
-	// windowBytes is how much of a secret identifies it.
+	// windowBytes is how many bytes of a secret identify it.
 	windowBytes = 16
-	// maxOnce is how many values are looked for of a user besides the tokens: what one
-	// exchange returns, and its code.
+	// maxOnce is how many values besides the tokens are searched for per user: what one exchange
+	// returns, and its code.
 	maxOnce = 4
 	// maxWindows is how many windows of users' secrets one generation holds.
 	maxWindows = 1 << 18
 )
 
-// A Digest names an authorization.
+// A Digest identifies an authorization.
 type Digest = [sha256.Size]byte
 
-// An Owner says whose token it is.
+// An Owner names the owner of a token.
 type Owner struct{ Runtime, User, Provider string }
 
-// A Guard finds secrets in the strings that a tool has written: as they are, in JSON
-// strings, percent-encoded, in base64 of either alphabet at any alignment, and in what these
-// make of each other (threat 23).
+// A Guard finds secrets in texts of tools: as they are, in JSON strings, percent-encoded, in base64
+// of either alphabet at any alignment, and in combinations of these (threat 23).
 //
-// It looks for what a provider has issued in a successful exchange, for what the operator has
-// configured, and for what the server itself has drawn. Nothing that a request, a tool or a
-// user says is added: whoever chooses what is looked for chooses which messages are withheld.
+// It searches for values that a provider has issued in a successful exchange, that the operator has
+// configured, or that the server itself has generated. Nothing from a request, a tool or a user is
+// added: anyone who could choose what is searched for could choose which messages are withheld.
 //
-// A secret is identified by a window: its last 16 bytes, or those before them if the last
-// ones say little, such as a run of one letter. A text that has a window in it is taken for
-// one with the secret in it. So the cost is that of the text, whatever the secrets are and
-// however many there are of them. Texts are searched without a lock.
+// A secret is identified by a window: its last 16 bytes, or the 16 bytes before them if the last
+// ones have too little variety, such as a run of one letter. A text that contains a window is
+// assumed to contain the secret. So the cost depends only on the length of the text, and not on the
+// number of secrets. Texts are searched without a lock.
 type Guard struct {
-	table atomic.Pointer[table] // nil until there is a secret
+	table atomic.Pointer[table] // nil until a secret is added
 
 	mu         sync.Mutex
 	fixed      []window            // the operator's
-	flows      map[Digest][]window // of authorizations that users are in the middle of
+	flows      map[Digest][]window // of authorizations in progress
 	young, old map[Owner]*issued
 	windows    int // in young
 }
 
-// An issued is what a provider has issued for a user.
+// An issued contains what a provider has issued for a user.
 type issued struct {
-	latest Digest      // of the token that is current
-	tokens [2][]window // of that token and of the one before, which may be good for a while
+	latest Digest      // of the current token
+	tokens [2][]window // of that token and of the one before, which may stay valid for a while
 	once   [maxOnce][]window
 	next   int // in once
 }
 
-// Add looks for a secret for as long as the server lives. It reports false if the secret is
-// too short, or too simple, to be looked for.
+// Add searches for a secret from now on. It returns false if the secret is too short or too simple
+// to be searched for.
 func (g *Guard) Add(secret string) bool {
 	ws := windowsOf(secret)
 	g.mu.Lock()
@@ -70,7 +69,7 @@ func (g *Guard) Add(secret string) bool {
 	return ws != nil
 }
 
-// Hold looks for the secrets of an authorization until it is released.
+// Hold searches for the secrets of an authorization until it is released.
 func (g *Guard) Hold(id Digest, secrets ...string) {
 	var ws []window
 	for _, s := range secrets {
@@ -85,15 +84,15 @@ func (g *Guard) Hold(id Digest, secrets ...string) {
 	g.insert(ws)
 }
 
-// Release ends what Hold has begun.
+// Release ends what Hold has started.
 func (g *Guard) Release(id Digest) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	delete(g.flows, id)
 }
 
-// AddOnce looks for values that a provider has issued for a user besides the token, until a
-// few others were.
+// AddOnce searches for values that a provider has issued for a user besides the token, until
+// maxOnce later ones replace them.
 func (g *Guard) AddOnce(key Owner, values ...string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -106,15 +105,15 @@ func (g *Guard) AddOnce(key Owner, values ...string) {
 	}
 }
 
-// Replace looks for the secrets of a token, and for those of the one before. It reports
-// false if the access token is too short, or too simple, to be looked for.
+// Replace searches for the secrets of a token, and for those of the one before. It returns false if
+// the access token is too short or too simple to be searched for.
 func (g *Guard) Replace(key Owner, access, refresh string) bool {
 	latest := sha256.Sum256([]byte(access + "\x00" + refresh))
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	i := g.of(key)
 	if i.latest == latest {
-		return true // it was told when it came
+		return true // reported when the token was added
 	}
 	windows := windowsOf(access)
 	fresh := append(windowsOf(refresh), windows...)
@@ -124,8 +123,8 @@ func (g *Guard) Replace(key Owner, access, refresh string) bool {
 	return windows != nil
 }
 
-// of returns what was issued for a user. Users whose tokens were not used while those of
-// very many others were are left out, until they are used. The caller holds mu.
+// of returns what was issued for a user. A user whose tokens were not used while those of very many
+// others were is dropped until the next use. The caller holds mu.
 func (g *Guard) of(key Owner) *issued {
 	i := g.young[key]
 	if i != nil {
@@ -151,7 +150,7 @@ func (i *issued) size() int {
 	return n
 }
 
-// live calls f for the windows that are looked for. The caller holds mu.
+// live calls f for the windows that are searched for. The caller holds mu.
 func (g *Guard) live(f func([]window)) {
 	f(g.fixed)
 	for _, ws := range g.flows {
@@ -168,8 +167,8 @@ func (g *Guard) live(f func([]window)) {
 	}
 }
 
-// insert puts windows into the table. If that is full, a table takes its place that has what
-// is live, which ws must be, and nothing else. The caller holds mu.
+// insert adds windows, which must be live, to the table. If the table is full, a new one with only
+// the live windows replaces it. The caller holds mu.
 func (g *Guard) insert(ws []window) {
 	t := g.table.Load()
 	for _, w := range ws {
@@ -192,8 +191,8 @@ func (g *Guard) rebuild() {
 	g.table.Store(t)
 }
 
-// peels are the encodings that are taken off a text, in this order. A result is
-// often JSON in a string of JSON; an address is percent-encoded before it gets in.
+// peels are the decodings that are applied to a text, in this order. A result is often JSON in a
+// string of JSON; an address is percent-encoded before it is put in.
 var peels = [...]func([]byte) ([]byte, bool){unescape, unescape, unpercent, unescape, unpercent}
 
 // Finds reports whether a text contains a secret.
@@ -202,10 +201,10 @@ func (g *Guard) Finds(text []byte) bool {
 	return found
 }
 
-// Withheld takes the place of a text with a secret in it.
+// Withheld replaces a text that contains a secret.
 const Withheld = "[withheld: it had a credential in it]"
 
-// Clean returns a text, or Withheld if there is a secret in it.
+// Clean returns the text, or Withheld if it contains a secret.
 func (g *Guard) Clean(text string) (clean string, found bool) {
 	if g.Finds([]byte(text)) {
 		return Withheld, true
@@ -213,7 +212,7 @@ func (g *Guard) Clean(text string) (clean string, found bool) {
 	return text, false
 }
 
-// Windows returns how many windows are looked for.
+// Windows returns how many windows are searched for.
 func (g *Guard) Windows() (n int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -221,7 +220,7 @@ func (g *Guard) Windows() (n int) {
 	return n
 }
 
-// search is Finds, and returns how many slots of the table it has looked at.
+// search is Finds, and also returns how many slots of the table it has looked at.
 func (g *Guard) search(text []byte) (found bool, work int) {
 	t := g.table.Load()
 	if t == nil {
@@ -244,9 +243,9 @@ func (g *Guard) search(text []byte) (found bool, work int) {
 	return found, work
 }
 
-// windowsOf returns the windows of a secret: of itself, and of its base64 after 0, 1 or 2
-// bytes of a group of three. Those in which no 16 bytes say enough are left out, and all if
-// the secret itself is such a text.
+// windowsOf returns the windows of a secret: of the secret itself, and of its base64 after 0, 1 or
+// 2 bytes of a group of three. An encoding without 16 bytes of enough variety is omitted. If the
+// secret itself is such a text, there are no windows.
 func windowsOf(secret string) (ws []window) {
 	if len(secret) < minGuarded {
 		return nil
@@ -255,13 +254,13 @@ func windowsOf(secret string) (ws []window) {
 		secret = secret[len(secret)-maxGuarded:]
 	}
 	w, ok := windowOf(secret)
-	if !ok { // its base64 would be found in what others write, too
+	if !ok { // its base64 would be found in other texts too
 		return nil
 	}
 	ws = append(ws, w)
 	for at := range 3 {
 		encoded := base64.RawStdEncoding.EncodeToString(append(make([]byte, at, at+len(secret)), secret...))
-		// The characters at the ends are the neighbours' too.
+		// The characters at the ends also depend on the neighboring bytes.
 		if w, ok := windowOf(encoded[(at*8+5)/6 : (at+len(secret))*8/6]); ok {
 			ws = append(ws, w)
 		}
@@ -269,8 +268,8 @@ func windowsOf(secret string) (ws []window) {
 	return ws
 }
 
-// windowOf returns the last window of a text with many different bytes. A text without one,
-// such as a run of one letter, would be found in what others write.
+// windowOf returns the last window of a text with enough different bytes. A text without one, such
+// as a run of one letter, would be found in unrelated texts.
 func windowOf(text string) (w window, ok bool) {
 	plain := make([]byte, 0, len(text))
 	for i := range len(text) {
@@ -299,7 +298,7 @@ func windowOf(text string) (w window, ok bool) {
 	return window{}, false
 }
 
-// comparable64 makes the two alphabets of base64 one.
+// comparable64 maps the two alphabets of base64 to one.
 func comparable64(b byte) byte {
 	switch b {
 	case '-':

@@ -5,9 +5,9 @@ import (
 	"unicode/utf8"
 )
 
-// unescape takes the escapes of JSON strings off a text, as far as there are any,
-// and reports whether there were. What only looks like an escape stays as it is:
-// the result is searched and not used.
+// unescape decodes the escapes of JSON strings in a text, and reports whether it contained a
+// backslash. Anything that only looks like an escape stays as it is: the result is searched, not
+// used.
 func unescape(text []byte) ([]byte, bool) {
 	first := bytes.IndexByte(text, '\\')
 	if first < 0 {
@@ -30,7 +30,7 @@ func unescape(text []byte) ([]byte, bool) {
 			out = append(out, '\t')
 		case 'u', 'x':
 			digits := 4
-			if b == 'x' { // of Go and JavaScript
+			if b == 'x' { // in Go and JavaScript
 				digits = 2
 			}
 			r, ok := unhex(text[i+1:], digits)
@@ -47,7 +47,8 @@ func unescape(text []byte) ([]byte, bool) {
 	return out, true
 }
 
-// unpercent takes the percent-encoding off a text, as far as there is any.
+// unpercent decodes the percent-encoding in a text, and reports whether it contained a percent
+// sign.
 func unpercent(text []byte) ([]byte, bool) {
 	first := bytes.IndexByte(text, '%')
 	if first < 0 {

@@ -9,12 +9,12 @@ import (
 
 const redacted = "[redacted]"
 
-// Redact returns a log handler that hands on what has none of a guard's secrets in it.
+// Redact returns a log handler that replaces everything in which a guard finds a secret.
 func Redact(next slog.Handler, g *Guard) slog.Handler { return &redactor{next, g} }
 
-// A redactor is a log handler that puts "[redacted]" in the place of what contains
-// a live secret, and hands everything else on. It is the last line of defence: the
-// server does not mean to log secrets, but the errors of others may contain them.
+// A redactor is a log handler that replaces text that contains a live secret with "[redacted]", and
+// passes everything else on. It is the last line of defense: the server does not mean to log
+// secrets, but the errors of other packages may contain them.
 type redactor struct {
 	next  slog.Handler
 	guard *Guard

@@ -6,38 +6,37 @@ import (
 	"sync/atomic"
 )
 
-// A window is up to 16 bytes of a text as they are compared, the last one lowest in b.
+// A window is up to 16 bytes of a text in comparable form, with the last byte lowest in b.
 type window struct {
 	a, b  uint64
-	short int // how many bytes there are, if fewer than 16; else 0
+	short int // number of bytes if fewer than 16; else 0
 }
 
-// shift returns the window one byte further.
+// shift returns the window one byte further on.
 func (w window) shift(b byte) window {
 	return window{a: w.a<<8 | w.b>>56, b: w.b<<8 | uint64(b)}
 }
 
-// last returns the last n bytes of a window of 16, n being 8 to 15.
+// last returns the last n bytes of a window of 16 bytes, where n is 8 to 15.
 func (w window) last(n int) window {
 	return window{a: w.a & (1<<(8*(n-8)) - 1), b: w.b}
 }
 
-// A table is a set of windows that grows up to a size. One goroutine at a time inserts;
-// any number of them search meanwhile, without a lock: a slot is written once. Where a window
-// goes depends on random numbers, so nobody can write a text for which searching takes long.
+// A table is a set of windows with a maximum size. One goroutine at a time inserts; any number of
+// goroutines search at the same time, without a lock, since a slot is written once. The slot of a
+// window depends on random numbers, so nobody can write a text that takes long to search.
 type table struct {
 	slots []slot // a power of two, at most half of them taken
 	used  int
-	// filter has two bits of one word set for each window, of 16 bits or more that there are
-	// for it. It is small enough to stay in a cache, and nearly all that is not a window is
-	// found out by it.
+	// filter has two bits set in one word for each window, and at least 16 bits per window. It is
+	// small enough to stay in a cache, and it rejects nearly everything that is not a window.
 	filter []atomic.Uint64
 	k0, k1 uint64
-	// shorts has bit n set if there is a window of n bytes.
+	// shorts has bit n set if there is a window of n bytes, n < 16.
 	shorts atomic.Uint32
 }
 
-// A slot holds one window. It is free if both are zero, which no window is.
+// A slot holds one window. It is free if both are zero, which they are for no window.
 type slot struct{ a, b atomic.Uint64 }
 
 // newTable returns an empty table with room for n windows and as many again.
@@ -71,12 +70,12 @@ func (t *table) hash(w window) uint64 {
 	return hi ^ lo
 }
 
-// bits returns the bits of the filter for a window.
+// bits returns the word of the filter for a window, and its bits.
 func (t *table) bits(h uint64) (word *atomic.Uint64, mask uint64) {
 	return &t.filter[h>>20&uint64(len(t.filter)-1)], 1<<(h>>58) | 1<<(h>>52&63)
 }
 
-// has reports whether there is such a window, and how many words it has looked at.
+// has reports whether the table contains a window, and how many words it has looked at.
 func (t *table) has(w window) (found bool, work int) {
 	h := t.hash(w)
 	if word, mask := t.bits(h); word.Load()&mask != mask {
@@ -86,8 +85,7 @@ func (t *table) has(w window) (found bool, work int) {
 	return found, 1 + work
 }
 
-// find returns the slot of a window, or the free one where it would be, and how many slots it
-// has looked at.
+// find returns the slot of a window, or the free slot for it, and how many slots it has looked at.
 func (t *table) find(w window, h uint64) (at uint64, found bool, work int) {
 	mask := uint64(len(t.slots) - 1)
 	for at = h & mask; ; at = (at + 1) & mask {
@@ -102,7 +100,7 @@ func (t *table) find(w window, h uint64) (at uint64, found bool, work int) {
 	}
 }
 
-// search reports whether a window is in a text, and how many words and slots it has looked at.
+// search reports whether a text contains a window, and how many words and slots it has looked at.
 func (t *table) search(text []byte) (found bool, work int) {
 	shorts := t.shorts.Load()
 	var w window

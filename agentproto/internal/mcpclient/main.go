@@ -1,8 +1,8 @@
-// Command mcpclient is what the official conformance suite of MCP tests as a client: a runtime with the tools of one MCP server, which
-// it reaches as 'millrace serve --mcp' does. It calls each tool once. .ci/mcp-conformance runs it. It is for tests alone.
+// Command mcpclient is the client that the official conformance suite of MCP tests: a runtime with the tools of one MCP server,
+// which it reaches as 'millrace serve --mcp' does. It calls each tool once. .ci/mcp-conformance runs it. It is only for tests.
 //
-// The last argument is the address of the server. MCP_CONFORMANCE_CONTEXT may have, as JSON, a client that is registered at an
-// issuer, and calls to make in place of those that are made up.
+// The last argument is the address of the server. MCP_CONFORMANCE_CONTEXT may contain, as JSON, a client that is registered at an
+// issuer, and calls to make instead of generated ones.
 package main
 
 import (
@@ -31,7 +31,7 @@ import (
 )
 
 func main() {
-	ctx, cancel := context.WithTimeout(context.Background(), 25*time.Second) // the suite gives 30
+	ctx, cancel := context.WithTimeout(context.Background(), 25*time.Second) // the suite's limit is 30
 	defer cancel()
 	if len(os.Args) < 2 {
 		log.Fatal("usage: mcpclient URL")
@@ -41,7 +41,7 @@ func main() {
 	}
 }
 
-// A scenario is what the suite tells a client.
+// A scenario is what the suite passes to a client.
 type scenario struct {
 	ClientID     string `json:"client_id"`
 	ClientSecret string `json:"client_secret"`
@@ -52,7 +52,7 @@ type scenario struct {
 	} `json:"toolCalls"`
 }
 
-// server is the name of the MCP server. Its tools keep the names that they have there.
+// server is the name of the MCP server. Its tools keep their own names.
 const server = "suite"
 
 func run(ctx context.Context, url string) error {
@@ -62,7 +62,7 @@ func run(ctx context.Context, url string) error {
 			return err
 		}
 	}
-	// Users are sent to pages at https addresses only.
+	// Users are sent only to pages at https addresses.
 	c := new(client)
 	web := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { c.rt.Load().Handler().ServeHTTP(w, r) }))
 	defer web.Close()
@@ -83,7 +83,7 @@ func run(ctx context.Context, url string) error {
 		return err
 	}
 	ending, end := context.WithCancel(context.WithoutCancel(ctx))
-	end() // what is under way is not waited for
+	end() // Close and Stop do not wait for what is in progress
 	defer set.Close(ending)
 	rt, err := host.Start(ctx, host.Options{External: true, PublicURL: web.URL, Local: set.Local(), Pages: set.Pages(), Surface: c})
 	if err != nil {
@@ -98,13 +98,13 @@ func run(ctx context.Context, url string) error {
 	return c.callAll(ctx, s)
 }
 
-// A client makes calls, and is the user who is asked.
+// A client makes calls, and plays the user who is asked.
 type client struct {
 	rt      atomic.Pointer[host.Runtime]
 	browser *http.Client
 }
 
-// callAll calls each tool once. A server that wants to know its user has one tool until it does.
+// callAll calls each tool once. A server that requires its user's token has only the tool sign_in at first.
 func (c *client) callAll(ctx context.Context, s scenario) error {
 	tools, _, err := c.rt.Load().ToolsOf(ctx, "first")
 	if err != nil {
@@ -162,8 +162,8 @@ func (c *client) call(ctx context.Context, thread, tool string, arguments jsonte
 	return nil
 }
 
-// arguments makes up arguments for a tool. One that is an object is the schema of the first tool, which the suite compares with what it has
-// sent.
+// arguments generates arguments for a tool. An argument that is an object is the schema of the first tool, which the suite
+// compares with what it has sent.
 func arguments(t host.Tool, all []host.Tool) (jsontext.Value, error) {
 	var schema struct {
 		Properties map[string]struct {
@@ -189,8 +189,8 @@ func arguments(t host.Tool, all []host.Tool) (jsontext.Value, error) {
 	return json.Marshal(values)
 }
 
-// OAuth visits the page that the user is sent to, and follows its link, from which the authorization server sends the browser back
-// here.
+// OAuth visits the page that the user is sent to, and follows its link, from which the authorization server sends the browser
+// back here.
 func (c *client) OAuth(ctx context.Context, _ agentproto.CallKey, o *agentproto.OAuth) {
 	go func() {
 		ctx := context.WithoutCancel(ctx)
@@ -206,7 +206,7 @@ func (c *client) OAuth(ctx context.Context, _ agentproto.CallKey, o *agentproto.
 
 var hyperlink = regexp.MustCompile(`<a [^>]*href="([^"]*)"`)
 
-// get returns a page.
+// get returns the body of a page.
 func (c *client) get(ctx context.Context, address string) (string, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 // asksFirst is the tool that asks its user before there is a task.
 const asksFirst = "test_tool_with_task"
 
-// ask asks one question, and returns what was filled in as JSON: null for nothing.
+// ask asks one question, and returns the answer as JSON, or null if there is none.
 func ask(ctx context.Context, q form.Question) (jsontext.Value, error) {
 	a, err := toolserver.Ask(ctx, toolserver.Question{Form: form.Form{Questions: []form.Question{q}}})
 	if v := a.Values[q.Name]; v != nil {
@@ -34,7 +34,7 @@ func text(ctx context.Context, name, message, field string) (string, error) {
 	return values[field], err
 }
 
-// addForms adds the tools whose forms the suite looks at.
+// addForms adds the tools whose forms the suite checks.
 func addForms(s *toolserver.Server) {
 	toolserver.Add(s, "test_input_required_result_elicitation", "Greets who says a name.", func(ctx context.Context, _ struct{}) (string, error) {
 		name, err := text(ctx, "user_name", "What is your name?", "name")
@@ -81,7 +81,7 @@ func addForms(s *toolserver.Server) {
 	})
 }
 
-// options returns options from values and titles in turn.
+// options returns options from alternating values and titles.
 func options(texts ...string) (all []form.Option) {
 	for i := 0; i < len(texts); i += 2 {
 		all = append(all, form.Option{Value: texts[i], Title: texts[i+1]})
@@ -89,7 +89,7 @@ func options(texts ...string) (all []form.Option) {
 	return all
 }
 
-// shown returns what was filled in as the suite has it.
+// shown returns an answer in the form that the suite expects.
 func shown(filled jsontext.Value, err error) (string, error) {
 	action := "accept"
 	if filled.Kind() == 'n' {

@@ -1,5 +1,5 @@
-// Command mcpfixtures serves the tools that the official conformance suite of MCP needs, over MCP: they are tools of a RAP tool
-// server, called by a runtime. .ci/mcp-conformance runs it. It is for tests alone.
+// Command mcpfixtures serves, over MCP, the tools that the official conformance suite of MCP needs. They are tools of a RAP
+// tool server, called by a runtime. .ci/mcp-conformance runs it. It is only for tests.
 package main
 
 import (
@@ -65,7 +65,7 @@ func serve(ctx context.Context, listen string) error {
 	return web.Serve(l)
 }
 
-// failing has calls of one tool end without a result, as those of a runtime never do.
+// failing makes the calls of some tools fail without a result, as those of a runtime never do.
 type failing struct{ mcpserver.Calls }
 
 func (f failing) Call(ctx context.Context, req host.Request) (agentproto.CallKey, error) {

@@ -13,7 +13,8 @@ import (
 	"github.com/millrace/millrace/agentproto/toolserver"
 )
 
-// The suite says what each tool is called and does. Jobs take longer than a call that is answered at once.
+// The suite defines the name and behavior of each tool. Jobs take longer than a call that is answered at
+// once.
 
 const jobTakes = 700 * time.Millisecond
 
@@ -27,7 +28,7 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// A red pixel as PNG.
+// pixel is a red pixel as PNG.
 const pixel = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8DwHwAFBQIAX8jx0gAAAABJRU5ErkJggg=="
 
 func fixtures(base string) http.Handler {
@@ -122,10 +123,10 @@ func fixtures(base string) http.Handler {
 	return s
 }
 
-// neverUsable is the tool that wants a capability of clients that the suite does not declare.
+// neverUsable is a tool that requires a client capability that the suite does not declare.
 const neverUsable = "test_missing_capability"
 
-// written are tools whose schemas have more than those that are made of types.
+// written are tools whose schemas have keywords that schemas made from Go types do not have.
 var written = []toolserver.Tool{
 	{
 		Name: "json_schema_2020_12_tool", Description: "Has a schema with many keywords.", Call: says("taken"),

@@ -14,14 +14,14 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// The SDK decodes the answer to tools/call as a CallToolResult, which has no place for a task, and does not let the
-// method be replaced. So a task is moved into the _meta of a result before the SDK reads it: on a pair of streams
-// by [Transport], and over HTTP by [RoundTripper], since the SDK does not take a wrapped connection there.
+// The SDK decodes the answer to tools/call as a CallToolResult, which has no place for a task, and does not allow replacing the
+// method. So a task is moved into the _meta of a result before the SDK reads it: on a pair of streams by [Transport], and over
+// HTTP by [RoundTripper], since the SDK does not accept a wrapped connection there.
 
-// metaTask is the member of _meta with the task. What a server says there itself is removed.
+// metaTask is the member of _meta with the task. A member of this name from a server is removed.
 const metaTask = "io.millrace/task"
 
-// TaskOf returns the task that a server has answered in place of a result.
+// TaskOf returns the task that a server has answered instead of a result.
 func TaskOf(res *mcp.CallToolResult) (*Task, bool) {
 	v, ok := res.Meta[metaTask]
 	if !ok {
@@ -35,7 +35,7 @@ func TaskOf(res *mcp.CallToolResult) (*Task, bool) {
 	return t, json.Unmarshal(data, t) == nil && t.TaskID != ""
 }
 
-// Declare has a client send the methods of the extension. That it has the extension is said by its capabilities.
+// Declare makes a client able to send the methods of the extension. Its capabilities must declare the extension separately.
 func Declare(c *mcp.Client) error {
 	return errors.Join(
 		mcp.AddSendingCustomMethod[*IDParams, *GetTaskResult](c, MethodGet),
@@ -44,7 +44,7 @@ func Declare(c *mcp.Client) error {
 	)
 }
 
-// Get asks for the state of a task.
+// Get requests the state of a task.
 func Get(ctx context.Context, cs *mcp.ClientSession, id string) (*GetTaskResult, error) {
 	return mcp.CallCustomMethod[*IDParams, *GetTaskResult](ctx, cs, MethodGet, &IDParams{TaskID: id})
 }
@@ -56,13 +56,13 @@ func Update(ctx context.Context, cs *mcp.ClientSession, id string, answers map[s
 	return err
 }
 
-// Cancel asks for the end of a task.
+// Cancel requests the cancellation of a task.
 func Cancel(ctx context.Context, cs *mcp.ClientSession, id string) error {
 	_, err := mcp.CallCustomMethod[*IDParams, *Ack](ctx, cs, MethodCancel, &IDParams{TaskID: id})
 	return err
 }
 
-// moved returns a result as the SDK reads it, and reports whether it is another one.
+// moved returns a result as the SDK can read it, and reports whether it was changed.
 func moved(result json.RawMessage) (json.RawMessage, bool) {
 	if !bytes.Contains(result, []byte(`"task"`)) && !bytes.Contains(result, []byte(metaTask)) {
 		return result, false
@@ -97,7 +97,7 @@ func moved(result json.RawMessage) (json.RawMessage, bool) {
 	return data, err == nil
 }
 
-// movedIn does the same for a whole message, and returns what is none as it is.
+// movedIn does the same for a whole message. Anything that is not a message is returned unchanged.
 func movedIn(message []byte) []byte {
 	var m map[string]json.RawMessage
 	if !bytes.Contains(message, []byte(`"task"`)) && !bytes.Contains(message, []byte(metaTask)) || json.Unmarshal(message, &m) != nil || m["result"] == nil {
@@ -114,7 +114,7 @@ func movedIn(message []byte) []byte {
 	return message
 }
 
-// A Transport is one of a pair of streams whose client gets tasks: see [TaskOf].
+// A Transport wraps a transport over a pair of streams whose client can receive tasks: see [TaskOf].
 type Transport struct{ mcp.Transport }
 
 // Connect implements [mcp.Transport].
@@ -137,11 +137,11 @@ func (c connection) Read(ctx context.Context) (jsonrpc.Message, error) {
 	return m, err
 }
 
-// A RoundTripper is one of Streamable HTTP whose client gets tasks: see [TaskOf]. It also sends the headers that requests about
-// tasks have to have.
+// A RoundTripper wraps a transport for Streamable HTTP whose client can receive tasks: see [TaskOf]. It also sends the headers
+// that requests about tasks require.
 type RoundTripper struct {
 	http.RoundTripper
-	Most int // bytes of one message
+	Most int // maximum size of one message in bytes
 }
 
 // RoundTrip implements [http.RoundTripper].
@@ -186,7 +186,7 @@ func (t RoundTripper) CloseIdleConnections() {
 	}
 }
 
-// taskIn returns the id of the task that a request is about.
+// taskIn returns the id of the task in a request.
 func taskIn(r *http.Request) (string, error) {
 	body, err := r.GetBody()
 	if err != nil {
@@ -204,16 +204,16 @@ func taskIn(r *http.Request) (string, error) {
 
 var errLong = errors.New("mcptasks: a message is too long")
 
-// events are those of a stream, with the tasks in them moved. Everything else is as the server has written it, except that the
-// data of one event is in one line.
+// events is an event stream in which tasks are moved. Everything else stays as the server has written it, except that the data
+// of an event is put on one line.
 type events struct {
 	io.Closer
 	in   *bufio.Reader
 	most int
-	data []byte // of the event, so far
-	has  bool   // there is data, which may be empty
-	left []byte // is read, and was not given away yet
-	err  error  // comes behind left
+	data []byte // of the current event, so far
+	has  bool   // the event has data, which may be empty
+	left []byte // not yet returned by Read
+	err  error  // returned after left
 }
 
 // Read implements [io.Reader].
@@ -229,7 +229,7 @@ func (e *events) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// next reads a line.
+// next reads and processes one line.
 func (e *events) next() {
 	var text []byte
 	for whole := false; !whole; {
@@ -243,14 +243,14 @@ func (e *events) next() {
 		}
 	}
 	if e.err != nil {
-		e.left = text // a line without an end is no event
+		e.left = text // a line without an end belongs to no event
 		return
 	}
 	data, ok := bytes.CutPrefix(bytes.TrimRight(text, "\r\n"), []byte("data:"))
 	switch {
 	case ok && len(e.data)+len(data) > e.most:
 		e.err = errLong
-	case ok: // a new line in JSON is white space
+	case ok: // a line break in JSON is white space
 		e.data, e.has = append(append(e.data, bytes.TrimPrefix(data, []byte(" "))...), ' '), true
 	case e.has:
 		e.left = append(append([]byte("data: "), movedIn(bytes.TrimSpace(e.data))...), '\n')

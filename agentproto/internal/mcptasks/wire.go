@@ -1,5 +1,5 @@
-// Package mcptasks has the messages of the extension io.modelcontextprotocol/tasks of MCP, on top of the Go SDK,
-// which does not have the extension itself. The names are those of the extension's schema.
+// Package mcptasks contains the messages of the MCP extension io.modelcontextprotocol/tasks, for use with the Go
+// SDK, which does not support the extension. The names are those of the extension's schema.
 package mcptasks
 
 import (
@@ -10,7 +10,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// Extension is the identifier of the extension, and Since the first revision of MCP that has it.
+// Extension is the identifier of the extension, and Since the first revision of MCP that supports it.
 const (
 	Extension = "io.modelcontextprotocol/tasks"
 	Since     = "2026-07-28"
@@ -32,18 +32,18 @@ const (
 	Cancelled     = "cancelled"
 )
 
-// A Task is what all messages about a task have in common.
+// A Task contains the common members of all messages about a task.
 type Task struct {
 	TaskID         string    `json:"taskId"`
 	Status         string    `json:"status"`
 	StatusMessage  string    `json:"statusMessage,omitempty"`
 	CreatedAt      time.Time `json:"createdAt"`
 	LastUpdatedAt  time.Time `json:"lastUpdatedAt"`
-	TTLMs          *int64    `json:"ttlMs"` // from CreatedAt on; null is without end
+	TTLMs          *int64    `json:"ttlMs"` // since CreatedAt; null means unlimited
 	PollIntervalMs int64     `json:"pollIntervalMs,omitempty"`
 }
 
-// A CreateTaskResult is the answer to tools/call in place of a result.
+// A CreateTaskResult is the answer to tools/call instead of a result.
 type CreateTaskResult struct {
 	mcp.ResultBase
 	ResultType string `json:"resultType"` // "task"
@@ -55,9 +55,9 @@ type GetTaskResult struct {
 	mcp.ResultBase
 	ResultType string `json:"resultType"` // "complete"
 	Task
-	Result        json.RawMessage     `json:"result,omitempty"`        // of a completed task, with a resultType of its own
-	Error         *jsonrpc.Error      `json:"error,omitempty"`         // of a failed one
-	InputRequests mcp.InputRequestMap `json:"inputRequests,omitempty"` // of one that requires input
+	Result        json.RawMessage     `json:"result,omitempty"`        // of a completed task, with its own resultType
+	Error         *jsonrpc.Error      `json:"error,omitempty"`         // of a failed task
+	InputRequests mcp.InputRequestMap `json:"inputRequests,omitempty"` // of a task that requires input
 }
 
 // An Ack is the answer to tasks/update and tasks/cancel.
@@ -97,7 +97,8 @@ func ErrMissing() *jsonrpc.Error {
 	}
 }
 
-// ErrUnknown is the error for a task that there is not, or that is not the client's: the two cannot be told apart.
+// ErrUnknown is the error for a task that does not exist, or belongs to another client: the two cannot be
+// distinguished.
 func ErrUnknown() *jsonrpc.Error {
 	return &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "task not found"}
 }

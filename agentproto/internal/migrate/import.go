@@ -11,8 +11,8 @@ import (
 	strict "github.com/go-json-experiment/json"
 )
 
-// ServeImport is the destination's side of a transfer. Whoever does not have the key
-// is told nothing but that.
+// ServeImport is the destination's side of a transfer. A sender without the key learns only that it
+// is unauthorized.
 func (m *Mover) ServeImport(w http.ResponseWriter, r *http.Request) {
 	m.extend(w)
 	text, h, err := m.readHeader(r.Body)
@@ -85,7 +85,7 @@ func (m *Mover) readHeader(body io.Reader) (text []byte, h header, err error) {
 	return text, h, nil
 }
 
-// readTransfer reads and opens the payload. It returns the status of what is wrong.
+// readTransfer reads and opens the payload. On failure it returns the HTTP status to answer with.
 func (m *Mover) readTransfer(body io.Reader, text []byte) (data []byte, status int) {
 	sealed, err := io.ReadAll(io.LimitReader(body, m.o.Bytes+sealedOverhead+1))
 	switch {

@@ -20,15 +20,14 @@ import (
 	"github.com/millrace/millrace/internal/netguard"
 )
 
-// The paths below the address of an instance. The first is that of its manifest, and the second
-// that of [Mover.ServeImport].
+// The paths below the address of an instance: of its manifest, and of [Mover.ServeImport].
 const (
 	manifestPath = "/.well-known/rap-toolset"
 	importPath   = "/migrate/import"
 )
 
-// A Tool moves what tools keep of a session. It may have a method Remove(ctx, session) error too,
-// which is told of a session to forget.
+// A Tool moves the tools' own state of a session. It may also have a method Remove(ctx, session)
+// error, which is called to forget a session.
 type Tool interface {
 	Export(ctx context.Context, session string) ([]byte, error)
 	Import(ctx context.Context, session string, state []byte) error
@@ -45,15 +44,15 @@ type Options struct {
 	Log            *slog.Logger
 
 	Tool         Tool         // nil if sessions do not move
-	Key          string       // that all instances have
+	Key          string       // shared by all instances
 	Client       *edge.Client // carries sessions
 	Destinations []string     // where sessions may go
 	Networks     netguard.Policy
 	Timeout      time.Duration // of a move
 	Bytes        int64         // of a session
 
-	Closing func() bool     // whether the server takes nothing that is new
-	Spare   func() []string // names the tools whose functions are never interrupted
+	Closing func() bool     // whether the server accepts nothing new
+	Spare   func() []string // returns the tools whose functions are never interrupted
 }
 
 // A Mover moves the sessions of one instance.
@@ -63,26 +62,26 @@ type Mover struct {
 	envelope *envelope.Envelope // nil without a Tool
 	deals    deals
 
-	importing sync.Mutex // one session after the other comes here
+	importing sync.Mutex // held to import one session at a time
 
 	mu     sync.Mutex
-	moving map[tools.Place]bool // sessions that somebody moves
+	moving map[tools.Place]bool // sessions that are being moved
 }
 
-// New returns a mover. It gives up what it does when ctx ends.
+// New returns a mover. It abandons its work when ctx ends.
 func New(ctx context.Context, o Options) *Mover {
 	m := &Mover{o: o, ctx: ctx, moving: make(map[tools.Place]bool)}
 	if o.Tool != nil {
 		var err error
 		if m.envelope, err = envelope.New([]byte(o.Key), migrationPurpose); err != nil {
-			panic(err.Error()) // the key was looked at
+			panic(err.Error()) // the key was checked before
 		}
 	}
 	return m
 }
 
-// A moveError is told to the runtime. Its words are fixed: they hold nothing
-// that a peer, or a Migrator, has said.
+// A moveError is sent to the runtime. Its text is fixed: it contains nothing from a peer or a
+// Migrator.
 type moveError struct {
 	status int
 	text   string
@@ -105,13 +104,13 @@ var (
 	errMoveStore    = &moveError{http.StatusInternalServerError, "the server's own state cannot be written; nothing was moved"}
 )
 
-// Serve answers a runtime that wants a session to move. It answers 200 when the destination
-// serves it, and otherwise says why not; the session then goes on here. A message that is not the
-// first of its id has no effect.
+// Serve answers a runtime that asks to move a session. It answers 200 once the destination serves
+// the session, and otherwise says why not; the session then continues here. First says whether the
+// message is the first with its id; a repetition has no effect.
 func (m *Mover) Serve(w http.ResponseWriter, r *http.Request, at tools.Place, destination string, first bool) {
 	m.extend(w)
 	if !first {
-		// 200 says that the destination has the session, also to somebody who repeats it.
+		// 200 says that the destination has the session, which also holds for a repetition.
 		if !m.movedTo(at, destination) {
 			http.Error(w, errRepeated.text, errRepeated.status)
 		}
@@ -136,15 +135,15 @@ func (m *Mover) Serve(w http.ResponseWriter, r *http.Request, at tools.Place, de
 	http.Error(w, told.text, told.status)
 }
 
-// retrySeconds is when a runtime should come back that was told to.
+// retrySeconds is the Retry-After in answers.
 const retrySeconds = "2"
 
-// extend gives a request the time that a migration may take, in place of the read and write
-// deadlines of the [http.Server]. The answer may leave a moment after that.
+// extend replaces the read and write deadlines of the [http.Server] by the time that a migration
+// may take. The answer may be written a little later.
 func (m *Mover) extend(w http.ResponseWriter) {
 	controller := http.NewResponseController(w)
 	until := time.Now().Add(m.o.Timeout)
-	controller.SetReadDeadline(until) // not all writers can
+	controller.SetReadDeadline(until) // not all writers support it
 	controller.SetWriteDeadline(until.Add(10 * time.Second))
 }
 
@@ -158,7 +157,8 @@ func (m *Mover) movedTo(at tools.Place, destination string) bool {
 	return err == nil && look.Move.Place == handover.Gone && look.URL == base
 }
 
-// destination returns the base URL of a destination, if sessions may go there.
+// destination returns the base URL of a destination, or errDestination if sessions may not go
+// there.
 func (m *Mover) destination(raw string) (string, error) {
 	u, err := url.Parse(raw)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" || u.Opaque != "" {

@@ -8,30 +8,31 @@ import (
 	"github.com/millrace/millrace/agentproto/internal/tools"
 )
 
-// A deal is what this process knows of a transfer that is under way.
+// A deal is this process's part in a transfer.
 type deal struct {
 	once    sync.Once
-	ended   chan struct{} // closed when nobody moves the session, or asks the destination, any longer
+	ended   chan struct{} // closed when nobody in this process moves the session, or asks the destination, any longer
 	settled chan bool     // whether the destination has the session
 }
 
-// leave says that nobody asks the destination any longer but the flow.
+// leave says that only the flow asks the destination from now on.
 func (d *deal) leave() { d.once.Do(func() { close(d.ended) }) }
 
 func (d *deal) settle(committed bool) {
 	select {
 	case d.settled <- committed:
-	default: // it is known
+	default: // the outcome is known already
 	}
 }
 
-// deals are those of all transfers.
+// deals are the deals of all transfers in progress.
 type deals struct {
 	mu  sync.Mutex
 	all map[string]*deal
 }
 
-// of returns the deal of a transfer. If there is none, it makes one or returns nil.
+// of returns the deal of a transfer. If there is none, it makes one, or returns nil if make is
+// false.
 func (ds *deals) of(transfer string, make bool) *deal {
 	ds.mu.Lock()
 	defer ds.mu.Unlock()
@@ -48,7 +49,7 @@ func (ds *deals) of(transfer string, make bool) *deal {
 
 func newDeal() *deal { return &deal{ended: make(chan struct{}), settled: make(chan bool, 1)} }
 
-// over forgets the deal of a transfer.
+// over ends and removes the deal of a transfer.
 func (ds *deals) over(transfer string, d *deal) {
 	d.leave()
 	ds.mu.Lock()
@@ -56,8 +57,8 @@ func (ds *deals) over(transfer string, d *deal) {
 	delete(ds.all, transfer)
 }
 
-// Hold lasts as long as somebody in this process is moving the session. The session of a process
-// that has ended goes on.
+// Hold waits while this process is moving the session. If the process that moved it has ended, the
+// session continues at once.
 func (m *Mover) Hold(ctx context.Context, job tools.Job) tools.Outcome {
 	if d := m.deals.of(job.Move.Transfer, false); d != nil {
 		select {
@@ -68,10 +69,10 @@ func (m *Mover) Hold(ctx context.Context, job tools.Job) tools.Outcome {
 	return tools.Outcome{}
 }
 
-// Conclude finds out what became of a session in doubt. While somebody in this process waits for
-// the same, that one asks. Otherwise the runtime was told that the migration failed, or nothing
-// at all, so the destination should give up. If it has the session, the next /migrate is
-// answered 200.
+// Conclude finds out the outcome for a session in doubt. While a request in this process waits for
+// the same, Conclude leaves the question to it. Otherwise the runtime was told that the migration
+// failed, or was told nothing, so Conclude asks the destination to give up. If the destination has
+// the session, the next /migrate is answered 200.
 func (m *Mover) Conclude(ctx context.Context, at tools.Place, job tools.Job) tools.Outcome {
 	j := &journey{at, job.Move.Transfer, job.Move.URL, job.Move.Endpoint, m.deals.of(job.Move.Transfer, false)}
 	if j.deal == nil {

@@ -12,14 +12,14 @@ import (
 	"github.com/millrace/millrace/agentproto/internal/tools"
 )
 
-// grace is how long functions may go on before they are interrupted, and drain how
-// long they may take to notice.
+// grace is how long functions may continue before they are interrupted, and drain how long they may
+// take to stop after that.
 const (
 	grace = 5 * time.Second
 	drain = 30 * time.Second
 )
 
-// abortTimeout is for the last question to a destination that does not answer.
+// abortTimeout is the time limit for asking a destination that does not answer to give up.
 const abortTimeout = 5 * time.Second
 
 // A journey is a session on its way to a destination.
@@ -27,19 +27,19 @@ type journey struct {
 	at       tools.Place
 	transfer string // names the attempt
 	url      string // base URL of the destination
-	endpoint string // of its manifest, which names the instance
+	endpoint string // of the destination's manifest; identifies the instance
 	deal     *deal
 }
 
-// A payload is a session on its way, with what the Migrator has exported.
+// A payload is a session in transit, with the data that the Migrator has exported.
 type payload struct {
 	Session []byte `json:"session"` // a [tools.Moved]
 	Tool    []byte `json:"tool"`
 	HasTool bool   `json:"has_tool"`
 }
 
-// migrate moves a session; see package handover for what the source goes through. Up to Doubt, which
-// is durable, every failure leads back to where it was.
+// migrate moves a session; see package handover for the source's places. Up to Doubt, which is
+// durable, every failure returns the session to where it was.
 func (m *Mover) migrate(ctx context.Context, at tools.Place, destination string) error {
 	base, err := m.destination(destination)
 	if err != nil {
@@ -68,12 +68,12 @@ func (m *Mover) migrate(ctx context.Context, at tools.Place, destination string)
 	j.deal = m.deals.of(j.transfer, true)
 	stays := true
 	defer func() {
-		if stays { // otherwise the job that settles it is the last who needs it
+		if stays { // otherwise the job that settles the transfer needs the deal last
 			m.deals.over(j.transfer, j.deal)
 		}
 	}()
 	if !look.Known {
-		// A session that this server has never heard of is no error (case G09).
+		// A session that is unknown here is not an error (case G09).
 		if known, err := m.toolKnows(ctx, j); !known {
 			return err
 		}
@@ -89,7 +89,7 @@ func (m *Mover) migrate(ctx context.Context, at tools.Place, destination string)
 		return m.stay(j, err)
 	}
 	if err := m.stage(ctx, j, data); err != nil {
-		// The destination may hold it all the same, and forgets it after a while.
+		// The destination may hold the state anyway, and forgets it after a while.
 		return m.stay(j, err)
 	}
 	stays = false
@@ -97,14 +97,14 @@ func (m *Mover) migrate(ctx context.Context, at tools.Place, destination string)
 	if stays = err == nil && left.Move.Place != handover.Doubt; stays {
 		return m.stay(j, errTransfer)
 	}
-	if err != nil { // nobody knows whether it is in doubt; a job finds out, and so does whoever asks again
+	if err != nil { // it is not known whether it is in doubt; a job finds out, as does the next request
 		j.deal.leave()
 		return fmt.Errorf("%w: %w", errDoubt, err)
 	}
 	return m.decide(ctx, j)
 }
 
-// order tells a session a step of a move.
+// order asks the session's flow for a step of a move.
 func (m *Mover) order(at tools.Place, o tools.MoveOrder) (tools.Told, error) {
 	told, err := m.o.Flow.Ask(at, tools.In{Move: &o})
 	if err != nil {
@@ -113,7 +113,7 @@ func (m *Mover) order(at tools.Place, o tools.MoveOrder) (tools.Told, error) {
 	return told, nil
 }
 
-// claim notes that somebody is moving a session, and reports whether nobody else is.
+// claim marks a session as being moved, and returns false if it already was.
 func (m *Mover) claim(at tools.Place) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -130,8 +130,8 @@ func (m *Mover) unclaim(at tools.Place) {
 	delete(m.moving, at)
 }
 
-// toolKnows reports whether the Migrator has a session that has no calls here. If not, the session
-// stays.
+// toolKnows reports whether the Migrator has state of a session without calls here. If not, it
+// releases the session.
 func (m *Mover) toolKnows(ctx context.Context, j *journey) (bool, error) {
 	if err := m.freeze(ctx, j); err != nil {
 		return false, m.stay(j, err)
@@ -146,8 +146,8 @@ func (m *Mover) toolKnows(ctx context.Context, j *journey) (bool, error) {
 	return true, nil
 }
 
-// freeze stops everything that changes a session. Functions get some time to end by
-// themselves. What is interrupted runs again, here or at the destination. Those to be spared are
+// freeze stops everything that changes a session. Functions get some time to end by themselves.
+// Interrupted functions run again, here or at the destination. The functions of spared tools are
 // never interrupted.
 func (m *Mover) freeze(ctx context.Context, j *journey) error {
 	if _, err := m.order(j.at, tools.MoveOrder{Step: handover.Freeze, Transfer: j.transfer}); err != nil {
@@ -168,7 +168,8 @@ func (m *Mover) freeze(ctx context.Context, j *journey) error {
 	return errRunning
 }
 
-// quiet waits, for a while, until nothing of a session is under way.
+// quiet waits up to patience until nothing of a session is in progress, and reports whether that is
+// so.
 func (m *Mover) quiet(ctx context.Context, j *journey, patience time.Duration) bool {
 	ctx, stop := context.WithTimeout(ctx, patience)
 	defer stop()
@@ -176,7 +177,7 @@ func (m *Mover) quiet(ctx context.Context, j *journey, patience time.Duration) b
 	return err == nil
 }
 
-// stay goes on with a session that stays, and returns why it does.
+// stay continues a session here, and returns why it stays.
 func (m *Mover) stay(j *journey, why error) error {
 	if _, err := m.order(j.at, tools.MoveOrder{Step: handover.Abort, Transfer: j.transfer}); err != nil && m.ctx.Err() == nil {
 		m.o.Log.Error("session goes on later", "session", j.at.Session, "error", err)
@@ -184,7 +185,7 @@ func (m *Mover) stay(j *journey, why error) error {
 	return why
 }
 
-// export returns everything of a frozen session.
+// export returns the whole state of a frozen session.
 func (m *Mover) export(ctx context.Context, j *journey) ([]byte, error) {
 	told, err := m.o.Flow.AskWithin(ctx, j.at, tools.In{Move: &tools.MoveOrder{Do: tools.Export, Transfer: j.transfer}})
 	if err != nil || told.Data == nil {
@@ -205,8 +206,8 @@ func (m *Mover) export(ctx context.Context, j *journey) ([]byte, error) {
 	return data, nil
 }
 
-// decide asks the destination of a session in doubt how it is. If the answer to a
-// commit does not come, it asks the destination to give up.
+// decide asks the destination to commit a session in doubt. If the answer does not arrive, it asks
+// the destination to give up.
 func (m *Mover) decide(ctx context.Context, j *journey) error {
 	state, err := m.call(ctx, j, stepCommit, nil)
 	if err != nil {

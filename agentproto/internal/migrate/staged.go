@@ -14,8 +14,7 @@ import (
 
 const maxStaged = 32 // sessions at once
 
-// readPayload reads what another instance has sent of a session, and checks that all of it is of
-// that one.
+// readPayload decodes a payload from another instance, and checks that all of it belongs to the session.
 func readPayload(data []byte, of tools.Place) (*payload, error) {
 	p := new(payload)
 	if err := strict.Unmarshal(data, p, jsontext.AllowDuplicateNames(false), strict.RejectUnknownMembers(true)); err != nil {
@@ -27,13 +26,13 @@ func readPayload(data []byte, of tools.Place) (*payload, error) {
 	return p, nil
 }
 
-// askTransfer makes a step of a transfer to this instance.
+// askTransfer asks the flow for a step of a transfer to this instance.
 func (m *Mover) askTransfer(h header, in tools.TransferIn) (tools.Told, error) {
 	in.Place = tools.Place{Runtime: h.Runtime, Session: h.Session}
 	return m.o.Flow.AskTransfer(h.Transfer, in)
 }
 
-// takeStage imports the state of the tool and keeps the rest, without serving it.
+// takeStage imports the state of the tool and stores the rest, without serving it.
 func (m *Mover) takeStage(ctx context.Context, h header, data []byte) (state string, err error) {
 	m.importing.Lock()
 	defer m.importing.Unlock()
@@ -74,7 +73,7 @@ func (m *Mover) takeStage(ctx context.Context, h header, data []byte) (state str
 	}
 }
 
-// importTool calls the Migrator. A panic of its is an error.
+// importTool calls the Migrator. A panic becomes an error.
 func (m *Mover) importTool(ctx context.Context, id string, state []byte) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -84,7 +83,8 @@ func (m *Mover) importTool(ctx context.Context, id string, state []byte) (err er
 	return m.o.Tool.Import(ctx, id, state)
 }
 
-// takeCommit begins to serve a staged session, unless a later transfer has brought it, or it is leaving.
+// takeCommit starts to serve a staged session, unless a later transfer has brought it or it is leaving;
+// then it aborts the transfer.
 func (m *Mover) takeCommit(h header) (state string, err error) {
 	m.importing.Lock()
 	defer m.importing.Unlock()
@@ -103,8 +103,8 @@ func (m *Mover) takeCommit(h header) (state string, err error) {
 	return stateOf(told.Move), err
 }
 
-// takeAbort forgets a session that is not served. A commit that comes later, or has
-// been on its way, is refused. What the tool has is left if a later transfer has brought it.
+// takeAbort forgets a session that is not served. A later or concurrent commit is refused. The tool's
+// state is kept if a later transfer has brought it.
 func (m *Mover) takeAbort(h header) (state string, err error) {
 	m.importing.Lock()
 	defer m.importing.Unlock()
@@ -119,7 +119,7 @@ func (m *Mover) takeAbort(h header) (state string, err error) {
 	return stateOf(told.Move), err
 }
 
-// stateOf returns what the source is told of a transfer.
+// stateOf returns the state of a transfer in the words of the wire format.
 func stateOf(m handover.State) string {
 	switch {
 	case m.Place == handover.Staged:
@@ -132,8 +132,8 @@ func stateOf(m handover.State) string {
 	return stateUnknown
 }
 
-// Closed forgets what is left here of a session whose root thread was closed. That
-// it has moved stays known, because a late invocation must still be refused.
+// Closed removes the tool's state of a session whose root thread was closed. The fact that the session
+// has moved is kept, because a late invocation must still be refused.
 func (m *Mover) Closed(at tools.Place) {
 	if m.o.Tool == nil {
 		return
@@ -143,7 +143,7 @@ func (m *Mover) Closed(at tools.Place) {
 	}
 }
 
-// removeTool tells the Migrator to forget a session, if it wants to be told.
+// removeTool asks the Migrator to forget a session, if it has a method for that.
 func (m *Mover) removeTool(id string) {
 	r, ok := m.o.Tool.(remover)
 	if !ok {

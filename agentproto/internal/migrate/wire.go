@@ -13,16 +13,15 @@ import (
 	"github.com/millrace/millrace/agentproto"
 )
 
-// What one instance says to another is a post to importPath: the length of a header,
-// the header, and for stepStage a payload. Header and payload are sealed with the key
-// that the instances share, the payload together with its header; so is the answer,
-// together with the header that it answers. Whoever does not have the key can
-// neither ask nor answer, and learns no name of a session.
+// A message between two instances is a POST to importPath: the length of a header, the header, and
+// for stepStage a payload. Header and payload are sealed with the key that the instances share, the
+// payload bound to its header. The answer is sealed too, bound to the header that it answers.
+// Anyone without the key can neither ask nor answer, and learns no name of a session.
 const (
 	migrationPurpose = "toolserver migration"
 	maxHeader        = 16 << 10
-	maxTransfer      = 64  // bytes of the name of a transfer
-	sealedOverhead   = 256 // more than sealing adds
+	maxTransfer      = 64  // length of the name of a transfer in bytes
+	sealedOverhead   = 256 // upper limit for what sealing adds
 )
 
 // The steps of a transfer. Each may be repeated.
@@ -32,33 +31,33 @@ const (
 	stepAbort  = "abort"  // forget it, unless it is served
 )
 
-// What a destination answers.
+// The answers of a destination.
 const (
 	stateStaged    = "staged"
 	stateCommitted = "committed"
 	stateAborted   = "aborted"
-	stateUnknown   = "unknown" // a commit of what was never staged, or too long ago
+	stateUnknown   = "unknown" // a commit of a transfer that was never staged, or too long ago
 	stateRefused   = "refused"
 )
 
-// A header says what is to be done with which transfer.
+// A header names the step and the transfer.
 type header struct {
 	Step     string `json:"step"`
 	Transfer string `json:"transfer"`
 	Toolset  string `json:"toolset"`
 	Runtime  string `json:"runtime"`
 	Session  string `json:"session"`
-	Source   string `json:"source"` // endpoint of the manifest of either side
+	Source   string `json:"source"` // like Endpoint, the endpoint of a side's manifest
 	Endpoint string `json:"endpoint"`
 }
 
-// An answerText is what a destination answers a header with.
+// An answerText is the answer to a header.
 type answerText struct {
 	State string `json:"state"`
 }
 
-// reach looks at the manifest of a destination and returns its endpoint, before the
-// session is disturbed.
+// reach fetches the manifest of a destination and returns its endpoint, before the session is
+// disturbed.
 func (m *Mover) reach(ctx context.Context, base string) (endpoint string, err error) {
 	ctx, stop := context.WithTimeout(ctx, reachTimeout)
 	defer stop()
@@ -88,15 +87,15 @@ func (m *Mover) reach(ctx context.Context, base string) (endpoint string, err er
 	return manifest.Endpoint, nil
 }
 
-// How long the destination may take to answer: for its manifest, and for a step
-// without a payload.
+// Time limits for the destination's answer: to the request for its manifest, and to a step without
+// a payload.
 const (
 	reachTimeout  = 10 * time.Second
 	commitTimeout = 30 * time.Second
 	maxManifest   = 1 << 20
 )
 
-// stage brings the state of a session to its destination.
+// stage sends the state of a session to its destination.
 func (m *Mover) stage(ctx context.Context, j *journey, payload []byte) error {
 	state, err := m.call(ctx, j, stepStage, payload)
 	switch {

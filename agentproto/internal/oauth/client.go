@@ -25,9 +25,9 @@ type Vault interface {
 
 // Options are the settings of a [Client].
 type Options struct {
-	Name        string // of the toolset, which the start page shows
-	Start       string // the address of the start page, without the secret; empty for none
-	Redirect    string // where users come back to, without the ID of the provider
+	Name        string // of the toolset; shown on the start page
+	Start       string // the address of the start page without the secret; empty for no page
+	Redirect    string // the redirect URI without the ID of the provider
 	UserTimeout time.Duration
 	Timeout     time.Duration // of a request to a provider
 	Transport   http.RoundTripper
@@ -35,12 +35,13 @@ type Options struct {
 	Flow    *running.Flow
 	Vault   Vault
 	Transit *vault.Entries
-	Key     []byte // makes what is secret of authorizations
+	Key     []byte // derives the secrets of authorizations
 	Guard   *leak.Guard
 	Log     *slog.Logger
 }
 
-// maxAnswer is how much of a provider's answer is read. One to a token request is kept in memory whole.
+// maxAnswer is how much of a provider's answer is read. An answer to a token request is held in memory
+// as a whole.
 const maxAnswer = 1 << 20
 
 // A Client is a client of all providers of a server.
@@ -49,7 +50,7 @@ type Client struct {
 	ctx         context.Context
 	http        *http.Client
 	unconfirmed unconfirmeds
-	weak        sync.Once // a token that the guard cannot look for was told of
+	weak        sync.Once // logs once that the guard cannot search for a token
 
 	mu        sync.Mutex
 	providers map[string]*Provider
@@ -67,10 +68,10 @@ func (c *Client) Provider(id string) *Provider {
 	return c.providers[id]
 }
 
-// Do does a job of the authorizations.
+// Do executes a job of the authorizations.
 func (c *Client) Do(ctx context.Context, runtime string, j authorize.Job) authorize.Outcome {
 	done := make(chan authorize.Outcome, 1)
-	go func() { // it goes on when the server ends: a provider may have issued a token
+	go func() { // continues when the server ends, since a provider may have issued a token
 		done <- c.once(runtime, j)
 	}()
 	select {
@@ -116,8 +117,8 @@ func (c *Client) once(runtime string, j authorize.Job) authorize.Outcome {
 }
 
 // requestContext returns the context of a token request to p, which may be nil. It belongs to the server
-// and not to a call, because a token that a provider has issued must not get lost
-// when a call is cancelled.
+// rather than to a call, because a token that a provider has issued must not be lost when a call is
+// cancelled.
 func (c *Client) requestContext(p *Provider) (context.Context, context.CancelFunc) {
 	ctx, stop := context.WithTimeout(c.ctx, c.o.Timeout)
 	client := c.http

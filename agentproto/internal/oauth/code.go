@@ -9,15 +9,15 @@ import (
 	"github.com/millrace/millrace/agentproto/internal/vault"
 )
 
-// A code has two numbers of two digits, each to be picked out of 25: a stranger who
-// has not seen it guesses it once in 625 times. After a wrong guess there is a pause.
+// A code consists of two numbers of two digits, each to be picked out of 25. A stranger who has not
+// seen the code guesses it once in 625 times. A wrong guess starts a pause.
 const (
 	codeParts   = 2
 	codeChoices = 25
 )
 
-// newUnconfirmed draws the code for a token, and what it is to be picked from: a function that
-// runs again asks the same.
+// newUnconfirmed generates the code for a token, and the lists to pick it from. They are stored, so
+// that a function that runs again asks the same.
 func newUnconfirmed(t *vault.Token) *unconfirmed {
 	u := &unconfirmed{token: t}
 	for i := range u.code {
@@ -38,20 +38,20 @@ func newUnconfirmed(t *vault.Token) *unconfirmed {
 func below(n int64) int {
 	i, err := rand.Int(rand.Reader, big.NewInt(n))
 	if err != nil {
-		panic(err) // it does not happen, see package rand
+		panic(err) // it does not fail, see package rand
 	}
 	return int(i.Int64())
 }
 
-// An unconfirmed token is in memory only.
+// An unconfirmed is a token that is only in memory, with its code.
 type unconfirmed struct {
 	token   *vault.Token
 	code    [codeParts]int
 	numbers [codeParts][]int // to pick the code from
 }
 
-// Numbers returns what the user of an authorization that is not confirmed picks the code from, one
-// number of each list, and the code. It returns nil if there is no such authorization.
+// Numbers returns the lists from which the user of an unconfirmed authorization picks the code, one
+// number from each list, and the code. It returns nil if there is no such authorization.
 func (c *Client) Numbers(id string) (lists [][]int, code []int) {
 	u := c.unconfirmed.get(id)
 	if u == nil {
@@ -74,14 +74,14 @@ func (us *unconfirmeds) put(id string, t *vault.Token) {
 	us.all[id] = newUnconfirmed(t)
 }
 
-// get returns the token of an authorization, or nil.
+// get returns the unconfirmed token of an authorization, or nil.
 func (us *unconfirmeds) get(id string) *unconfirmed {
 	us.mu.Lock()
 	defer us.mu.Unlock()
 	return us.all[id]
 }
 
-// take is get, and forgets it.
+// take is like get, and removes the token.
 func (us *unconfirmeds) take(id string) *unconfirmed {
 	us.mu.Lock()
 	defer us.mu.Unlock()

@@ -1,10 +1,10 @@
-// Package oauth is the client that a tool server is to OAuth providers.
+// Package oauth is a tool server's client of OAuth providers.
 //
 // A [Client] sends users to a [Provider], receives them when they come back, exchanges codes,
-// renews and revokes tokens, and keeps those in a vault. Which of that is to be done is decided by
-// the flow, see package authorize; a client does its jobs ([Client.Do]) and tells it who has come
+// renews and revokes tokens, and stores tokens in a vault. The flow decides which of these to do,
+// see package authorize. A client does the flow's jobs ([Client.Do]) and reports users who came
 // back ([Client.ServeRedirect]).
 //
-// What is secret of an authorization, such as its state parameter, is made of its name and of a
-// secret of the vault, so that no history has it and nothing is to be kept.
+// The secrets of an authorization, such as its state parameter, are derived from its name and a
+// secret of the vault. So no history contains them, and they need not be stored.
 package oauth

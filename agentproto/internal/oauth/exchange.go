@@ -15,9 +15,9 @@ import (
 	"github.com/millrace/millrace/agentproto/internal/vault"
 )
 
-// A transitText is an entry of the vault for a code: the code, then that it was sent to the
-// provider, then the token. So a code is sent once, whatever happens to the process, and what the
-// provider has issued for it is not lost once it is here.
+// A transitText is the vault's entry for a code: first the code, then a mark that it was sent to
+// the provider, then the token. So a code is sent only once, whatever happens to the process, and a
+// token that the provider has issued is not lost once it has arrived.
 type transitText struct {
 	Code   string       `json:",omitempty"`
 	Sent   bool         `json:",omitempty"`
@@ -30,7 +30,8 @@ func (t transitText) encode() []byte {
 	return text
 }
 
-// exchange turns the code of a redirect into a token of the user who was asked, once.
+// exchange turns the code of a redirect into a token of the user who was asked. It sends a code at
+// most once.
 func (c *Client) exchange(ctx context.Context, p *Provider, key vault.Key, j authorize.Job) (*vault.Token, authorize.Class) {
 	text, err := c.o.Transit.Get(j.Code)
 	var e transitText
@@ -58,7 +59,7 @@ func (c *Client) exchange(ctx context.Context, p *Provider, key vault.Key, j aut
 		c.logProvider("code not exchanged", p, err)
 		return nil, authorize.Failed
 	}
-	c.o.Guard.AddOnce(leak.Owner(key), e.Code) // now that the provider has said that it is one
+	c.o.Guard.AddOnce(leak.Owner(key), e.Code) // the provider has accepted it as a code
 	t, class := c.accept(p, key, issued, j.Scopes)
 	if class == authorize.Good {
 		class = c.identify(ctx, p, key, j.ID, issued)
@@ -76,7 +77,7 @@ func (c *Client) exchange(ctx context.Context, p *Provider, key vault.Key, j aut
 	return t, c.save(ctx, key, t)
 }
 
-// discard forgets a code, and a token that nobody has confirmed.
+// discard deletes a code, and an unconfirmed token.
 func (c *Client) discard(ctx context.Context, p *Provider, j authorize.Job) {
 	if j.Code != "" {
 		if err := c.o.Transit.Delete(j.Code); err != nil {
@@ -88,7 +89,7 @@ func (c *Client) discard(ctx context.Context, p *Provider, j authorize.Job) {
 	}
 }
 
-// giveBack revokes the token of a session that is over, and deletes it.
+// giveBack revokes the token of a closed session, and deletes it.
 func (c *Client) giveBack(ctx context.Context, p *Provider, key vault.Key) {
 	if t, class := c.Load(ctx, key); class == authorize.Good {
 		if p != nil {
@@ -98,8 +99,8 @@ func (c *Client) giveBack(ctx context.Context, p *Provider, key vault.Key) {
 	}
 }
 
-// revoke tells a provider that a token is not needed (RFC 7009), if it can be told. The refresh
-// token goes with all that was issued for it; one that cannot be revoked expires.
+// revoke revokes a token at the provider (RFC 7009), if the provider supports that. Revoking the
+// refresh token covers everything that was issued for it. A token that cannot be revoked expires.
 func (c *Client) revoke(ctx context.Context, p *Provider, t *vault.Token) {
 	if p.RevokeURL == "" {
 		return
@@ -117,7 +118,7 @@ func (c *Client) revoke(ctx context.Context, p *Provider, t *vault.Token) {
 	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, p.RevokeURL, strings.NewReader(form.Encode()))
 	if err != nil {
-		return // it was checked by Add
+		return // checked by Add
 	}
 	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	if inHeader {
@@ -134,16 +135,15 @@ func (c *Client) revoke(ctx context.Context, p *Provider, t *vault.Token) {
 	}
 }
 
-// providerErrors are the error codes of RFC 6749 that may be logged. Others, and
-// every description, are a provider's own words, and some have been seen to repeat
-// the code.
+// providerErrors are the error codes of RFC 6749, which may be logged. Other codes, and all
+// descriptions, are a provider's own text, and some providers repeat the code in it.
 var providerErrors = map[string]bool{
 	"invalid_request": true, "invalid_client": true, "invalid_grant": true, "unauthorized_client": true,
 	"unsupported_grant_type": true, "invalid_scope": true, "access_denied": true, "unsupported_response_type": true,
 	"server_error": true, "temporarily_unavailable": true,
 }
 
-// logProvider logs that a provider did not give a token.
+// logProvider logs a failed request to a provider.
 func (c *Client) logProvider(what string, p *Provider, err error) {
 	attrs := []any{"provider", p.ID}
 	var re *oauth2.RetrieveError

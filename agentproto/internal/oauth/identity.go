@@ -12,14 +12,14 @@ import (
 	"github.com/millrace/millrace/agentproto/internal/vault"
 )
 
-// newVerifier returns what checks the id_tokens of a provider. Its keys are fetched
-// when they are needed, and again when a token is signed with one that is not known.
+// newVerifier returns the verifier of a provider's id_tokens. It fetches the keys on demand, and
+// again when a token is signed with an unknown key.
 func (c *Client) newVerifier(p *Provider) *oidc.IDTokenVerifier {
 	keys := oidc.NewRemoteKeySet(oidc.ClientContext(c.ctx, c.http), p.KeysURL)
 	return oidc.NewVerifier(p.Issuer, keys, &oidc.Config{
 		ClientID: p.ClientID,
-		// Those with a public key: one that is signed with the client's secret
-		// proves nothing that the client could not have made itself.
+		// Only algorithms with a public key: a token that is signed with the client's secret proves
+		// nothing, since the client could have made it itself.
 		SupportedSigningAlgs: []string{
 			oidc.RS256, oidc.RS384, oidc.RS512, oidc.PS256, oidc.PS384, oidc.PS512,
 			oidc.ES256, oidc.ES384, oidc.ES512, oidc.EdDSA,
@@ -27,8 +27,8 @@ func (c *Client) newVerifier(p *Provider) *oidc.IDTokenVerifier {
 	})
 }
 
-// identify checks that whoever authorized is the user of the call (threat 22). The
-// id_token must be this provider's, for this client, made for this authorization.
+// identify checks that the person who authorized is the user of the call (threat 22). The id_token
+// must be from this provider, for this client, and made for this authorization.
 func (c *Client) identify(ctx context.Context, p *Provider, key vault.Key, id string, t *oauth2.Token) authorize.Class {
 	if p.verifier == nil {
 		return authorize.Good

@@ -12,8 +12,8 @@ import (
 	"golang.org/x/oauth2"
 )
 
-// A Provider is a service that users authorize tools for. The fields are those of
-// toolserver.OAuthProvider; when it has been added, they are only read.
+// A Provider is a service that users authorize tools for. The fields are those of toolserver.OAuthProvider.
+// They must not be changed after the provider was added.
 type Provider struct {
 	ID                           string
 	AuthURL, TokenURL, RevokeURL string
@@ -35,11 +35,10 @@ type Provider struct {
 
 var providerID = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
 
-// reserved are the parameters of an authorization request that are not for the
-// user of this package to set.
+// reserved are the parameters of an authorization request that Params may not set.
 var reserved = []string{"resource", "response_type", "response_mode", "client_id", "redirect_uri", "scope", "state", "nonce", "code_challenge", "code_challenge_method"}
 
-// Add adds a provider. It returns an error if that cannot work, or there is one with its ID.
+// Add adds a provider. It returns an error if the provider is invalid, or if there is one with its ID.
 func (c *Client) Add(p *Provider) error {
 	if c.Provider(p.ID) != nil {
 		return errors.New("there is another one with this ID")
@@ -47,8 +46,8 @@ func (c *Client) Add(p *Provider) error {
 	return c.Set(p)
 }
 
-// Set adds a provider, or replaces the one with its ID. Authorizations that were begun with another one
-// than p are not completed: see print. It returns an error if p cannot work.
+// Set adds a provider, or replaces the one with its ID. Authorizations that were started with different
+// settings than p's are not completed: see print. It returns an error if p is invalid.
 func (c *Client) Set(p *Provider) error {
 	if err := p.check(); err != nil {
 		return err
@@ -121,8 +120,8 @@ func (p *Provider) check() error {
 	return nil
 }
 
-// isEndpoint reports whether raw may be an endpoint of a provider. What is sent there must not be readable on
-// a network, so plain http is for this machine.
+// isEndpoint reports whether raw may be an endpoint of a provider. Requests to it must not be readable on a
+// network, so plain http is only for this machine.
 func isEndpoint(raw string) bool {
 	u, err := url.Parse(raw)
 	if err != nil || u.Host == "" || u.User != nil || u.Fragment != "" {

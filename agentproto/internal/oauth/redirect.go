@@ -14,10 +14,10 @@ import (
 	"github.com/millrace/millrace/agentproto/internal/running"
 )
 
-// ServeRedirect receives the user coming back from a provider. Nothing that the
-// redirect says is shown, logged or followed.
+// ServeRedirect receives the user coming back from a provider. No text of the redirect is shown,
+// logged or followed.
 func (c *Client) ServeRedirect(w http.ResponseWriter, r *http.Request) {
-	if r.Method != http.MethodGet { // the mux takes HEAD for GET, but a state is used up only once
+	if r.Method != http.MethodGet { // the mux accepts HEAD for GET, but a state may be used only once
 		w.Header().Set("Allow", http.MethodGet)
 		pages.Show(w, http.StatusMethodNotAllowed, pages.Invalid)
 		return
@@ -55,8 +55,8 @@ func (c *Client) ServeRedirect(w http.ResponseWriter, r *http.Request) {
 	c.showOutcome(w, c.back(o, back), back)
 }
 
-// back tells the flow of a user who came back, and returns what came of it. It does not depend on
-// the browser staying connected.
+// back reports a user who came back to the flow, and returns the outcome. It does not depend on the
+// browser's connection.
 func (c *Client) back(o authorize.Opened, back authorize.Redirect) authorize.Told {
 	ctx, stop := context.WithTimeoutCause(c.ctx, 2*c.o.Timeout+running.AskTimeout, running.ErrFlow)
 	defer stop()
@@ -65,7 +65,7 @@ func (c *Client) back(o authorize.Opened, back authorize.Redirect) authorize.Tol
 	case err != nil:
 		c.o.Log.Error("outcome of an authorization is not in the state", "provider", o.Key.Provider, "error", err)
 		told.Class = authorize.Lost
-	case told.Class == authorize.Over && back.Code != "": // somebody else was first; what the flow has taken it deletes
+	case told.Class == authorize.Over && back.Code != "": // another redirect was first; the flow deletes the codes that it has taken
 		if _, needed := c.o.Flow.Ports.Codes.Get(back.Code); !needed {
 			c.o.Transit.Delete(back.Code)
 		}
@@ -73,7 +73,7 @@ func (c *Client) back(o authorize.Opened, back authorize.Redirect) authorize.Tol
 	return told
 }
 
-// showOutcome shows what came of an authorization.
+// showOutcome shows the outcome of an authorization.
 func (c *Client) showOutcome(w http.ResponseWriter, told authorize.Told, back authorize.Redirect) {
 	switch told.Class {
 	case authorize.Good:
@@ -100,13 +100,13 @@ func (c *Client) showOutcome(w http.ResponseWriter, told authorize.Told, back au
 }
 
 const (
-	maxQuery     = 16 << 10 // bytes of what follows the question mark of a redirect
-	maxParameter = 4 << 10  // bytes of one parameter; codes of some providers have 2 KiB
+	maxQuery     = 16 << 10 // length of a redirect's query
+	maxParameter = 4 << 10  // length of one parameter; the codes of some providers have 2 KiB
 )
 
-// redirectQuery reads the parameters of a redirect. It reports false if they are larger than
-// those of any provider, or if one is there twice: which one would count? Nothing of a
-// redirect is looked at before.
+// redirectQuery parses the parameters of a redirect. It returns false if they are longer than those
+// of any provider, or if one occurs twice, which would be ambiguous. No part of a redirect is used
+// before this check.
 func redirectQuery(raw string) (query url.Values, ok bool) {
 	if len(raw) > maxQuery {
 		return nil, false
@@ -134,12 +134,13 @@ func (p *Provider) issued(query url.Values) bool {
 	return p.Issuer == "" || query.Get("iss") == p.Issuer
 }
 
-// cookiePrefix begins with what makes browsers insist on TLS and on the host. Each
-// start page adds some of its own address, so that a browser may have several
-// authorizations under way.
+// cookiePrefix starts with the prefix that makes browsers require TLS and bind the cookie to the
+// host. Each start page appends a part of its own address, so that a browser may have several
+// authorizations in progress.
 const cookiePrefix = "__Host-authorization-"
 
-// isOpener reports whether a redirect came in the browser that has opened the start page.
+// isOpener reports whether a redirect came from the browser that opened the start page. It is true
+// if there are no start pages.
 func (c *Client) isOpener(r *http.Request, id string) bool {
 	if c.o.Start == "" {
 		return true
@@ -150,7 +151,7 @@ func (c *Client) isOpener(r *http.Request, id string) bool {
 	})
 }
 
-// ServeStart shows the page that leads to the provider.
+// ServeStart shows the page that links to the provider.
 func (c *Client) ServeStart(w http.ResponseWriter, r *http.Request) {
 	secret := r.PathValue("secret")
 	start := digest(secret)

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// A resourceAdder is a transport of token requests that adds the resource which the token is for
-// (RFC 8707): package oauth2 has no way to add a parameter to the request that renews a token.
+// A resourceAdder is a transport of token requests that adds the resource that the token is for
+// (RFC 8707): package oauth2 cannot add a parameter to the request that renews a token.
 type resourceAdder struct {
 	resource string
 	next     http.RoundTripper

@@ -14,7 +14,7 @@ import (
 	"github.com/millrace/millrace/agentproto/internal/authorize"
 )
 
-// What a secret of an authorization is for.
+// The purposes of derived secrets.
 const (
 	forState    = "state"
 	forStart    = "start"
@@ -31,7 +31,7 @@ func (c *Client) derived(id, what string) string {
 	return base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(h.Sum(nil))
 }
 
-// AccessPrint tells access tokens apart, and says nothing of them.
+// AccessPrint identifies an access token without revealing anything about it. The print of "" is "".
 func (c *Client) AccessPrint(access string) string {
 	if access == "" {
 		return ""
@@ -39,19 +39,18 @@ func (c *Client) AccessPrint(access string) string {
 	return c.derived(access, forAccess)
 }
 
-// print tells whether an authorization was begun with the provider as it is now, and with secrets
-// that are known: an answer is not sent to a provider that was configured in between.
+// print identifies the settings of a provider and the key of secrets. It tells whether an authorization was
+// started with the current ones, so that an answer is not sent to a provider that was configured in between.
 func (c *Client) print(p *Provider) string {
 	settings := []any{p.Issuer, p.AuthURL, p.TokenURL, p.ClientID, p.config.RedirectURL, p.Confirm, p.SubjectIsUser, c.o.Start == ""}
-	if p.Resource != "" { // without one, prints are those of before there were any
+	if p.Resource != "" { // without one, the print is the same as in versions before Resource
 		settings = append(settings, p.Resource)
 	}
 	list, _ := json.Marshal(settings)
 	return c.derived(string(list), forPrint)
 }
 
-// Request asks the user of a call for what the provider is asked for always, and for the scopes that are
-// needed.
+// Request returns a request to the user of a call for the provider's own scopes and the needed ones.
 func (c *Client) Request(p *Provider, need []string) *authorize.Request {
 	id := rand.Text()
 	return &authorize.Request{
@@ -60,7 +59,7 @@ func (c *Client) Request(p *Provider, need []string) *authorize.Request {
 	}
 }
 
-// union returns the scopes of all lists, each once, in their order.
+// union returns the scopes of all lists in their order, without duplicates.
 func union(lists ...[]string) (all []string) {
 	for _, scope := range slices.Concat(lists...) {
 		if !slices.Contains(all, scope) {
@@ -70,8 +69,8 @@ func union(lists ...[]string) (all []string) {
 	return all
 }
 
-// Begin returns where the user is sent for an authorization. What is secret of it is looked for in everything
-// that leaves until it is released.
+// Begin returns the address that the user is sent to for an authorization. The guard searches everything that
+// leaves for the authorization's secrets until release is called.
 func (c *Client) Begin(p *Provider, id string, scopes []string) (address string, release func()) {
 	release = c.guarded(id)
 	if c.o.Start != "" {
@@ -80,8 +79,9 @@ func (c *Client) Begin(p *Provider, id string, scopes []string) (address string,
 	return c.address(p, id, scopes), release
 }
 
-// guarded looks for what is secret of an authorization in everything that leaves, until it is
-// released. The runtime is told the state if there is no start page.
+// guarded makes the guard search everything that leaves for the secrets of an authorization, until release is
+// called. Without a start page the state is not among them, since it is part of the address that the runtime
+// gets.
 func (c *Client) guarded(id string) (release func()) {
 	d := sha256.Sum256([]byte(id))
 	secrets := []string{c.derived(id, forVerifier)}
@@ -92,18 +92,18 @@ func (c *Client) guarded(id string) (release func()) {
 	return func() { c.o.Guard.Release(d) }
 }
 
-// address returns the provider's page, with the state in it.
+// address returns the address of the provider's page, with the state in it.
 func (c *Client) address(p *Provider, id string, scopes []string) string {
 	params := append([]oauth2.AuthCodeOption{oauth2.S256ChallengeOption(c.derived(id, forVerifier))}, p.params...)
 	if p.verifier != nil {
 		params = append(params, oauth2.SetAuthURLParam("nonce", c.derived(id, forNonce)))
 	}
-	known := p.config // which is not copied: it has a cache in it
+	known := p.config // not copied, since it contains a cache
 	config := oauth2.Config{ClientID: known.ClientID, Endpoint: known.Endpoint, RedirectURL: known.RedirectURL, Scopes: scopes}
 	return config.AuthCodeURL(c.derived(id, forState), params...)
 }
 
-// digest returns a digest as a text.
+// digest returns the SHA-256 digest of a text in hexadecimal.
 func digest(text string) string {
 	d := sha256.Sum256([]byte(text))
 	return hex.EncodeToString(d[:])

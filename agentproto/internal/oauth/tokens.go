@@ -14,8 +14,8 @@ import (
 	"github.com/millrace/millrace/agentproto/internal/vault"
 )
 
-// Load returns a user's token as it is in the vault. The class is None if there is none, and else
-// Good or Failed.
+// Load returns a user's token in the vault. The class is None if there is none, and otherwise Good
+// or Failed.
 func (c *Client) Load(ctx context.Context, key vault.Key) (*vault.Token, authorize.Class) {
 	t, err := c.o.Vault.Load(ctx, key)
 	switch {
@@ -29,7 +29,7 @@ func (c *Client) Load(ctx context.Context, key vault.Key) (*vault.Token, authori
 	return t, authorize.Good
 }
 
-// keepInside looks for a user's token in everything that leaves.
+// keepInside makes the guard search everything that leaves for a user's token.
 func (c *Client) keepInside(key vault.Key, t *vault.Token) {
 	if !c.o.Guard.Replace(leak.Owner(key), t.Access, t.Refresh) {
 		c.weak.Do(func() {
@@ -38,8 +38,8 @@ func (c *Client) keepInside(key vault.Key, t *vault.Token) {
 	}
 }
 
-// fetch returns a token that is good now, as far as one can tell, renewed if it must be. It
-// returns None if there is none: then the user has to be asked.
+// fetch returns a token that is valid now, as far as can be known, renewed if necessary. It returns
+// None if there is none; then the user has to be asked.
 func (c *Client) fetch(ctx context.Context, p *Provider, key vault.Key, j authorize.Job) (*vault.Token, authorize.Class) {
 	old, class := c.Load(ctx, key)
 	if class != authorize.Good {
@@ -67,7 +67,7 @@ func (c *Client) fetch(ctx context.Context, p *Provider, key vault.Key, j author
 	return kept, c.save(ctx, key, kept)
 }
 
-// forget deletes a token that is of no use, and returns None.
+// forget deletes a token that is useless, and returns None, or Failed on error.
 func (c *Client) forget(ctx context.Context, key vault.Key) authorize.Class {
 	if err := c.o.Vault.Delete(ctx, key); err != nil {
 		c.o.Log.Error("token not deleted", "provider", key.Provider, "error", err)
@@ -76,8 +76,8 @@ func (c *Client) forget(ctx context.Context, key vault.Key) authorize.Class {
 	return authorize.None
 }
 
-// isRejection reports whether a provider said that a refresh token is no good, as
-// opposed to being unable to answer, or to refusing the client itself.
+// isRejection reports whether a provider rejected a refresh token, rather than being unable to
+// answer or rejecting the client itself.
 func isRejection(err error) bool {
 	var re *oauth2.RetrieveError
 	if !errors.As(err, &re) {
@@ -89,10 +89,11 @@ func isRejection(err error) bool {
 	return re.Response != nil && (re.Response.StatusCode == http.StatusBadRequest || re.Response.StatusCode == http.StatusUnauthorized)
 }
 
-// accept takes what a provider issued for a user and scopes, or for those it says itself.
+// accept checks a token that a provider issued for a user. Its scopes are those that the provider
+// names, or else the given ones.
 func (c *Client) accept(p *Provider, key vault.Key, t *oauth2.Token, scopes []string) (*vault.Token, authorize.Class) {
 	kept := &vault.Token{Access: t.AccessToken, Refresh: t.RefreshToken, Expiry: t.Expiry, Scopes: scopes}
-	c.o.Guard.AddOnce(leak.Owner(key), t.AccessToken, t.RefreshToken) // also if the token is refused below
+	c.o.Guard.AddOnce(leak.Owner(key), t.AccessToken, t.RefreshToken) // even if the token is refused below
 	if !strings.EqualFold(t.Type(), "Bearer") {
 		c.o.Log.Error("token is not a bearer token", "provider", p.ID)
 		return nil, authorize.Failed
@@ -104,10 +105,10 @@ func (c *Client) accept(p *Provider, key vault.Key, t *oauth2.Token, scopes []st
 	return kept, authorize.Good
 }
 
-// save stores a token before anybody uses it.
+// save stores a token before it is used.
 func (c *Client) save(ctx context.Context, key vault.Key, t *vault.Token) authorize.Class {
 	c.keepInside(key, t)
-	// What was issued is kept even if the time for asking is over.
+	// A token that was issued is stored even if the time for the request is over.
 	if err := c.o.Vault.Save(context.WithoutCancel(ctx), key, t); err != nil {
 		c.o.Log.Error("token not saved", "provider", key.Provider, "error", err)
 		return authorize.Failed

@@ -11,10 +11,10 @@ import (
 	"github.com/millrace/millrace/agentproto/internal/leak"
 )
 
-// Clean returns a message in which each text is replaced that the tool has written a secret in, and
-// the rest is as it was: no message is held back (threat 23). What is looked at are the strings of
-// the tool, each by itself. The others are ids, which the runtime has chosen, and addresses, which
-// the server has made.
+// Clean returns a message in which every text that contains a secret is replaced and the rest is
+// unchanged; no message is held back (threat 23). It searches each string of the tool separately.
+// The other strings are ids, which the runtime has chosen, and addresses, which the server has
+// made.
 func (mk *Maker) Clean(msg agentproto.Callback, of *agentproto.Invocation) agentproto.Callback {
 	w := &withholder{guard: mk.guard}
 	switch m := msg.(type) {
@@ -43,7 +43,7 @@ func (mk *Maker) Clean(msg agentproto.Callback, of *agentproto.Invocation) agent
 	return msg
 }
 
-// A withholder replaces the texts that have a secret in them.
+// A withholder replaces texts that contain a secret.
 type withholder struct {
 	guard *leak.Guard
 	found bool
@@ -55,7 +55,7 @@ func (w *withholder) text(text string) string {
 	return clean
 }
 
-// result returns a result without secrets. If nothing is left of what it says, it is an error
+// result returns a result without secrets. If none of its content is left, it becomes an error
 // result.
 func (w *withholder) result(r *agentproto.ToolResult) *agentproto.ToolResult {
 	clean := *r
@@ -95,7 +95,7 @@ func (w *withholder) result(r *agentproto.ToolResult) *agentproto.ToolResult {
 	return &clean
 }
 
-// display looks at a way to show a result.
+// display searches a way to show a result.
 func (w *withholder) display(d agentproto.Display) {
 	w.text(d.Type)
 	w.text(d.Text)
@@ -109,7 +109,7 @@ func (w *withholder) display(d agentproto.Display) {
 	}
 }
 
-// json returns an object without secrets in its strings and the names of its members.
+// json returns an object without secrets in its strings and member names.
 func (w *withholder) json(object jsontext.Value) jsontext.Value {
 	if !w.guard.Finds(object) {
 		return object
@@ -123,7 +123,7 @@ func (w *withholder) json(object jsontext.Value) jsontext.Value {
 			return clean
 		}
 	}
-	clean, _ := json.Marshal(map[string]string{"withheld": leak.Withheld}) // it is in more than one string
+	clean, _ := json.Marshal(map[string]string{"withheld": leak.Withheld}) // the secret is spread over more than one string
 	return clean
 }
 

@@ -1,5 +1,5 @@
-// Package outgoing is how messages of calls leave a tool server for its runtimes: a [Maker] makes
-// them without secrets, and a [Sender] sends each as often as the flow has it sent.
+// Package outgoing sends the messages of calls from a tool server to its runtimes. A [Maker] makes
+// messages without secrets, and a [Sender] makes the attempts to send them that the flow orders.
 package outgoing
 
 import (
@@ -12,10 +12,11 @@ import (
 	"github.com/millrace/millrace/agentproto/internal/tools"
 )
 
-// ErrEncoding says that a message could not be made.
+// ErrEncoding says that a message could not be encoded.
 var ErrEncoding = errors.New("the result could not be encoded")
 
-// textWithheld is the result of a call of which nothing else is left. Nothing is looked for in it.
+// textWithheld is the text of a result of which nothing else is left. It is not searched for
+// secrets.
 const textWithheld = "Error: the tool's answer had a credential in it and was withheld"
 
 // A Maker makes messages.
@@ -24,15 +25,15 @@ type Maker struct {
 	log   *slog.Logger
 }
 
-// NewMaker returns a maker of messages without what the guard looks for.
+// NewMaker returns a maker of messages without the secrets that the guard searches for.
 func NewMaker(guard *leak.Guard, log *slog.Logger) *Maker { return &Maker{guard, log} }
 
-// Make makes a message of a call, without what Clean takes out.
+// Make makes a message of a call, cleaned by Clean.
 func (mk *Maker) Make(msg agentproto.Callback, of *agentproto.Invocation) (*tools.Message, error) {
 	return mk.Pack(mk.Clean(msg, of))
 }
 
-// Pack makes a message without looking into it.
+// Pack makes a message without searching it for secrets.
 func (mk *Maker) Pack(msg agentproto.Callback) (*tools.Message, error) {
 	body, err := agentproto.Encode(msg)
 	if err != nil {

@@ -19,7 +19,7 @@ import (
 	"github.com/millrace/millrace/internal/netguard"
 )
 
-// Why a message is not delivered.
+// Why a message was not delivered.
 var (
 	errGone    = errors.New("toolserver: the callback address is gone")
 	errRefused = errors.New("toolserver: the message was refused")
@@ -85,8 +85,8 @@ func (s *Sender) traced(ctx context.Context, j tools.Job, to *url.URL) (tools.Cl
 	return class, after, err
 }
 
-// attempt posts a message to an address once. After an error that is not final it returns how
-// long the runtime wants the next attempt to wait.
+// attempt posts a message to an address once. If the attempt should be repeated, it returns the
+// minimum pause that the runtime asks for.
 func (s *Sender) attempt(ctx context.Context, j tools.Job, to *url.URL) (class tools.Class, after time.Duration, err error) {
 	leave, err := s.lanes.Enter(ctx, origin(to))
 	if err != nil {
@@ -116,12 +116,12 @@ func (s *Sender) attempt(ctx context.Context, j tools.Job, to *url.URL) (class t
 		return tools.Gone, 0, errGone
 	case a.Status == http.StatusTooManyRequests || a.Status >= 500:
 		return tools.Again, a.RetryAfter, fmt.Errorf("status %d", a.Status)
-	default: // a redirect too: the address that was given is the only one
+	default: // including a redirect, since only the given address is allowed
 		return tools.Refused, 0, fmt.Errorf("%w: status %d", errRefused, a.Status)
 	}
 }
 
-// loggable returns a transport's error without the callback_url.
+// loggable returns a transport's error without the path of the callback_url.
 func loggable(to *url.URL, err error) error {
 	if path := to.Path; len(path) > 1 && strings.Contains(err.Error(), path) {
 		return errors.New("the request failed")
@@ -129,5 +129,5 @@ func loggable(to *url.URL, err error) error {
 	return err
 }
 
-// origin is as much of an address as is logged.
+// origin returns the part of an address that may be logged.
 func origin(u *url.URL) string { return u.Scheme + "://" + u.Host }

@@ -1,4 +1,4 @@
-// Package pages shows users the pages of an authorization. Their words are fixed.
+// Package pages shows users the pages of an authorization. Their texts are fixed.
 package pages
 
 import (
@@ -6,7 +6,7 @@ import (
 	"net/http"
 )
 
-// A Page is what a browser is shown.
+// A Page is the content of a page.
 type Page struct{ Title, Text string }
 
 // The pages.
@@ -45,7 +45,7 @@ var codeTemplate = template.Must(template.New("code").Parse(`<!doctype html>
 <p>Tell them to nobody. If you were sent here by somebody, close this window: nothing is authorized.</p>
 `))
 
-// Code shows what the user has to pick out.
+// Code shows the page with the code that the user has to pick.
 func Code(w http.ResponseWriter, code []int) {
 	header(w.Header())
 	codeTemplate.Execute(w, code)
@@ -58,13 +58,13 @@ func Show(w http.ResponseWriter, status int, p Page) {
 	pageTemplate.Execute(w, p)
 }
 
-// Start shows the page that leads to the provider.
+// Start shows the page that links to the provider.
 func Start(w http.ResponseWriter, name, host, address string) {
 	header(w.Header())
 	startTemplate.Execute(w, struct{ Name, Host, Address string }{name, host, address})
 }
 
-// header forbids everything that a page of text does not need.
+// header sets headers that forbid everything that a page of text does not need.
 func header(h http.Header) {
 	h.Set("Content-Type", "text/html; charset=utf-8")
 	h.Set("Content-Security-Policy", "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'")

@@ -1,7 +1,7 @@
-// Package purpose says in the webhook-id of a message from a runtime to a tool server what
-// the message is for. Standard Webhooks signs the id, the time and the body, and not the path;
-// with the purpose in the id a message that somebody has captured is of no use at another
-// path. To whoever does not know about it the id is an opaque text, as before.
+// Package purpose encodes the purpose of a message from a runtime to a tool server in its
+// webhook-id. Standard Webhooks signs the id, the time and the body, but not the path. With the
+// purpose in the id, a captured message is useless at another path. To a receiver that does not
+// know the convention, the id is an opaque text.
 package purpose
 
 import "strings"
@@ -16,11 +16,11 @@ const (
 	Migrate = "migrate" // /migrate
 )
 
-// ID returns the webhook-id of a message. What makes it unique must not be empty.
+// ID returns the webhook-id of a message. Unique must not be empty.
 func ID(purpose, unique string) string { return purpose + "_" + unique }
 
-// Of returns the purpose that is in a webhook-id, or "" if there is none: the id of a runtime
-// that does not say.
+// Of returns the purpose in a webhook-id, or "" if there is none, because the runtime does not
+// follow the convention.
 func Of(id string) string {
 	purpose, unique, ok := strings.Cut(id, "_")
 	if !ok || unique == "" {

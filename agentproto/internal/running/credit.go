@@ -7,22 +7,22 @@ import (
 	"github.com/millrace/millrace/agentproto/internal/tools"
 )
 
-// A credit bounds how much a function may have posted that is not delivered.
+// A credit limits how much a function may have posted that is not delivered.
 type credit struct {
 	mu    sync.Mutex
 	epoch string // names the run of the function
 	sent  tools.Credit
-	queue int64 // what waits, as an attempt has seen it
+	queue int64 // undelivered messages, as last seen by an attempt
 	bytes int64
-	seen  tools.Credit  // of what has been posted, that was in the queue by then
+	seen  tools.Credit  // how much of sent the queue contained at that time
 	space chan struct{} // closed when there is more room; nil if nobody waits
 }
 
-// maxQueue and maxQueueBytes are how many messages of one call, and how many bytes, may wait
-// for their delivery before a function that posts one more has to wait.
+// maxQueue and maxQueueBytes are how many messages of one call, and how many bytes, may be
+// undelivered before a function that posts one more has to wait.
 const maxQueue, maxQueueBytes = 1000, 4 << 20
 
-// take notes what an attempt to send a message of the call has seen.
+// take records what an attempt to send a message of the call has seen.
 func (c *credit) take(j tools.Job) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -36,8 +36,8 @@ func (c *credit) take(j tools.Job) {
 	}
 }
 
-// spend waits until a message may be posted, and returns what to say with it. It returns the
-// cause of ctx if that ends before.
+// spend waits until a message may be posted, and returns the credit to post it with. It returns the
+// cause of ctx if that ends first.
 func (c *credit) spend(ctx context.Context, size int) (tools.Credit, error) {
 	for {
 		c.mu.Lock()

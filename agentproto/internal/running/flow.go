@@ -1,8 +1,8 @@
-// Package running is what a process runs of a tool server: the flow, and the functions of calls.
+// Package running runs the parts of a tool server in a process: the flow, and the functions of calls.
 //
-// A [Flow] starts what package tools builds, in memory or with a history in a folder, and asks it:
-// each question is sent to a session with a token, and its answer is durable when it is there.
-// [Functions] are the functions and producers that run, with how much each may post.
+// A [Flow] starts the flow that package tools builds, in memory or with a history in a folder, and sends it
+// requests. Each request to a session carries a token; when its answer arrives, its effect is durable.
+// [Functions] contains the running functions and producers, and limits how much each may post.
 package running
 
 import (
@@ -21,23 +21,23 @@ import (
 	"github.com/millrace/millrace/dataflow/durable/disklog"
 )
 
-// AskTimeout is how long a request waits for the flow: longer than for a disk that is busy, and
-// not as long as for one that is full.
+// AskTimeout is how long a request waits for the flow: longer than a busy disk takes, and not as long as a
+// full one.
 const AskTimeout = 10 * time.Second
 
-// historyFolder is the folder in that of a state with the history.
+// historyFolder is the folder with the history, within the folder of a state.
 const historyFolder = "history"
 
-// maxHistory bounds the history (doc/protocol.md §12). Beyond it invocations are refused until
-// calls are over.
+// maxHistory limits the size of the history in bytes (doc/protocol.md §12). Beyond it, invocations are
+// refused until calls are over.
 const maxHistory = 1 << 30
 
-// ErrFlow says that the flow has not taken, or not answered, what it was told.
+// ErrFlow says that the flow has not accepted or not answered a request.
 var ErrFlow = errors.New("toolserver: the server's state cannot be written")
 
 // A Flow is the flow of a server.
 type Flow struct {
-	// Ports are there when Start has returned.
+	// Ports are set when Start has returned.
 	Ports *tools.Ports
 
 	ctx   context.Context
@@ -45,12 +45,11 @@ type Flow struct {
 	stop  func(context.Context) error
 }
 
-// New returns a flow that is not started. Whoever waits for it waits no longer when ctx ends.
+// New returns a flow that is not started. All waiting ends when ctx ends.
 func New(ctx context.Context) *Flow { return &Flow{ctx: ctx, begun: make(chan struct{})} }
 
 // Start starts the flow, with its history in the folder of a state or, if that is empty, in memory. It calls
-// first before any job is done. A job that is not done when the server ends is done again by the
-// next process.
+// first before any job runs. The next process does the jobs that are not done when the server ends.
 func (f *Flow) Start(o tools.Options, folder string, log *slog.Logger, first func()) error {
 	do, oauth := o.Do, o.OAuth
 	o.Do = func(ctx context.Context, at tools.Place, j tools.Job) tools.Outcome {
@@ -100,10 +99,10 @@ func (f *Flow) wait(ctx context.Context) bool {
 	}
 }
 
-// Stop stops the flow. What is not done is done by the next process.
+// Stop stops the flow. The next process does what is left.
 func (f *Flow) Stop(ctx context.Context) error { return f.stop(ctx) }
 
-// A levelled handler leaves out what a library says that nothing is wrong.
+// A levelled handler drops log records below the level of warnings.
 type levelled struct{ slog.Handler }
 
 func (h *levelled) Enabled(ctx context.Context, level slog.Level) bool {
@@ -115,21 +114,21 @@ func (h *levelled) WithAttrs(attrs []slog.Attr) slog.Handler {
 }
 func (h *levelled) WithGroup(name string) slog.Handler { return &levelled{h.Handler.WithGroup(name)} }
 
-// Ask tells a session something and returns what that has done, which is durable then.
+// Ask sends a request to a session and returns the answer. The effect of the request is then durable.
 func (f *Flow) Ask(at tools.Place, in tools.In) (tools.Told, error) {
 	ctx, stop := context.WithTimeoutCause(f.ctx, AskTimeout, ErrFlow)
 	defer stop()
 	return f.AskWithin(ctx, at, in)
 }
 
-// AskWithin is Ask for what may take longer.
+// AskWithin is Ask with a time limit of its own, which is that of ctx.
 func (f *Flow) AskWithin(ctx context.Context, at tools.Place, in tools.In) (tools.Told, error) {
 	in.Token = rand.Text()
 	err := f.Ports.Sessions.Send(ctx, at, in)
 	return f.told(ctx, in.Token, err)
 }
 
-// AskTransfer tells a transfer to this instance a step.
+// AskTransfer asks for a step of a transfer to this instance.
 func (f *Flow) AskTransfer(transfer string, in tools.TransferIn) (tools.Told, error) {
 	ctx, stop := context.WithTimeoutCause(f.ctx, AskTimeout, ErrFlow)
 	defer stop()
@@ -148,14 +147,14 @@ func (f *Flow) told(ctx context.Context, token string, err error) (told tools.To
 	return told, nil
 }
 
-// Authorize tells the authorizations of a runtime something, and returns the answer. After ctx it
-// returns the cause of that.
+// Authorize sends a request to the authorizations of a runtime, and returns the answer. If ctx ends first,
+// it returns the cause.
 func (f *Flow) Authorize(ctx context.Context, runtime string, in authorize.In) (authorize.Told, error) {
 	in.Token = rand.Text()
 	return f.access(ctx, in.Token, f.Ports.Authorize.Send(ctx, runtime, in))
 }
 
-// AuthorizeCall is Authorize for a call of a session, which may have its user asked.
+// AuthorizeCall is Authorize for a call of a session. The flow may ask its user.
 func (f *Flow) AuthorizeCall(ctx context.Context, at tools.Place, id tools.CallID, in authorize.In) (authorize.Told, error) {
 	in.Token = rand.Text()
 	return f.access(ctx, in.Token, f.Ports.Sessions.Send(ctx, at, tools.In{Token: in.Token, Ask: &tools.Ask{Call: id, In: in}}))
@@ -171,7 +170,7 @@ func (f *Flow) access(ctx context.Context, token string, err error) (told author
 	return told, err
 }
 
-// PlaceOf returns where the session is of a thread that a runtime names.
+// PlaceOf returns the place of the session of a thread that a runtime names.
 func (f *Flow) PlaceOf(runtime, thread string) tools.Place {
 	if at, ok := f.Ports.Places.Get(tools.Name{Runtime: runtime, Group: thread}); ok {
 		return at
@@ -179,7 +178,7 @@ func (f *Flow) PlaceOf(runtime, thread string) tools.Place {
 	return tools.Place{Runtime: runtime, Session: thread}
 }
 
-// Load is how much there is of all runtimes.
+// Load returns the load of all runtimes together.
 func (f *Flow) Load() tools.Load {
 	loads, _ := f.Ports.Load.Latest()
 	return loads.All

@@ -16,37 +16,37 @@ type Function struct {
 	At       tools.Place
 	ID       tools.CallID
 	Producer bool
-	Suspend  func(cause error) // ends it, because the next process goes on with the call
+	Suspend  func(cause error) // ends the function, because another run continues the call
 
 	credit credit
 }
 
-// NewFunction returns a function that does a job.
+// NewFunction returns the function of a job.
 func NewFunction(at tools.Place, j tools.Job, suspend func(cause error)) *Function {
 	f := &Function{At: at, ID: j.Call, Producer: j.Kind == tools.Produce, Suspend: suspend, credit: credit{epoch: rand.Text()}}
-	f.credit.take(j) // what is there from before
+	f.credit.take(j) // messages from earlier runs
 	return f
 }
 
-// Spend waits until the function may post a message, and returns what to say with it. It returns
-// the cause of ctx if that ends before.
+// Spend waits until the function may post a message, and returns the credit to post it with. It
+// returns the cause of ctx if that ends first.
 func (f *Function) Spend(ctx context.Context, size int) (tools.Credit, error) {
 	return f.credit.spend(ctx, size)
 }
 
-// Functions are all functions and producers that run in this process, and the calls whose
-// acknowledgement has not left.
+// Functions contains all functions and producers that run in this process, and the calls whose
+// acknowledgement has not been sent.
 type Functions struct {
 	mu        sync.Mutex
 	calls     map[*Function]struct{}
-	byID      map[tools.CallID]*Function // the one that began last
-	of        map[string]int             // how many there are of each runtime
-	suspended []tools.Name               // calls that the next process goes on with
+	byID      map[tools.CallID]*Function // the one that started last
+	of        map[string]int             // number by runtime
+	suspended []tools.Name               // calls that the next process continues
 	acks      map[tools.CallID]chan struct{}
-	changed   chan struct{} // closed, and made again, when there are fewer; nil if nobody waits
+	changed   chan struct{} // closed and replaced when there are fewer; nil if nobody waits
 }
 
-// Enter notes that a function runs.
+// Enter records that a function runs.
 func (l *Functions) Enter(f *Function) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -58,7 +58,7 @@ func (l *Functions) Enter(f *Function) {
 	l.of[f.ID.Runtime]++
 }
 
-// Leave notes that a function has returned.
+// Leave records that a function has returned.
 func (l *Functions) Leave(f *Function) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -72,7 +72,7 @@ func (l *Functions) Leave(f *Function) {
 	l.tell()
 }
 
-// Suspended notes that the next process goes on with a call. Its function has returned.
+// Suspended records that the next process continues a call. Its function has returned.
 func (l *Functions) Suspended(f *Function) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -80,7 +80,7 @@ func (l *Functions) Suspended(f *Function) {
 	l.tell()
 }
 
-// tell wakes who waits. The caller holds mu.
+// tell wakes waiting goroutines. The caller holds mu.
 func (l *Functions) tell() {
 	if l.changed != nil {
 		close(l.changed)
@@ -88,8 +88,8 @@ func (l *Functions) tell() {
 	}
 }
 
-// Wait returns a channel that is closed when there are fewer, how many there are, and which calls
-// are suspended.
+// Wait returns a channel that is closed when there are fewer functions, the number of functions,
+// and the suspended calls.
 func (l *Functions) Wait() (changed <-chan struct{}, running int, suspended []tools.Name) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -99,8 +99,8 @@ func (l *Functions) Wait() (changed <-chan struct{}, running int, suspended []to
 	return l.changed, len(l.calls), l.suspended[:len(l.suspended):len(l.suspended)]
 }
 
-// Attempted notes what an attempt to send a message has seen of its call, whose function may post
-// more then.
+// Attempted records what an attempt to send a message has seen of its call, so that the call's
+// function may post more.
 func (l *Functions) Attempted(j tools.Job) {
 	l.mu.Lock()
 	f := l.byID[j.Call]
@@ -110,14 +110,14 @@ func (l *Functions) Attempted(j tools.Job) {
 	}
 }
 
-// Running returns how many there are, and how many of a runtime.
+// Running returns how many functions run, and how many of them belong to a runtime.
 func (l *Functions) Running(runtime string) (all, of int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return len(l.calls), l.of[runtime]
 }
 
-// Each calls do for all of them.
+// Each calls do for all functions.
 func (l *Functions) Each(do func(*Function)) {
 	l.mu.Lock()
 	all := slices.Collect(maps.Keys(l.calls))
@@ -127,13 +127,13 @@ func (l *Functions) Each(do func(*Function)) {
 	}
 }
 
-// Acknowledging notes that a call waits until its acknowledgement has left, and returns what
-// says so.
+// Acknowledging makes the function of a call wait for its acknowledgement, and returns a function
+// to call when the acknowledgement has been sent.
 func (l *Functions) Acknowledging(id tools.CallID) (left func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.acks[id] != nil {
-		return func() {} // another request has the same
+		return func() {} // another request for the same call is in progress
 	}
 	if l.acks == nil {
 		l.acks = make(map[tools.CallID]chan struct{})
@@ -148,7 +148,7 @@ func (l *Functions) Acknowledging(id tools.CallID) (left func()) {
 	}
 }
 
-// Acknowledged waits until the acknowledgement of a call has left.
+// Acknowledged waits until the acknowledgement of a call has been sent.
 func (l *Functions) Acknowledged(ctx context.Context, id tools.CallID) {
 	l.mu.Lock()
 	ch := l.acks[id]

@@ -1,5 +1,5 @@
-// Package supervise keeps a program running for as long as this process runs: it starts the
-// program, starts it again when it ends, and ends it with this process.
+// Package supervise keeps a program running as long as this process runs: it starts the program,
+// restarts it when it ends, and ends it with this process.
 //
 // A [Process] is one program. Its life:
 //
@@ -9,12 +9,11 @@
 //
 // # The end of this process
 //
-// [Process.Stop] ends the program in an orderly way. A process that is killed cannot do that,
-// so the program has two ways to end by itself. Its standard input is a pipe that only this
-// process can write to: when this process is gone, the program reads the end of the file. That
-// is so on every system, and for the programs that the program starts, but they have to look. On
-// Linux the program is also killed, as its parent-death signal is SIGKILL; what it has started
-// itself is not.
+// [Process.Stop] ends the program in an orderly way. A process that is killed cannot do that, so
+// there are two other ways. The program's standard input is a pipe that only this process can write
+// to; when this process is gone, the program reads the end of the file. This works on every system,
+// and also for programs that the program starts, but they have to check. On Linux, the program is
+// also killed by its parent-death signal, SIGKILL; the programs that it has started are not.
 package supervise
 
 import (
@@ -32,36 +31,36 @@ import (
 	"github.com/millrace/millrace/internal/plain"
 )
 
-// A Command is a program and what it is started with.
+// A Command is a program with its arguments and environment.
 type Command struct {
-	Args   []string  // the program, found as [exec.LookPath] finds it, and its arguments
-	Env    []string  // its environment, NAME=VALUE each; nil means that of this process
+	Args   []string  // the program, found by [exec.LookPath], and its arguments
+	Env    []string  // its environment as NAME=VALUE; nil means that of this process
 	Dir    string    // its working directory; empty means that of this process
-	Output io.Writer // is written what the program prints on either output; nil means nobody
+	Output io.Writer // receives both outputs of the program; nil discards them
 }
 
-// String returns the command in one line, as errors name it.
+// String returns the command in one line, for error messages.
 func (c Command) String() string { return plain.Line(strings.Join(c.Args, " ")) }
 
-// Options say how a program is kept running. Ready is needed.
+// Options say how a program is kept running. Ready is required.
 type Options struct {
-	// Ready reports whether the program can be used, by trying. It is called again and again
-	// from each start of the program until it returns nil.
+	// Ready tries whether the program can be used. It is called repeatedly after each start of the
+	// program until it returns nil.
 	Ready func(context.Context) error
-	// Pauses are those between the end of the program and its next start. The zero value means
-	// 0.1, 0.5, 1 and 2 s, and from then on twice the one before, up to 30 s. Each is shortened or
+	// Pauses are the pauses between the end of the program and its next start. The zero value means
+	// 0.1, 0.5, 1 and 2 s, and then twice the one before, up to 30 s. Each is shortened or
 	// lengthened at random by up to half.
 	Pauses edge.Curve
-	// Settled is for how long a program has to run so that its end is not counted with the
-	// one before. Zero means 10 s.
+	// Settled is how long a program must run before its end to reset the count of ends, which
+	// determines the pause. Zero means 10 s.
 	Settled time.Duration
-	// Grace is how long the program may take to end when it is told to. Zero means 5 s.
+	// Grace is how long the program may take to end after it is interrupted. Zero means 5 s.
 	Grace time.Duration
-	// Ended, if not nil, is told of each end of the program but the one that Stop brings about.
+	// Ended, if not nil, is called at each end of the program except the one caused by Stop.
 	Ended func(error)
 }
 
-// leastPause is the least time between two starts of a program that is asked for.
+// leastPause is the minimum time between two starts of a program that is requested.
 const leastPause = time.Second
 
 // A Process is a program that is kept running. Its methods may be used concurrently.
@@ -74,17 +73,17 @@ type Process struct {
 	stop context.CancelFunc
 	kill context.CancelFunc
 	done chan struct{} // closed when the program has ended for good
-	wake chan struct{} // has an element when a pause is to end
+	wake chan struct{} // holds an element when a pause should end
 
 	mu      sync.Mutex
 	up      bool
 	ends    int   // how often the program has ended, or could not be started
-	failure error // why it is not up; nil if it never was started, or is up
+	failure error // why it is not up; nil if it was never started, or is up
 	changed chan struct{}
 }
 
-// Start starts a program. It is an error if there is no such program; what goes wrong later,
-// [Process.Up] returns.
+// Start starts a program. It returns an error if there is no such program; [Process.Up] returns
+// later errors.
 func Start(c Command, o Options) (*Process, error) {
 	if len(c.Args) == 0 {
 		return nil, errors.New("supervise: a command without a program")
@@ -113,8 +112,8 @@ func Start(c Command, o Options) (*Process, error) {
 	return p, nil
 }
 
-// run keeps the program running until ctx ends. It has its thread to itself: on Linux the
-// program is killed when the thread that has started it ends.
+// run keeps the program running until ctx ends. It locks its OS thread, because on Linux the
+// program is killed when the thread that started it ends.
 func (p *Process) run(ctx, killed context.Context) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -138,7 +137,7 @@ func (p *Process) run(ctx, killed context.Context) {
 	p.note(false, fmt.Errorf("%s was stopped", p.command))
 }
 
-// pause waits before the next start of the program, or until it is asked for.
+// pause waits before the next start of the program, or until Wake ends the pause.
 func (p *Process) pause(ctx context.Context, began time.Time, failed int) {
 	waiting, awake := context.WithCancel(ctx)
 	defer awake()
@@ -158,15 +157,15 @@ func (p *Process) pause(ctx context.Context, began time.Time, failed int) {
 	p.opts.Pauses.Wait(waiting, failed, 0, nil)
 }
 
-// live starts the program and returns why it has ended.
+// live runs the program once, and returns why it has ended.
 func (p *Process) live(ctx, killed context.Context) error {
 	cmd := &exec.Cmd{Path: p.path, Args: p.command.Args, Env: p.command.Env, Dir: p.command.Dir, WaitDelay: time.Second}
 	p.tail.reset()
 	select {
-	case <-p.wake: // what it asks for is done now
+	case <-p.wake: // the program is being started now
 	default:
 	}
-	cmd.Stdout, cmd.Stderr = p.tail, p.tail // the same, so they are one pipe and lines stay whole
+	cmd.Stdout, cmd.Stderr = p.tail, p.tail // one pipe for both, so that lines stay whole
 	own(cmd)
 	in, err := cmd.StdinPipe()
 	if err != nil {
@@ -184,7 +183,7 @@ func (p *Process) live(ctx, killed context.Context) error {
 		defer close(tried)
 		p.try(trying)
 	}()
-	defer func() { enough(); <-tried }() // so that what is noted next stays
+	defer func() { enough(); <-tried }() // so that try does not overwrite the next note
 	select {
 	case err = <-ended:
 		return p.why(err, time.Since(began))
@@ -204,7 +203,7 @@ func (p *Process) live(ctx, killed context.Context) error {
 	return <-ended
 }
 
-// try calls Ready until it returns nil, and notes what it returns.
+// try calls Ready until it returns nil, and then notes that the program is up.
 func (p *Process) try(ctx context.Context) {
 	for pause := 10 * time.Millisecond; ; pause = min(2*pause, time.Second) {
 		err := p.opts.Ready(ctx)
@@ -225,7 +224,7 @@ func (p *Process) try(ctx context.Context) {
 	}
 }
 
-// why says how the program has ended, and what it said last.
+// why returns an error that says how the program has ended, with the last line of its output.
 func (p *Process) why(err error, after time.Duration) error {
 	how := "has ended"
 	if err != nil {
@@ -238,7 +237,7 @@ func (p *Process) why(err error, after time.Duration) error {
 	return errors.New(text)
 }
 
-// note notes whether the program is up, and tells those who wait for it.
+// note sets whether the program is up, and wakes waiting goroutines.
 func (p *Process) note(up bool, failure error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -250,8 +249,8 @@ func (p *Process) note(up bool, failure error) {
 	p.changed = make(chan struct{})
 }
 
-// Up returns nil when the program is up. If it is not, it is started at once, though not within
-// a second after its last start; when that fails, or ctx ends, Up returns why.
+// Up returns nil when the program is up. If it is not, Up starts it at once, but not within a
+// second of its last start. If that fails, or ctx ends first, Up returns the reason.
 func (p *Process) Up(ctx context.Context) error {
 	p.Wake()
 	p.mu.Lock()
@@ -280,7 +279,7 @@ func (p *Process) Up(ctx context.Context) error {
 	}
 }
 
-// Wake ends a pause before its time, though not within a second after the last start.
+// Wake ends a pause early, but not within a second of the last start.
 func (p *Process) Wake() {
 	p.mu.Lock()
 	pausing := !p.up && p.failure != nil
@@ -294,16 +293,15 @@ func (p *Process) Wake() {
 	}
 }
 
-// Err returns why the program is not up, nil if it is or has not ended yet.
+// Err returns why the program is not up, or nil if it is up or has not ended yet.
 func (p *Process) Err() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.failure
 }
 
-// Stop ends the program and returns when it has ended: its standard input is closed, and its
-// group of processes interrupted. What is left after [Options].Grace, or when ctx ends, is
-// killed.
+// Stop ends the program and waits for its end. It closes the program's standard input and
+// interrupts its process group. What is left after [Options].Grace, or when ctx ends, is killed.
 func (p *Process) Stop(ctx context.Context) {
 	p.stop()
 	select {

@@ -7,11 +7,11 @@ import (
 	"syscall"
 )
 
-// dieWithParent does nothing where there is no such signal: the program notices that its
-// standard input is closed.
+// dieWithParent does nothing where there is no parent-death signal: the program has to notice that
+// its standard input is closed.
 func dieWithParent(*syscall.SysProcAttr) {}
 
-// wait waits for the end of a program, and kills what is left of its group.
+// wait waits for the end of a program, and kills the rest of its group.
 func wait(cmd *exec.Cmd) error {
 	err := cmd.Wait()
 	kill(cmd)

@@ -6,7 +6,7 @@ import "os/exec"
 
 func own(*exec.Cmd) {}
 
-// interrupt does nothing where there are no signals: the program notices that its standard
+// interrupt does nothing where there are no signals: the program has to notice that its standard
 // input is closed.
 func interrupt(*exec.Cmd) {}
 

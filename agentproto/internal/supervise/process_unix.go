@@ -7,8 +7,8 @@ import (
 	"syscall"
 )
 
-// own gives a program a group of processes of its own: what a terminal sends to this process
-// does not reach it, and what is sent to it reaches what it has started.
+// own gives a program its own process group: signals from a terminal to this process do not reach
+// it, and signals to it reach the programs that it has started.
 func own(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	dieWithParent(cmd.SysProcAttr)

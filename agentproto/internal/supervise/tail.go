@@ -8,10 +8,10 @@ import (
 	"github.com/millrace/millrace/internal/plain"
 )
 
-// tailBytes is how much is kept of what a program has printed.
+// tailBytes is how many bytes of a program's output are kept.
 const tailBytes = 1 << 10
 
-// A tail keeps the end of what a program prints, and passes all of it on.
+// A tail keeps the end of a program's output, and passes all of it on.
 type tail struct {
 	to io.Writer
 
@@ -39,7 +39,7 @@ func (t *tail) reset() {
 	t.text = t.text[:0]
 }
 
-// last returns the last line that is not empty, cut if it is long.
+// last returns the last non-empty line, cut if it is long.
 func (t *tail) last() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()

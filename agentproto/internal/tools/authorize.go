@@ -12,16 +12,17 @@ import (
 	"github.com/millrace/millrace/singleton"
 )
 
-// A session goes before the authorizations of its runtime: so they hear of a call that has ended
-// behind all that it has asked for, and nothing waits for one.
+// Requests about authorizations pass through the session to the authorizations of its runtime. So
+// these learn of the end of a call after all its requests, and no request waits for a call that has
+// ended.
 
-// AskName is what a call is called there.
+// AskName returns the name of a call in package authorize.
 func (c CallID) AskName() string {
 	d := c.Digest()
 	return hex.EncodeToString(d[:])
 }
 
-// ask takes the ask of a call for an authorization.
+// ask handles a call's request for an authorization.
 func (t step) ask(in *Ask) {
 	c := t.call(in.Call)
 	if c == nil || c.Phase != Running || in.In.Ask == nil {
@@ -35,7 +36,7 @@ func (t step) ask(in *Ask) {
 	t.do.Emit(Out{Order: &Order{c.ID.Runtime, in.In}})
 }
 
-// unask says that a call needs no authorization any longer.
+// unask reports that a call no longer needs an authorization.
 func (t step) unask(c *Call) {
 	if c.Asks {
 		c.Asks = false
@@ -43,7 +44,7 @@ func (t step) unask(c *Call) {
 	}
 }
 
-// giveBack ends what users have authorized for this session alone.
+// giveBack gives back the tokens that users have authorized for this session alone.
 func (t step) giveBack() {
 	for _, h := range t.Tokens {
 		t.do.Emit(Out{Order: &Order{h.Runtime, authorize.In{Closed: &h.Key}}})

@@ -14,14 +14,14 @@ func (t step) put(c *Call, m *Message) {
 	c.Queue = append(c.Queue, m)
 }
 
-// lose tells who waits for a message that it is not delivered.
+// lose reports that a message is not delivered, if it names a receiver for that.
 func (t step) lose(m *Message) {
 	if m.Lost != "" {
 		t.do.Emit(Out{Answered: &Answered{ID: m.Lost, Lost: true}})
 	}
 }
 
-// attempted takes what came of an attempt.
+// attempted handles the outcome of an attempt.
 func (t step) attempted(j Job, o Outcome) {
 	if j.Reply {
 		t.replied(j, o)
@@ -33,7 +33,7 @@ func (t step) attempted(j Job, o Outcome) {
 	}
 	c.Attempt = 0
 	m := c.Queue[0]
-	moved := j.To != c.Address // it was tried at the address before
+	moved := j.To != c.Address // it was tried at the earlier address
 	switch {
 	case o.Suspended || moved && o.Class != Accepted:
 		if moved {
@@ -61,7 +61,7 @@ func (t step) attempted(j Job, o Outcome) {
 	}
 }
 
-// replied takes what came of an attempt to send a reply.
+// replied handles the outcome of an attempt to send a reply.
 func (t step) replied(j Job, o Outcome) {
 	i := slices.IndexFunc(t.Replies, func(r *Reply) bool { return r.Attempt == j.Number })
 	if i < 0 {
@@ -83,8 +83,8 @@ func (t step) replied(j Job, o Outcome) {
 	t.remember(r.Key, Finished{})
 }
 
-// settle ends a step: it begins the jobs that are due, sets the alarm for those that will be,
-// says what has changed of the load, and forgets a session of which nothing is left.
+// settle completes a step: it starts the jobs that are due, sets the timer for later ones, reports
+// changes of the load, and forgets a session of which nothing is left.
 func (t step) settle() {
 	t.expire()
 	next := time.Duration(0)
@@ -131,7 +131,7 @@ func (t step) settle() {
 	}
 }
 
-// runs begins the function of a call, or the producer of its subscription.
+// runs starts the function of a call, or the producer of its subscription.
 func (t step) runs(c *Call) {
 	switch {
 	case c.Run != 0 || c.Phase == Resolved:
@@ -142,7 +142,7 @@ func (t step) runs(c *Call) {
 	}
 }
 
-// answered returns the questions that have an answer.
+// answered returns the answered questions.
 func answered(all []Question) (some []Question) {
 	for _, q := range all {
 		if q.Selected != nil {
@@ -152,7 +152,8 @@ func answered(all []Question) (some []Question) {
 	return some
 }
 
-// sends begins an attempt to send the first message of a call, or says when.
+// sends starts an attempt to send the first message of a call, or calls at with the time when it is
+// due.
 func (t step) sends(c *Call, at func(time.Duration)) {
 	if c.Attempt != 0 || len(c.Queue) == 0 {
 		return
@@ -163,21 +164,20 @@ func (t step) sends(c *Call, at func(time.Duration)) {
 		return
 	}
 	id := m.ID
-	if len(c.Before) > 0 { // a runtime that has taken the message at the address before would drop it here
+	if len(c.Before) > 0 { // a runtime that accepted the message at an earlier address would drop it here
 		id += "_" + briefOf(c.Address).String()
 	}
 	c.Attempt = t.begin(t.attempt(m, Job{Call: c.ID, To: c.Address, ID: id, Trace: c.Trace, Queue: len(c.Queue), Bytes: c.bytes(), Credit: c.Credit}))
 }
 
-// attempt returns the job that sends a message once.
+// attempt completes the job of one attempt to send a message.
 func (t step) attempt(m *Message, j Job) Job {
 	sent := *m
 	j.Kind, j.Message, j.Left = Attempt, &sent, m.Posted+t.Horizon-t.now
 	return j
 }
 
-// loadOf returns what a call counts for. Those of a session that moves are none of this
-// process's business.
+// loadOf returns the load of a call. The calls of a session that is leaving do not count.
 func (t step) loadOf(c *Call, still bool) LoadOf {
 	l := LoadOf{Runtime: c.ID.Runtime}
 	if !still {
@@ -189,7 +189,7 @@ func (t step) loadOf(c *Call, still bool) LoadOf {
 	return l
 }
 
-// tell says how the load of a call has changed.
+// tell reports how the load of a call has changed.
 func (t step) tell(c *Call, l LoadOf) {
 	if was := c.Told; l.Load != was.Load {
 		c.Told = l

@@ -14,8 +14,8 @@ import (
 	"github.com/millrace/millrace/singleton"
 )
 
-// Server is the location of the flow. It has one partition: cancellations name threads, which
-// may be of any session.
+// Server is the location of the flow. It has one partition, because a cancellation names a thread,
+// which may belong to any session.
 type Server struct{ dataflow.Process }
 
 // A StopKey names a job.
@@ -28,57 +28,57 @@ type StopKey struct {
 type Ports struct {
 	Sessions  *dataflow.SharedKeyedInputPort[Place, In]
 	Transfers *dataflow.SharedKeyedInputPort[string, TransferIn]
-	Authorize *dataflow.SharedKeyedInputPort[string, authorize.In] // by runtime; asks of calls for users go to Sessions
+	Authorize *dataflow.SharedKeyedInputPort[string, authorize.In] // by runtime; requests of calls that may ask a user go to Sessions
 
 	Told     *dataflow.EntryOutputPort[string, Told]       // by token, for a while
-	Alive    *dataflow.EntryOutputPort[Name, struct{}]     // calls that are not finished
+	Alive    *dataflow.EntryOutputPort[Name, struct{}]     // unfinished calls
 	Places   *dataflow.EntryOutputPort[Name, Place]        // of threads that have calls or grants
 	Bars     *dataflow.EntryOutputPort[Name, struct{}]     // cancellations that found no call, for a while
 	Asked    *dataflow.EntryOutputPort[string, Asked]      // by Question.ID
 	Answered *dataflow.EntryOutputPort[string, Answered]   // by Question.ID or Message.Lost
-	Granted  *dataflow.EntryOutputPort[GrantKey, struct{}] // what is allowed
-	Stops    *dataflow.EntryOutputPort[StopKey, Cause]     // jobs that are to end
+	Granted  *dataflow.EntryOutputPort[GrantKey, struct{}] // what threads are granted
+	Stops    *dataflow.EntryOutputPort[StopKey, Cause]     // jobs that must end
 	Load     *dataflow.SingletonOutputPort[Loads]
 
 	Access  *dataflow.EntryOutputPort[string, authorize.Told]   // by token, for a while
 	Settled *dataflow.EntryOutputPort[string, authorize.Class]  // by authorization, for a while
-	Open    *dataflow.EntryOutputPort[string, authorize.Opened] // by the digests of state and of start page
+	Open    *dataflow.EntryOutputPort[string, authorize.Opened] // by the digests of the state and of the start page's secret
 	Codes   *dataflow.EntryOutputPort[string, struct{}]         // entries of the vault that are needed
-	Opens   *dataflow.SingletonOutputPort[int]                  // how many are open
+	Opens   *dataflow.SingletonOutputPort[int]                  // number of open authorizations
 }
 
-// A GrantKey is a [Grant] of the runtimes that have one name.
+// A GrantKey is a [Grant] with the name of its runtime in [Place].
 type GrantKey struct {
 	At string // Place.Runtime
 	Grant
 }
 
-// Loads are the loads of all runtimes. Nobody changes one that is shown.
+// Loads are the loads of all runtimes. Published values are not changed.
 type Loads struct {
 	All Load
 	Of  map[string]Load
 }
 
-// Options say what the flow does.
+// Options are the settings of the flow.
 type Options struct {
 	Rules
-	Asked time.Duration // how long a question and its answer are known
-	Jobs  int           // how many jobs are done at once
+	Asked time.Duration // how long a question and its answer are kept
+	Jobs  int           // how many jobs run at once
 	Do    func(ctx context.Context, at Place, j Job) Outcome
 	OAuth func(ctx context.Context, runtime string, j authorize.Job) authorize.Outcome
 }
 
-// How long what is told is there for who waits, and how long a cancellation bars an invocation
-// that comes behind it (doc/protocol.md §9).
+// How long answers are kept for waiting requests, and how long a cancellation bars an invocation
+// that arrives after it (doc/protocol.md §9).
 const (
 	tellFor = 15 * time.Second
 	barFor  = time.Minute
-	maxAsks = 1 << 17 // questions that are known
+	maxAsks = 1 << 17 // maximum number of kept questions
 )
 
 type outs[K comparable, V any] = dataflow.KeyedStream[K, V, Server, bounds.Unbounded, dataflow.NoOrder, dataflow.ExactlyOnce]
 
-// Build adds the flow to f. It is the only place that does.
+// Build adds the flow to f. No other function does.
 func Build(f *dataflow.Flow, o Options) *Ports {
 	at := dataflow.At[Server](f)
 	p := new(Ports)
@@ -131,7 +131,7 @@ func Build(f *dataflow.Flow, o Options) *Ports {
 	return p
 }
 
-// read returns what p points at, or zero.
+// read returns the value that p points to, or the zero value.
 func read[T any](p *T) (x T) {
 	if p != nil {
 		x = *p
@@ -139,7 +139,7 @@ func read[T any](p *T) (x T) {
 	return x
 }
 
-// A placed is a call, or a grant, of a thread.
+// A placed is a call or a grant of a thread.
 type placed struct {
 	At   Place
 	Over bool
@@ -152,7 +152,7 @@ func counts(over bool) int {
 	return 1
 }
 
-// by returns what f finds in a stream, by another key.
+// by returns the values that f selects from a stream, by another key.
 func by[K, K2 comparable, V, U any, O dataflow.Order](ks dataflow.KeyedStream[K, V, Server, bounds.Unbounded, O, dataflow.ExactlyOnce], f func(K, V) (K2, U, bool)) outs[K2, U] {
 	return dataflow.Keyed(dataflow.FilterMap(keyedstream.Entries(ks), func(e dataflow.Entry[K, V]) (dataflow.Entry[K2, U], bool) {
 		k, u, ok := f(e.Key, e.Value)
@@ -160,14 +160,14 @@ func by[K, K2 comparable, V, U any, O dataflow.Order](ks dataflow.KeyedStream[K,
 	}))
 }
 
-// once shows the first value of each key for a while.
+// once outputs the first value of each key for a while.
 func once[V any](name string, ks outs[string, V], r keyedstream.Retain) *dataflow.EntryOutputPort[string, V] {
 	first := keyedstream.FirstWithin(keyedstream.AssumeOrder(ks, "a token is answered once, and of two answers of a user the first counts"), r,
 		"who asks waits for its answer, and takes it long before it is forgotten")
 	return keyedsingleton.Output(dataflow.Named(name, first), name)
 }
 
-// shown shows an entry from the first value of a key until as many have ended as have begun.
+// shown outputs an entry from the first value of a key until as many have ended as have begun.
 func shown[K comparable, V, A any](name string, ks outs[K, V], entry func(V) (int, A)) *dataflow.EntryOutputPort[K, A] {
 	ordered := keyedstream.AssumeOrder(ks, "one session says all of a key, in order")
 	_, live := keyedstream.Machine(ordered, func() int { return 0 }, func(n *int, v V, do *keyedstream.Turn[K, struct{}, A]) {
@@ -181,7 +181,7 @@ func shown[K comparable, V, A any](name string, ks outs[K, V], entry func(V) (in
 	return keyedsingleton.Output(dataflow.Named(name, live), name)
 }
 
-// bars shows a cancellation that found no call, for a while.
+// bars outputs each cancellation that found no call, for a while.
 func bars(ks outs[Name, struct{}]) *dataflow.EntryOutputPort[Name, struct{}] {
 	type turn = keyedstream.TimedTurn[Name, struct{}, struct{}]
 	_, live := keyedstream.TimedMachine(ks, func() struct{} { return struct{}{} }, func(_ *struct{}, _ struct{}, do *turn) {
@@ -191,7 +191,7 @@ func bars(ks outs[Name, struct{}]) *dataflow.EntryOutputPort[Name, struct{}] {
 	return keyedsingleton.Output(dataflow.Named("bars", live), "bars")
 }
 
-// load sums up what sessions and transfers say.
+// load outputs the sums of the loads that sessions and transfers report.
 func load[O, O2 dataflow.Order](said dataflow.KeyedStream[Place, Out, Server, bounds.Unbounded, O, dataflow.ExactlyOnce],
 	staged dataflow.KeyedStream[string, TransferOut, Server, bounds.Unbounded, O2, dataflow.ExactlyOnce],
 ) *dataflow.SingletonOutputPort[Loads] {
@@ -202,7 +202,7 @@ func load[O, O2 dataflow.Order](said dataflow.KeyedStream[Place, Out, Server, bo
 	sum := dataflow.FoldCommutative(keyedstream.Entries(of), func() Loads { return Loads{} },
 		func(sum *Loads, e dataflow.Entry[string, Load]) {
 			sum.All.add(e.Value)
-			of := maps.Clone(sum.Of) // readers have the one that was shown
+			of := maps.Clone(sum.Of) // readers hold the published one
 			if of == nil {
 				of = make(map[string]Load)
 			}

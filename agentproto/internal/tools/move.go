@@ -7,30 +7,29 @@ import (
 	"github.com/millrace/millrace/agentproto/internal/handover"
 )
 
-// A Move is what is known of a session that goes to another instance, or has gone or come. While it is leaving, no function runs
-// and no message leaves; invocations are refused.
+// A Move is the state of a session's moves to and from other instances. While the session is leaving, no function runs, no
+// message is sent, and invocations are refused.
 type Move struct {
 	handover.State
 	URL      string // of the destination
-	Endpoint string // of its manifest, which names the instance
-	Job      uint64 // of Hold or Settle
+	Endpoint string // of its manifest; identifies the instance
+	Job      uint64 // the job of kind Hold or Settle
 	Waiting  []string
-	At       time.Duration // when the last transfer was over
+	At       time.Duration // when the last transfer ended
 }
 
-// A MoveOrder is one step of a transfer from here, or, where Step is zero, something that has to do with one.
+// A MoveOrder is one step of a transfer from here, or, if Step is zero, an inquiry.
 type MoveOrder struct {
 	Step                    handover.Step
 	Do                      Inquiry
 	Transfer, URL, Endpoint string
-	Spare                   []string // tools whose functions are not to be interrupted, for Interrupt
+	Spare                   []string // tools whose functions must not be interrupted; of Interrupt
 }
 
-// An Inquiry is what is asked of a session that moves.
+// An Inquiry is a request about a session that moves.
 type Inquiry string
 
-// The inquiries. The answer to Quiet comes when no job of a call is under
-// way, and that to Await when the destination has decided.
+// The inquiries. Quiet is answered when no job of a call is in progress, and Await when the destination has decided.
 const (
 	Look      Inquiry = "look"
 	Interrupt Inquiry = "interrupt"
@@ -39,8 +38,8 @@ const (
 	Await     Inquiry = "await"
 )
 
-// order takes a step of a move. One that cannot be made has no effect, which the place in the answer says.
-// Later says that the answer comes later.
+// order handles a step of a move, or an inquiry. A step that is not allowed has no effect; the place in the answer shows that.
+// Later says that the answer is sent later.
 func (t step) order(token string, o *MoveOrder) (told Told, later bool) {
 	m := &t.Move
 	mine := m.Transfer == o.Transfer
@@ -68,7 +67,7 @@ func (t step) order(token string, o *MoveOrder) (told Told, later bool) {
 	return told, false
 }
 
-// leave does what belongs to a step of a transfer from here that was made.
+// leave does what follows from a step of a transfer from here.
 func (t step) leave(o *MoveOrder) {
 	m := &t.Move
 	t.stop(m.Job, CauseOther)
@@ -90,7 +89,7 @@ func (t step) leave(o *MoveOrder) {
 	}
 }
 
-// over ends a transfer from here: the session stays, or is elsewhere.
+// over ends a transfer from here: the session stays, or has gone.
 func (t step) over() {
 	m := &t.Move
 	if m.Place == handover.Gone {
@@ -102,12 +101,12 @@ func (t step) over() {
 	t.answerAll()
 }
 
-// isQuiet reports whether no job of a call is under way.
+// isQuiet reports whether no job of a call is in progress.
 func (t step) isQuiet() bool {
 	return !slices.ContainsFunc(t.Calls, func(c *Call) bool { return c.Run != 0 || c.Attempt != 0 })
 }
 
-// quiet tells who waits for that.
+// quiet answers the waiting Quiet inquiries once that is so.
 func (t step) quiet() {
 	if t.Move.Place == handover.Frozen && t.isQuiet() {
 		t.answerAll()
@@ -121,8 +120,7 @@ func (t step) answerAll() {
 	t.Move.Waiting = nil
 }
 
-// moved takes the outcome of the job that belongs to a place: nobody moves the session any
-// longer, or the destination has decided.
+// moved handles the outcome of a Hold or Settle job: nobody moves the session any longer, or the destination has decided.
 func (t step) moved(j Job, o Outcome) {
 	m := &t.Move
 	if m.Job != j.Number {
@@ -138,7 +136,7 @@ func (t step) moved(j Job, o Outcome) {
 	}
 }
 
-// clear forgets the calls of a session that is served elsewhere, and what it remembers.
+// clear removes the calls of a session that is served elsewhere, and everything that it remembers.
 func (t step) clear() {
 	for _, c := range t.Calls {
 		t.stop(c.Run, CauseMoving)

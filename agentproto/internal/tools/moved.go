@@ -16,8 +16,7 @@ import (
 	"github.com/millrace/millrace/agentproto/internal/handover"
 )
 
-// A Moved is a session on its way. Times in it are ages, since two histories have no clock in
-// common.
+// A Moved is a session in transit. Times in it are ages, since two histories have no common clock.
 type Moved struct {
 	Version int         `json:"version"`
 	Place   Place       `json:"place"`
@@ -26,7 +25,7 @@ type Moved struct {
 	Grants  []Grant     `json:"grants"`
 }
 
-// A MovedCall is a call that is not finished.
+// A MovedCall is an unfinished call.
 type MovedCall struct {
 	Runtime   string           `json:"runtime"`
 	Inv       jsontext.Value   `json:"invocation"`
@@ -36,13 +35,13 @@ type MovedCall struct {
 	Queue     []MovedMessage   `json:"queue"`
 	Number    uint64           `json:"number"`
 	State     []byte           `json:"state"`
-	Questions []Question       `json:"questions"` // that are answered
+	Questions []Question       `json:"questions"` // answered ones
 	Steps     []Step           `json:"steps,omitempty"`
 	Result    []byte           `json:"result"`
 	Trace     agentproto.Trace `json:"trace,omitzero"`
 }
 
-// A MovedMessage is a message that is not delivered.
+// A MovedMessage is an undelivered message.
 type MovedMessage struct {
 	Kind   string `json:"kind"`
 	ID     string `json:"id"`
@@ -50,10 +49,10 @@ type MovedMessage struct {
 	Number uint64 `json:"number"`
 	Age    int64  `json:"age"` // in nanoseconds
 	Failed int    `json:"failed"`
-	Wait   int64  `json:"wait"` // until the next attempt
+	Wait   int64  `json:"wait"` // until the next attempt, in nanoseconds
 }
 
-// A MovedKey is a call, or a reply, that is remembered.
+// A MovedKey is a finished call, or a reply, that is remembered.
 type MovedKey struct {
 	Key     []byte `json:"key"`
 	Print   []byte `json:"print"`
@@ -64,9 +63,9 @@ type MovedKey struct {
 
 const movedVersion = 2
 
-// export returns all of a session. Questions that wait for a user are left behind, with their
-// addresses here: the function runs again at the destination and asks anew. Those that were
-// answered come along, so that nobody is asked twice.
+// export returns the whole session. Open questions stay behind, since their addresses are here: the
+// function runs again at the destination and asks anew. Answered questions are included, so that nobody
+// is asked twice.
 func (t step) export() []byte {
 	m := Moved{Version: movedVersion, Place: t.place, Grants: t.Grants}
 	for _, c := range t.Calls {
@@ -98,8 +97,8 @@ func (t step) export() []byte {
 	return data
 }
 
-// ReadMoved reads what an Export has returned at another instance, and checks that all of it
-// is of one session.
+// ReadMoved decodes the result of an Export at another instance, and checks that all of it belongs to
+// one session.
 func ReadMoved(data []byte, of Place) (*Moved, error) {
 	m := new(Moved)
 	if err := strict.Unmarshal(data, m, jsontext.AllowDuplicateNames(false), strict.RejectUnknownMembers(true)); err != nil {
@@ -127,7 +126,7 @@ func ReadMoved(data []byte, of Place) (*Moved, error) {
 	return m, nil
 }
 
-// check reports whether a call is whole, and one of the session.
+// check returns an error unless a call is complete, valid and of the session.
 func (c *MovedCall) check(of Place) error {
 	inv, err := c.invocation()
 	switch {
@@ -158,7 +157,7 @@ func (c *MovedCall) check(of Place) error {
 	return nil
 }
 
-// stepsFit reports whether the steps of a call are within its bounds, with each name once.
+// stepsFit reports whether the steps of a call are within its limits, and their names are distinct.
 func stepsFit(steps []Step) bool {
 	c := new(Call)
 	for _, s := range steps {
@@ -173,8 +172,9 @@ func (c *MovedCall) invocation() (*agentproto.Invocation, error) {
 	return agentproto.DecodeInvocation(bytes.Clone(c.Inv), agentproto.Limits{Bytes: int64(len(c.Inv)) + 1})
 }
 
-// come takes a session that has come from another instance. Calls that are finished here are
-// left out, and others take the place of those that are here. That it comes was decided by its transfer.
+// come adds a session that has arrived from another instance. Calls that are finished here are skipped,
+// and the others replace those that are here. The transfer has decided before that the session is served
+// here.
 func (t step) come(m *Moved, transfer string) {
 	if !t.Move.Place.Leaving() {
 		t.Move = Move{State: handover.State{Transfer: transfer, Committed: true}, At: t.now}
@@ -182,7 +182,7 @@ func (t step) come(m *Moved, transfer string) {
 	for _, in := range m.Calls {
 		inv, err := in.invocation()
 		if err != nil {
-			continue // ReadMoved has read it
+			continue // ReadMoved has decoded it before
 		}
 		c := &Call{ID: CallID{in.Runtime, inv.GroupID, inv.ID}, Inv: inv, Print: PrintOf(inv), Phase: in.Phase, Address: in.Address,
 			Number: in.Number, State: in.State, Questions: in.Questions, Steps: in.Steps, Result: in.Result, Trace: in.Trace}
@@ -209,7 +209,7 @@ func (t step) come(m *Moved, transfer string) {
 		t.Calls = append(t.Calls, c)
 		t.said(c, false)
 	}
-	going := make(map[Key]bool) // which are remembered when they end
+	going := make(map[Key]bool) // they are remembered when they end
 	for _, c := range t.Calls {
 		going[c.ID.key()] = true
 	}

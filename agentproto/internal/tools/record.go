@@ -8,9 +8,9 @@ import (
 	"github.com/millrace/millrace/agentproto/internal/handover"
 )
 
-// An In is what happens to a session. One of its members besides Token is set.
+// An In is an input of a session. Exactly one of its members other than Token and Transfer is set.
 type In struct {
-	Token  string // names who waits for a Told; empty for nobody
+	Token  string // names the receiver of the Told; empty for none
 	Invoke *Invoke
 	Post   *Post
 	Cancel *Cancel
@@ -18,7 +18,7 @@ type In struct {
 	Ask    *Ask
 	Grant  *Grant
 	Move   *MoveOrder
-	Import *Moved // from a transfer
+	Import *Moved // a session that has arrived by a transfer
 
 	Transfer string // of Import
 }
@@ -28,122 +28,122 @@ type Invoke struct {
 	Call   CallID
 	Inv    *agentproto.Invocation
 	Print  Print
-	Epoch  string           // tells this call from an earlier one of the same id
-	By     string           // the process that took it
-	Barred bool             // a cancellation came before it
-	Trace  agentproto.Trace `json:",omitzero"` // the span that took it
+	Epoch  string           // distinguishes this call from an earlier one with the same id
+	By     string           // the process that accepted it
+	Barred bool             // its cancellation came first
+	Trace  agentproto.Trace `json:",omitzero"` // the span of the request
 }
 
-// A Post is what a tool function says while it runs: a message, the state of its subscription,
-// or both.
+// A Post is an input from a running tool function: a message, the state of its subscription, or
+// both, or a request about steps.
 type Post struct {
 	Call    CallID
-	Message *Message // nil to change the state only
-	Event   bool     // it is one of a subscription, and State is the state after it
-	Final   bool     // nothing follows it
-	Kept    bool     // State is to be kept
+	Message *Message // nil to change only the state
+	Event   bool     // Message is an event, and State is the state after it
+	Final   bool     // Message is the last one
+	Kept    bool     // State is to be stored
 	State   []byte
-	Ask     *Question // what Message asks the user
-	Step    *Step     // what the function has done, to be kept with the call
-	Recall  bool      // asks for the steps that are kept
+	Ask     *Question // the question in Message
+	Step    *Step     // to be stored with the call
+	Recall  bool      // requests the stored steps
 	Credit  Credit
 }
 
 // A Step is something that the function of a call has done and must not do again when it runs
-// again: its outcome is kept with the call, under a name that the function has for it.
+// again. Its result is stored with the call, under the function's name for it.
 type Step struct {
 	Name string `json:"name"`
 	Data []byte `json:"data"`
 }
 
-// A Credit says how much of what a process has posted for a call has been taken in.
+// A Credit is how much a run of a function has posted for a call.
 type Credit struct {
-	Epoch           string // of the process
-	Messages, Bytes int64  // that it has posted since it began
+	Epoch           string // names the run
+	Messages, Bytes int64  // posted since the run began
 }
 
-// A Cancel ends a call, or, without an ID, all calls of a thread and what was granted to it.
+// A Cancel ends a call, or, without an ID, all calls of a thread and its grants.
 type Cancel struct{ Group, ID string }
 
-// A UserAnswer is what came as the answer to a question.
+// A UserAnswer is the answer to a question.
 type UserAnswer struct {
 	Call     CallID
 	Question string // Question.ID
-	Selected int    // -1 for an answer that is none
-	Values   []byte `json:",omitempty"` // what was filled in of a form, unchecked; nil for a choice
+	Selected int    // -1 for an invalid answer
+	Values   []byte `json:",omitempty"` // values for a form, unchecked; nil for a choice
 }
 
-// An Ask is that of a call for an authorization of its user, which goes on to the machine of those.
-// The answer to it is there.
+// An Ask is a call's request for an authorization of its user. It is passed on to the
+// authorizations of its runtime, which answer it.
 type Ask struct {
 	Call CallID
 	In   authorize.In
 }
 
-// A Grant is something that is allowed to a thread until it is closed.
+// A Grant is something that a thread is allowed until it is closed.
 type Grant struct {
 	Runtime, Thread string
 	What            string // a digest
 }
 
-// A Question waits for a user. Text and Nth say which one it is when its function runs again.
+// A Question is asked of a user. Text and Nth identify it when its function runs again.
 type Question struct {
-	ID      string // the digest of what the answer has to know
-	Text    string // a digest of what is asked
+	ID      string // the digest of the secret in the address for the answer
+	Text    string // a digest of the question's words
 	Nth     int    // how often the same was asked before in one run
 	Choices int
 	At      time.Time
-	// Selected is the answer, -1 for one that is none; nil while there is none.
+	// Selected is the answer, or -1 for an invalid one; nil if there is none yet.
 	Selected *int
-	Form     bool   `json:",omitzero"`  // it can be answered with values
-	Values   []byte `json:",omitempty"` // of the answer, as of [UserAnswer]
+	Form     bool   `json:",omitzero"`  // it may be answered with values
+	Values   []byte `json:",omitempty"` // of the answer, as in [UserAnswer]
 }
 
-// A Message is on its way to a runtime.
+// A Message is a message to a runtime.
 type Message struct {
 	Kind string
 	ID   string // the webhook-id
 	Body []byte
-	Same string // a message of the same call and Same that waits is this one
-	Lost string // who is told, by this name, if it is not delivered
+	Same string // if not empty and equal to that of an undelivered message of the call, this one is not queued
+	Lost string // if not empty, the ID of the Answered that reports a failed delivery
 
 	Number uint64
 	Posted time.Duration // in the time of the history
-	Failed int           // attempts
+	Failed int           // number of failed attempts
 	Wake   time.Duration // when the next attempt is due
 }
 
 // A Told is the answer to an [In] with a token.
 type Told struct {
 	Refused       Refusal
-	Other         bool           // an invocation has the id of another call
-	Move          handover.State // of a session, or of a transfer to here
-	URL, Endpoint string         // of a session that moves
-	Known         bool           // there is something of the session
-	Data          []byte         // the session, for an Export; of a step that was kept before
-	Steps         []Step         // of a call, for a Recall
+	Other         bool           // an invocation reused the id of another call
+	Move          handover.State // of a session, or of a transfer to this instance
+	URL, Endpoint string         // of a moving session's destination
+	Known         bool           // the session has state here
+	Data          []byte         // the session, of Export; or the data of the step that was stored before
+	Steps         []Step         // of a call, of Recall
 }
 
-// A Refusal says why nothing was done.
+// A Refusal says why an input had no effect.
 type Refusal string
 
 // The refusals.
 const (
-	RefusedMoving Refusal = "moving" // the session does not take anything now
-	RefusedFull   Refusal = "full"   // there are too many answers on their way
-	RefusedOver   Refusal = "over"   // there is no such call, or no longer
-	RefusedEnded  Refusal = "ended"  // it has sent its last message
-	RefusedSteps  Refusal = "steps"  // it has kept too many steps, or too large ones
+	RefusedMoving Refusal = "moving" // the session accepts nothing at present
+	RefusedFull   Refusal = "full"   // too many replies are undelivered
+	RefusedOver   Refusal = "over"   // no such call exists, or no longer
+	RefusedEnded  Refusal = "ended"  // the call has sent its last message
+	RefusedSteps  Refusal = "steps"  // the call has stored too many steps, or too large ones
 )
 
 // A Load is a sum over sessions.
 type Load struct {
-	Calls    int64 // not finished, without those of sessions that move
-	Busy     int64 // of these, with messages that are not delivered
-	Bytes    int64 // of messages that are not delivered
-	Finished int64 // that are remembered
-	Results  int64 // bytes of results that are remembered
-	Staged   int64 // sessions that may come
+	Calls    int64 // unfinished calls, without those of sessions that move
+	Busy     int64 // of these, those with undelivered messages
+	Bytes    int64 // of undelivered messages
+	Finished int64 // remembered finished calls and replies
+	Results  int64 // bytes of remembered results
+	Staged   int64 // staged sessions
 }
 
 func (l *Load) add(more Load) {
@@ -155,34 +155,34 @@ func (l *Load) add(more Load) {
 	l.Staged += more.Staged
 }
 
-// An Out is what a step says. One of its members is set.
+// An Out is an output of a step. Exactly one of its members other than Token is set.
 type Out struct {
 	Token    string // of Told
 	Told     *Told
 	Alive    *Alive
-	Bar      *Name // a cancellation of what is not known
+	Bar      *Name // a cancellation that found no call
 	Asked    *Asked
 	Answered *Answered
 	Grant    *Granted
 	Stop     *Stop
 	Load     *LoadOf
 	Order    *Order
-	Dead     string // the token of an Ask of a call that there is not
+	Dead     string // the token of an Ask of a call that does not exist
 }
 
-// An Order tells the authorizations of a runtime something.
+// An Order is an input to the authorizations of a runtime.
 type Order struct {
 	Runtime string
 	authorize.In
 }
 
-// An Alive says that a call begins, or is over.
+// An Alive says that a call begins, or, if Over, has ended.
 type Alive struct {
 	Name Name
 	Over bool
 }
 
-// An Asked is a question that a user was asked.
+// An Asked is a question that was posted to a user.
 type Asked struct {
 	Place Place
 	Call  CallID
@@ -192,18 +192,18 @@ type Asked struct {
 // An Answered is the answer to a question, or says that its message was not delivered.
 type Answered struct {
 	ID       string // Question.ID, or Message.Lost
-	Selected int    // -1 for an answer that is none
-	Values   []byte `json:",omitempty"` // as of [UserAnswer]
+	Selected int    // -1 for an invalid answer
+	Values   []byte `json:",omitempty"` // as in [UserAnswer]
 	Lost     bool
 }
 
-// A Granted says that something is allowed, or no longer.
+// A Granted says that something is granted, or, if Over, no longer.
 type Granted struct {
 	Grant
 	Over bool
 }
 
-// A Stop says that a job is to end, or that it has.
+// A Stop says that a job must end, or, if Over, that it has ended.
 type Stop struct {
 	Number uint64
 	Cause  Cause
@@ -227,7 +227,7 @@ type LoadOf struct {
 	Load
 }
 
-// A Kind of job.
+// A Kind is a kind of job.
 type Kind string
 
 // The kinds.
@@ -235,56 +235,56 @@ const (
 	Run     Kind = "run"     // the function of a call
 	Produce Kind = "produce" // the producer of a subscription
 	Attempt Kind = "attempt" // sends a message once
-	Hold    Kind = "hold"    // lasts as long as somebody is moving the session
+	Hold    Kind = "hold"    // lasts while this process is moving the session
 	Settle  Kind = "settle"  // finds out whether the destination has the session
 )
 
-// A Job is something to do outside of the flow.
+// A Job is work outside the flow.
 type Job struct {
 	Kind   Kind
-	Number uint64 // tells it from all others of its session, also of the lives before
+	Number uint64 // distinguishes it from all other jobs of its session, even from earlier lives
 	Call   CallID
 	Inv    *agentproto.Invocation // of Run and Produce
-	Epoch  string                 // tells the call from an earlier one of the same id
-	By     string                 // the process that the function, or producer, begins in
+	Epoch  string                 // distinguishes the call from an earlier one with the same id
+	By     string                 // the process in which the function or producer starts
 	State  []byte                 // of Produce
 	Known  []Question             // answered elsewhere
-	Trace  agentproto.Trace       `json:",omitzero"` // of Run, Produce and Attempt: the span that took the call
+	Trace  agentproto.Trace       `json:",omitzero"` // the span of the request; of Run, Produce and Attempt
 
 	To      string // of Attempt
 	ID      string // the webhook-id at that address
 	Message *Message
 	Left    time.Duration // until the message is given up
-	Reply   bool          // it answers an invocation with the id of another call
-	Queue   int           // messages that wait; of Run, Produce and Attempt
-	Bytes   int64         // of these
-	Credit  Credit        // of the last message that is in Queue, or was
+	Reply   bool          // it answers an invocation that reused the id of another call
+	Queue   int           // undelivered messages; of Run, Produce and Attempt
+	Bytes   int64         // of these messages
+	Credit  Credit        // of the last message that was posted
 
 	Move Move // of Hold and Settle
 }
 
-// An Outcome is what came of a [Job].
+// An Outcome is the result of a [Job].
 type Outcome struct {
-	Suspended bool   // it has not happened, and is done again later
-	By        string // the process that does it then, if that is another one
+	Suspended bool   // the job was not done, and is done again later
+	By        string // the process that does it then, if it is another one
 
-	// Of Run: the result, with the state of the subscription that it opens.
+	// Of Run: the result, with the state of the subscription that it opens, if any.
 	Result    *Message
 	Subscribe bool
 	State     []byte
-	// Of Produce: the final event, if it has sent none.
+	// Of Produce: the final event, if the producer has sent none.
 	Final *Message
 
 	// Of Attempt.
 	Class Class
-	After time.Duration // what the runtime wants the next attempt to wait
-	Load  Load          // of all sessions, when it came
+	After time.Duration // the minimum pause that the runtime asks for
+	Load  Load          // of all sessions, at the time of the outcome
 
 	// Of Settle.
 	Committed bool
 }
 
-// A Class says what came of an attempt.
+// A Class is the outcome of an attempt.
 type Class string
 
 // The classes.

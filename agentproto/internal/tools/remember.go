@@ -6,7 +6,7 @@ import (
 	"github.com/millrace/millrace/agentproto/internal/handover"
 )
 
-// remember notes that a call is finished, or a reply was given.
+// remember records that a call is finished, or that a reply was delivered.
 func (t step) remember(key Key, f Finished) {
 	if _, known := t.Done[key]; known {
 		return
@@ -22,7 +22,7 @@ func (t step) remember(key Key, f Finished) {
 	}
 }
 
-// dropResults forgets the oldest results until there is room for so many bytes.
+// dropResults forgets the oldest results until there is room for the given number of bytes.
 func (t step) dropResults(room int64) {
 	for _, a := range t.Order {
 		if t.Results+room <= maxKeptAll {
@@ -35,7 +35,7 @@ func (t step) dropResults(room int64) {
 	}
 }
 
-// limit forgets what is oldest here if all sessions together remember too much.
+// limit forgets the oldest calls and results of this session if all sessions together remember too much.
 func (t step) limit(all Load) {
 	if all.Finished >= maxDoneAll {
 		for range 2 {
@@ -49,7 +49,7 @@ func (t step) limit(all Load) {
 	}
 }
 
-// expire forgets what was finished long enough ago.
+// expire forgets calls that were finished long enough ago.
 func (t step) expire() {
 	for len(t.Order) > 0 && t.Remember < Forever && t.Order[0].At+t.Remember <= t.now {
 		t.forget()
@@ -59,8 +59,8 @@ func (t step) expire() {
 	}
 }
 
-// forgetMove returns when it is forgotten that the session has moved. One that is here remembers for as long as a message about
-// an earlier transfer may come.
+// forgetMove returns when the session's last move is forgotten, if it is set. A session that is here remembers it as long as a
+// message about an earlier transfer may arrive.
 func (t step) forgetMove() (at time.Duration, set bool) {
 	switch m := &t.Move; {
 	case m.Place == handover.Gone:
@@ -71,7 +71,7 @@ func (t step) forgetMove() (at time.Duration, set bool) {
 	return 0, false
 }
 
-// forget forgets what was finished first.
+// forget forgets the call that was finished first.
 func (t step) forget() {
 	key := t.Order[0].Key
 	t.Results -= int64(len(t.Done[key].Result))

@@ -6,23 +6,23 @@ import (
 	"github.com/millrace/millrace/agentproto"
 )
 
-// A runtime may invoke a key again: because it did not see the acknowledgement, or because it
-// has lost what it knew of the call and has made another callback_url for it. Every invocation
-// that is acknowledged gets an answer (doc/protocol.md §4.6):
+// A runtime may repeat an invocation: because it did not receive the acknowledgement, or because it
+// has lost its state of the call and has made another callback_url for it. Every acknowledged
+// invocation gets an answer (doc/protocol.md §4.6):
 //
 //	same callback_url    the call's own messages are the answer
-//	another callback_url the call's messages go there from now on, those that wait for
-//	                     their delivery too, and the result again if it was delivered;
-//	                     after the call has ended the result is sent there once more
+//	another callback_url the call's messages go there from now on, including undelivered
+//	                     ones, and the result again if it was delivered;
+//	                     after the call has ended, the result is sent there once more
 //	another operation, other arguments, or another user if both name one
-//	                     an error result at the callback_url of that invocation, after the
-//	                     call's own result if that goes to the same one
+//	                     an error result at the callback_url of that invocation, but after the
+//	                     call's own result if that goes to the same address
 //
-// Only the runtime of the call can do so, since the runtime is part of the key. A callback_url
-// that the call had before is not taken again, or an invocation that was late on its way, or
-// was captured, would turn the call back to an address that nobody listens at.
+// Only the runtime of the call can do this, since the runtime is part of the key. A callback_url
+// that the call had before is ignored. Otherwise an invocation that was late or captured would turn
+// the call back to an address at which nobody listens.
 
-// again answers a repeated invocation of a call that is not finished.
+// again answers a repeated invocation of an unfinished call.
 func (t step) again(c *Call, in *Invoke) Told {
 	to := in.Inv.CallbackURL
 	switch {
@@ -46,7 +46,7 @@ func (t step) again(c *Call, in *Invoke) Told {
 			c.Number++
 			m.Number = c.Number
 		}
-		// What is under way to the address before goes to this one behind the result.
+		// A message in progress to the old address is sent to the new one, after the result.
 		t.supersede(c)
 		c.Queue = slices.Insert(c.Queue, 0, m)
 	} else if isResult(first(c.Queue)) {
@@ -55,7 +55,7 @@ func (t step) again(c *Call, in *Invoke) Told {
 	c.Before = append(c.Before, briefOf(c.Address))
 	c.Before = slices.Delete(c.Before, 0, max(0, len(c.Before)-maxAddresses))
 	c.Address = to
-	if m := first(c.Queue); c.Attempt == 0 { // it has not been tried there
+	if m := first(c.Queue); c.Attempt == 0 { // it has not been tried at the new address
 		m.Failed, m.Wake = 0, 0
 	}
 	return Told{}
@@ -69,13 +69,13 @@ func first(queue []*Message) *Message {
 	return queue[0]
 }
 
-// supersede ends the attempt that is under way for a call.
+// supersede ends the attempt in progress for a call.
 func (t step) supersede(c *Call) {
 	t.stop(c.Attempt, CauseOther)
 	c.Attempt = 0
 }
 
-// againFinished answers a repeated invocation of a call that is remembered.
+// againFinished answers a repeated invocation of a finished call that is remembered.
 func (t step) againFinished(f Finished, in *Invoke) Told {
 	switch {
 	case !f.Print.same(in.Print):
@@ -93,7 +93,7 @@ func (t step) againFinished(f Finished, in *Invoke) Told {
 	return t.reply(in, t.result(r, "finished", in.Inv.CallbackURL))
 }
 
-// resultOf reads a result that was kept. It returns nil if there is none.
+// resultOf decodes a stored result. It returns nil if there is none.
 func resultOf(body []byte) *agentproto.ToolResult {
 	if body == nil {
 		return nil
@@ -105,7 +105,7 @@ func resultOf(body []byte) *agentproto.ToolResult {
 	return nil
 }
 
-// reply answers an invocation with a result, once however often it is repeated.
+// reply answers an invocation with a result, only once however often the invocation is repeated.
 func (t step) reply(in *Invoke, m *Message) Told {
 	key := replyKey(in.Call, in.Print, in.Inv.CallbackURL)
 	if _, known := t.Done[key]; known || slices.ContainsFunc(t.Replies, func(r *Reply) bool { return r.Key == key }) {
@@ -121,13 +121,13 @@ func (t step) reply(in *Invoke, m *Message) Told {
 	return Told{}
 }
 
-// load returns what a reply counts for, or, with -1, that it is over.
+// load returns the load of a reply, or, for n = -1, its removal.
 func (r *Reply) load(n int64) *LoadOf {
 	return &LoadOf{r.Call.Runtime, Load{Calls: n, Busy: n, Bytes: n * (int64(len(r.Message.Body)) + messageWeight)}}
 }
 
-// turn reports whether a reply may be sent: not before the result of the call whose key it
-// has, if that goes to the same address, where it would be taken for that result.
+// turn reports whether a reply may be sent. It must not precede the result of the call with the
+// same id at the same address, where it would be taken for that result.
 func (t step) turn(r *Reply) bool {
 	c := t.call(r.Call)
 	return c == nil || c.Address != r.Address || !c.owes()

@@ -13,20 +13,20 @@ import (
 	"github.com/millrace/millrace/keyedstream"
 )
 
-// Rules are what a step goes by. They may differ from one process to the next.
+// Rules are the settings of steps. They may differ from one process to the next.
 type Rules struct {
-	Horizon  time.Duration // how long the delivery of a message is tried
+	Horizon  time.Duration // how long delivery of a message is retried
 	Remember time.Duration // how long a finished call is remembered, or Forever
 	Pauses   []time.Duration
 	Most     time.Duration // the longest pause
 }
 
-// Forever is a time that does not come.
+// Forever is a duration that never ends.
 const Forever time.Duration = 1 << 62
 
-// Pause returns when a message is sent again after an attempt, and reports false if it is
-// given up: the runtime would get it too late. Up to a tenth of the pause is added, another
-// part for each job, so that messages which failed together do not come back together.
+// Pause returns the pause before a message is sent again, and returns false if the message is given
+// up because it would arrive too late. Up to a tenth is added to the pause, by a digest of the
+// message, so that messages that failed together are not repeated together.
 func (r Rules) Pause(j Job, after time.Duration) (time.Duration, bool) {
 	d := r.Pauses[min(j.Message.Failed, len(r.Pauses)-1)]
 	for range min(j.Message.Failed-len(r.Pauses)+1, 40) {
@@ -40,10 +40,10 @@ func (r Rules) Pause(j Job, after time.Duration) (time.Duration, bool) {
 
 type turn = keyedstream.CallingTurn[Place, Out, struct{}, Job]
 
-// The one timer of a session rings when the earliest of what waits is due.
+// alarm is the only timer of a session. It fires when the earliest deadline is due.
 const alarm keyedstream.Timer = 0
 
-// A step is what happens to a session in one turn.
+// A step is the processing of one turn of a session.
 type step struct {
 	Rules
 	*Session
@@ -54,7 +54,7 @@ type step struct {
 
 func (r Rules) step(s *Session, do *turn) step { return step{r, s, do, do.Key(), do.Now()} }
 
-// take makes a step of what came from outside.
+// take processes an input.
 func (r Rules) take(s *Session, in In, do *turn) {
 	t := r.step(s, do)
 	var told Told
@@ -83,11 +83,11 @@ func (r Rules) take(s *Session, in In, do *turn) {
 	t.settle()
 }
 
-// ring makes a step of the alarm: what is due is found by settle.
+// ring processes the timer: settle finds what is due.
 func (r Rules) ring(s *Session, _ keyedstream.Timer, do *turn) { r.step(s, do).settle() }
 
-// outcome makes a step of what came of a job. That of a job which was told to end changes
-// nothing: it belongs to what is over, or begins anew.
+// outcome processes the outcome of a job. The outcome of a job that was stopped has no effect: its
+// call has ended, or the job was started again.
 func (r Rules) outcome(s *Session, j Job, o Outcome, do *turn) {
 	t := r.step(s, do)
 	if i := slices.Index(s.Stops, j.Number); i >= 0 {
@@ -105,7 +105,7 @@ func (r Rules) outcome(s *Session, j Job, o Outcome, do *turn) {
 	t.settle()
 }
 
-// begin asks for a job.
+// begin starts a job.
 func (t step) begin(j Job) uint64 {
 	t.Jobs++
 	j.Number = t.Jobs
@@ -113,7 +113,7 @@ func (t step) begin(j Job) uint64 {
 	return j.Number
 }
 
-// stop has a job end. It may have an outcome all the same, which nobody waits for.
+// stop makes a job end. The job may still have an outcome, which is ignored.
 func (t step) stop(number uint64, why Cause) {
 	if number != 0 && !slices.Contains(t.Stops, number) {
 		t.Stops = append(t.Stops, number)
@@ -121,7 +121,7 @@ func (t step) stop(number uint64, why Cause) {
 	}
 }
 
-// invoke takes a call, or answers one that is known.
+// invoke accepts a new call, or answers an invocation of a known one.
 func (t step) invoke(in *Invoke) (told Told) {
 	if t.Move.Place.Leaving() {
 		return Told{Refused: RefusedMoving}
@@ -146,7 +146,7 @@ func (t step) invoke(in *Invoke) (told Told) {
 	return Told{}
 }
 
-// said tells that a call begins or is over.
+// said reports that a call begins or has ended.
 func (t step) said(c *Call, over bool) {
 	if over {
 		t.unask(c)
@@ -154,7 +154,7 @@ func (t step) said(c *Call, over bool) {
 	t.do.Emit(Out{Alive: &Alive{Name: t.place.name(c.ID), Over: over}})
 }
 
-// post takes what a function says.
+// post handles an input from a function.
 func (t step) post(p *Post) Told {
 	c := t.call(p.Call)
 	switch {
@@ -200,8 +200,8 @@ func (t step) post(p *Post) Told {
 	return Told{}
 }
 
-// keep keeps a step. The first of a name stays: a run that was given up may go on for a moment
-// beside the next one.
+// keep stores a step. The first one with a name stays: a run that was given up may continue for a
+// moment while the next one runs.
 func (c *Call) keep(s *Step) Told {
 	size := len(s.Name) + len(s.Data)
 	for _, old := range c.Steps {
@@ -217,7 +217,7 @@ func (c *Call) keep(s *Step) Told {
 	return Told{}
 }
 
-// returned takes what a function, or a producer, has returned.
+// returned handles the outcome of a function or a producer.
 func (t step) returned(j Job, o Outcome) {
 	c := t.call(j.Call)
 	if c == nil || c.Run != j.Number {
@@ -245,8 +245,8 @@ func (t step) returned(j Job, o Outcome) {
 	}
 }
 
-// cancel ends calls because nobody wants to hear of them any longer. One that has posted its
-// last message is left alone.
+// cancel ends calls whose messages are no longer wanted. A call that has posted its last message is
+// not affected.
 func (t step) cancel(in *Cancel) {
 	known := false
 	for _, c := range slices.Clone(t.Calls) {
@@ -269,7 +269,7 @@ func (t step) cancel(in *Cancel) {
 	}
 }
 
-// finish ends a call. Nothing more is sent of it.
+// finish ends a call. Its undelivered messages are not sent.
 func (t step) finish(c *Call) {
 	t.stop(c.Run, CauseCancelled)
 	t.stop(c.Attempt, CauseCancelled)
@@ -283,7 +283,7 @@ func (t step) finish(c *Call) {
 	t.remember(c.ID.key(), Finished{Print: c.Print, Address: briefOf(c.Address), Result: c.Result})
 }
 
-// answer takes the answer to a question. The first one counts.
+// answer handles the answer to a question. The first answer counts.
 func (t step) answer(in *UserAnswer) {
 	if c := t.call(in.Call); c != nil {
 		for i := range c.Questions {
@@ -295,7 +295,7 @@ func (t step) answer(in *UserAnswer) {
 	t.do.Emit(Out{Answered: &Answered{ID: in.Question, Selected: in.Selected, Values: in.Values}})
 }
 
-// grant notes that something is allowed to a thread.
+// grant records that a thread is allowed something.
 func (t step) grant(g Grant) {
 	if slices.Contains(t.Grants, g) {
 		return
@@ -308,7 +308,7 @@ func (t step) grant(g Grant) {
 	t.do.Emit(Out{Grant: &Granted{Grant: g}})
 }
 
-// revoke ends what was granted to a thread.
+// revoke ends the grants of a thread.
 func (t step) revoke(thread string) {
 	t.Grants = slices.DeleteFunc(t.Grants, func(g Grant) bool {
 		if g.Thread == thread {
@@ -318,19 +318,21 @@ func (t step) revoke(thread string) {
 	})
 }
 
-// What the flow itself says in a result.
+// Texts of results that the flow itself makes.
 const (
 	textMoved   = "the session has moved to another instance of this tool server; call that one"
 	textOther   = "the id of this call is that of another call, with another operation, user or arguments"
 	textNotKept = "the call has ended before, and its result is no longer kept"
 )
 
-// errorResult returns an error result. Its id is made of the names of what it is for.
+// errorResult returns a message with an error result. What says what it is for, and goes into its
+// id.
 func (t step) errorResult(inv *agentproto.Invocation, text, what string) *Message {
 	return t.result(agentproto.ErrorResult(inv.Key(), inv.CallID, "%s", text), what, inv.CallbackURL)
 }
 
-// result makes a message of a result that no function has just returned.
+// result makes a message of a result that the flow itself sends. Its id is a digest of what and the
+// result's names.
 func (t step) result(r *agentproto.ToolResult, what ...string) *Message {
 	body, err := agentproto.Encode(r)
 	if err != nil {

@@ -9,19 +9,20 @@ import (
 	"github.com/millrace/millrace/keyedstream"
 )
 
-// A TransferIn is what the source of a session says to this instance. Each step may be repeated.
+// A TransferIn is a message from the source of a session to this instance. Each step may be
+// repeated.
 type TransferIn struct {
 	Token  string
-	Step   handover.Step // Stage, Commit, Abort, or none to ask how it is
+	Step   handover.Step // Stage, Commit, Abort, or none to query the state
 	Place  Place
 	Chunk  []byte        // of Stage
-	Of     int           // how many chunks there are, and
-	Number int           // which one it is, from 0 on
+	Of     int           // number of chunks
+	Number int           // number of this chunk, from 0
 	For    time.Duration // how long the session stays staged
 }
 
-// A Transfer is the state of a transfer to this instance. It is remembered for longer than a
-// message about it is good for, so a repeated message changes nothing.
+// A Transfer is the state of a transfer to this instance. It is remembered longer than messages
+// about it are valid, so a repeated message changes nothing.
 type Transfer struct {
 	Move   handover.State
 	Place  Place
@@ -30,7 +31,7 @@ type Transfer struct {
 
 func newTransfer() Transfer { return Transfer{Move: handover.State{Place: handover.None}} }
 
-// A TransferOut is what a step of a transfer says.
+// A TransferOut is an output of a transfer.
 type TransferOut struct {
 	Token  string
 	Told   *Told
@@ -41,12 +42,12 @@ type TransferOut struct {
 
 const rememberTransfer = 24 * time.Hour
 
-// Chunk is how much of a session is in one record at most.
+// Chunk is how many bytes of a session one record contains at most.
 const Chunk = 512 << 10
 
 type transferTurn = keyedstream.TimedTurn[string, TransferOut, struct{}]
 
-// transfer makes a step of a transfer.
+// transfer processes a step of a transfer.
 func transfer(s *Transfer, in TransferIn, do *transferTurn) { s.take(do.Key(), in, do) }
 
 func (s *Transfer) take(name string, in TransferIn, do *transferTurn) {
@@ -63,12 +64,12 @@ func (s *Transfer) take(name string, in TransferIn, do *transferTurn) {
 		if slices.ContainsFunc(s.Chunks, func(c []byte) bool { return c == nil }) {
 			step = 0
 		}
-	case was == handover.Staged && s.Place != in.Place: // it is another session's
+	case was == handover.Staged && s.Place != in.Place: // it belongs to another session
 		step = 0
 	case was == handover.Staged && step == handover.Commit:
 		var err error
 		if m, err = ReadMoved(bytes.Join(s.Chunks, nil), s.Place); err != nil {
-			step = 0 // it was read when it was staged
+			step = 0 // it was decoded when it was staged
 		}
 	}
 	if step != 0 {
@@ -83,7 +84,7 @@ func (s *Transfer) take(name string, in TransferIn, do *transferTurn) {
 		}
 		do.Emit(TransferOut{Staged: -1})
 		fallthrough
-	case step == handover.Abort && is == handover.None: // its stage is refused from now on
+	case step == handover.Abort && is == handover.None: // its Stage is refused from now on
 		s.Chunks = nil
 		do.Stop(alarm)
 		do.ForgetAfter(rememberTransfer)
@@ -97,7 +98,7 @@ func (s *Transfer) take(name string, in TransferIn, do *transferTurn) {
 	}
 }
 
-// outstaged forgets a session that was staged and never committed.
+// outstaged forgets a session that was staged and never committed in time.
 func outstaged(s *Transfer, _ keyedstream.Timer, do *transferTurn) {
 	if s.Move.Place == handover.Staged {
 		do.Emit(TransferOut{Staged: -1})

@@ -1,4 +1,4 @@
-// Package tracing carries traces over HTTP, and leaves out spans where there is no tracer.
+// Package tracing carries traces over HTTP. Without a tracer it makes no spans.
 package tracing
 
 import (
@@ -16,11 +16,12 @@ const (
 	stateHeader  = "Tracestate"
 )
 
-// maxState bounds what is taken of a tracestate, in bytes. The specification has it that at least so many are passed on.
+// maxState is the maximum length of an accepted tracestate in bytes. The specification requires passing on at least this
+// much.
 const maxState = 512
 
-// Start begins a span with a tracer, and does nothing if that is nil. What is sent with the context that
-// it returns names the span: see [Inject].
+// Start starts a span with a tracer, or does nothing if the tracer is nil. Requests that are sent with the returned
+// context name the span: see [Inject].
 func Start(ctx context.Context, t agentproto.Tracer, s agentproto.SpanStart) (context.Context, agentproto.Span) {
 	if t == nil {
 		return ctx, none{}
@@ -39,13 +40,13 @@ type none struct{}
 func (none) Trace() agentproto.Trace { return agentproto.Trace{} }
 func (none) End(string, bool)        {}
 
-// Inject names the span of a context in the header of a request.
+// Inject adds the headers that name the span of a context to a request.
 func Inject(ctx context.Context, h http.Header) {
 	t, _ := ctx.Value(key{}).(agentproto.Trace)
 	Put(t, h.Set)
 }
 
-// Put gives the headers that name a span, if there is one.
+// Put calls set with the headers that name a span, if there is one.
 func Put(t agentproto.Trace, set func(name, value string)) {
 	if t.IsZero() {
 		return
@@ -56,7 +57,7 @@ func Put(t agentproto.Trace, set func(name, value string)) {
 	}
 }
 
-// Extract returns the span that a request names, or zero if it names none as it should.
+// Extract returns the span that a request names, or zero if it names none or the header is invalid.
 func Extract(h http.Header) (t agentproto.Trace) {
 	parents := h.Values(parentHeader)
 	if len(parents) != 1 {
@@ -73,13 +74,13 @@ func Extract(h http.Header) (t agentproto.Trace) {
 	return t
 }
 
-// An ID is what a traceparent says: 16 bytes of the trace, 8 of the span, and one with flags.
+// An ID is the content of a traceparent: 16 bytes for the trace, 8 for the span, and one with flags.
 type ID [25]byte
 
-// version is how an ID is written, and the one that later versions begin like.
+// version is the version in which an ID is written, and idLength its length. Later versions begin the same way.
 const version, idLength = "00", 55
 
-// Parse reads a traceparent. That of a later version is read like that of the first one.
+// Parse parses a traceparent. A later version is parsed like the first one.
 func Parse(text string) (id ID, ok bool) {
 	if len(text) < idLength || len(text) > idLength && (text[:2] == version || text[idLength] != '-') || text[:2] == "ff" || !isHex(text[:2]) {
 		return id, false
@@ -100,12 +101,12 @@ func isHex(text string) bool {
 	return !strings.ContainsFunc(text, func(r rune) bool { return (r < '0' || r > '9') && (r < 'a' || r > 'f') })
 }
 
-// String writes a traceparent.
+// String formats a traceparent.
 func (id ID) String() string {
 	return version + "-" + hex.EncodeToString(id[:16]) + "-" + hex.EncodeToString(id[16:24]) + "-" + hex.EncodeToString(id[24:])
 }
 
-// Follows reports whether a span belongs to the trace of another one.
+// Follows reports whether two spans belong to the same trace.
 func Follows(t, other agentproto.Trace) bool {
 	a, ok := Parse(t.Parent)
 	b, known := Parse(other.Parent)

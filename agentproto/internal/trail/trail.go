@@ -1,7 +1,7 @@
-// Package trail remembers what happened to calls lately, for people who look at a runtime.
+// Package trail remembers the recent events of calls, for people who look at a runtime.
 //
-// It is what one process has seen since it started. A flow keeps where a call stands and not how it came there, which
-// its history has if it keeps one.
+// It contains what one process has seen since it started. A flow stores the state of a call but not how the call came
+// to it; its history, if it keeps one, contains that.
 package trail
 
 import (
@@ -13,44 +13,44 @@ import (
 	"github.com/millrace/millrace/agentproto"
 )
 
-// How much is remembered.
+// Limits of a trail.
 const (
-	MaxCalls  = 5_000 // those of which something happened last
-	MaxEvents = 32    // of a call: the first one, and the last ones
+	MaxCalls  = 5_000 // the calls with the latest events
+	MaxEvents = 32    // per call: the first one, and the last ones
 )
 
-// An Event is something that happened to a call.
+// An Event is an event of a call.
 type Event struct {
 	At   time.Time
-	What string // in few words, such as "resolved"
-	Why  string // what more there is to say; may be empty
+	What string // a few words, such as "resolved"
+	Why  string // details; may be empty
 }
 
-// A Trail is what happened to calls. Its methods may be used by any number of goroutines, and take O(1).
+// A Trail contains the recent events of calls. Its methods are safe for concurrent use. They take O(1).
 type Trail struct {
 	now func() time.Time
 
 	mu    sync.Mutex
 	calls map[agentproto.CallKey]*list.Element
-	order list.List // of *call: the one of which something happened last in front
+	order list.List // of *call: the one with the latest event first
 }
 
 type call struct {
 	key      agentproto.CallKey
 	events   []noted
-	lost     int // behind the first one
+	lost     int // events that are missing after the first one
 	progress *Progress
 }
 
-// A Progress is what a tool has said last of how far a call is.
+// A Progress is a tool's latest report on the progress of a call.
 type Progress struct {
 	agentproto.Progress
-	// Number is another one for each that was said. It grows, and across restarts it does as the clock does.
+	// Number increases with each report. Across restarts it increases with the clock.
 	Number uint64
 	At     time.Time
 }
 
-// A noted is an [Event] in fewer bytes.
+// A noted is an [Event] in less memory.
 type noted struct {
 	at   int64 // nanoseconds of Unix time
 	what string
@@ -60,10 +60,10 @@ type noted struct {
 // New returns a trail without calls.
 func New() *Trail { return &Trail{now: time.Now, calls: make(map[agentproto.CallKey]*list.Element)} }
 
-// Note remembers that something has happened to a call.
+// Note records an event of a call.
 func (t *Trail) Note(key agentproto.CallKey, what, why string) { t.NoteAt(key, t.now(), what, why) }
 
-// NoteAt is Note for what happened at a time: others may have noted since what came of it.
+// NoteAt is Note for an event at an earlier time: later events may have been recorded already.
 func (t *Trail) NoteAt(key agentproto.CallKey, at time.Time, what, why string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -81,7 +81,7 @@ func (t *Trail) NoteAt(key agentproto.CallKey, at time.Time, what, why string) {
 	c.events = slices.Insert(c.events, i, n)
 }
 
-// call returns a call, to which something happens now. It is called with mu held.
+// call returns a call, and marks it as the one with the latest event. It is called with mu held.
 func (t *Trail) call(key agentproto.CallKey) *call {
 	e := t.calls[key]
 	if e == nil {
@@ -97,7 +97,7 @@ func (t *Trail) call(key agentproto.CallKey) *call {
 	return e.Value.(*call)
 }
 
-// Report remembers what a tool says of how far a call is, in place of what it has said before.
+// Report records a tool's report on the progress of a call, and replaces the one before.
 func (t *Trail) Report(key agentproto.CallKey, p agentproto.Progress) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -109,7 +109,7 @@ func (t *Trail) Report(key agentproto.CallKey, p agentproto.Progress) {
 	c.progress = &Progress{p, n, at}
 }
 
-// Progress returns what a tool has said last of how far a call is, which is not to be changed, or nil.
+// Progress returns a tool's latest report on the progress of a call, which must not be changed, or nil.
 func (t *Trail) Progress(key agentproto.CallKey) *Progress {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -119,8 +119,8 @@ func (t *Trail) Progress(key agentproto.CallKey) *Progress {
 	return nil
 }
 
-// Of returns what happened to a call, in order, and how much is missing behind the first event. It is empty if nothing
-// is remembered of the call.
+// Of returns the events of a call in order, and how many are missing after the first one. It returns none if the call
+// is not remembered.
 func (t *Trail) Of(key agentproto.CallKey) (events []Event, lost int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -12,8 +12,7 @@ import (
 	"time"
 )
 
-// certificate makes a certificate for loopback that signs itself, so it is its own
-// authority.
+// certificate makes a self-signed certificate for loopback, which is its own authority.
 func certificate() (cert, key []byte, err error) {
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

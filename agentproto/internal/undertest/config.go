@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// A Config is what a server under test reads from its file.
+// A Config is the content of the configuration file of a server under test.
 type Config struct {
 	Listen  string `json:"listen"` // host and port
 	Cert    []byte `json:"cert"`   // PEM, of the server
@@ -15,20 +15,19 @@ type Config struct {
 	CA      []byte `json:"ca"`      // PEM, of the authority of both servers
 	State   string `json:"state"`   // folder
 	Secrets string `json:"secrets"` // file of the keys that encrypt State
-	// Runtimes are the runtimes by their bearer tokens.
+	// Runtimes are the names of the runtimes by their bearer tokens.
 	Runtimes map[string]string `json:"runtimes"`
-	// Callbacks are the origins that may be called back.
+	// Callbacks are the allowed origins of callback URLs.
 	Callbacks []string `json:"callbacks"`
-	// Others are the base URLs that sessions may move to, and MoveKey what the
-	// servers share to trust each other.
+	// Others are the base URLs that sessions may move to, and MoveKey is the key that the servers
+	// share.
 	Others  []string `json:"others"`
 	MoveKey string   `json:"move_key"`
 	// Provider is the OAuth provider.
 	Provider Provider `json:"provider"`
-	// Broken is what is wrong with the server's manifest: no_description, bad_schema,
-	// or nothing.
+	// Broken says what is wrong with the server's manifest: no_description, bad_schema, or nothing.
 	Broken string `json:"broken,omitempty"`
-	// Forget makes the server keep nothing, to see whether that is noticed.
+	// Forget makes the server store nothing, to test whether that is noticed.
 	Forget bool `json:"forget,omitempty"`
 
 	Calls           int `json:"calls"`
@@ -39,7 +38,7 @@ type Config struct {
 	MigrateTimeout  int `json:"migrate_ms"`
 }
 
-// A Provider is what the server has to know of its OAuth provider.
+// A Provider contains the server's settings for its OAuth provider.
 type Provider struct {
 	Issuer   string `json:"issuer"`
 	Auth     string `json:"auth"`
@@ -62,8 +61,8 @@ func readConfig(path string) (Config, error) {
 	return c, nil
 }
 
-// Forgetful changes the configuration in a file into that of a server that keeps
-// nothing of what it has accepted.
+// Forgetful changes the configuration in a file so that the server stores nothing that it has
+// accepted.
 func Forgetful(path string) error {
 	c, err := readConfig(path)
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/millrace/millrace/agentproto/toolserver"
 )
 
-// notes are what sessions keep, and what moves with them.
+// notes are texts that sessions store, and that move with them.
 type notes struct {
 	mu       sync.Mutex
 	sessions map[string]map[string]string

@@ -16,7 +16,7 @@ import (
 	"github.com/millrace/millrace/internal/idp"
 )
 
-// The limits that the servers have. They are short, so that a run is.
+// The limits of the servers. They are short, so that a run is short.
 const (
 	limitCalls    = 200
 	limitCallback = 2_000
@@ -27,8 +27,8 @@ const (
 	people        = 200
 )
 
-// A stage is everything around the servers: their configurations, of which only the
-// state folder and the address differ, and a provider.
+// A stage contains everything around the servers: a provider, and the configurations, which differ
+// only in state folder and address.
 type stage struct {
 	folder   string
 	ports    []string // of both servers, and of both runtimes
@@ -82,9 +82,8 @@ func newStage(folder string) (*stage, error) {
 	}}, nil
 }
 
-// config returns the configuration of a server that listens at the port with number
-// at, of the two, and makes its state folder. The keys are not in that folder, which
-// may be copied.
+// config returns the configuration of a server that listens at ports[at], and makes its state
+// folder. The keys are not in that folder, which may be copied.
 func (st *stage) config(name string, at int) (Config, error) {
 	c := st.base
 	c.Listen, c.Others = st.ports[at], []string{"https://" + st.ports[1-at]}
@@ -92,10 +91,9 @@ func (st *stage) config(name string, at int) (Config, error) {
 	return c, os.MkdirAll(c.State, 0o700)
 }
 
-// Prepare makes two servers under test and a provider: everything but the processes,
-// which the returned target has the commands for. Argv is a command that calls
-// [Serve] with the path that is appended to it. Folder is where configuration and
-// state go. End ends the provider.
+// Prepare prepares two servers under test and a provider. It does not start the servers; the
+// returned target contains their commands. Argv is a command that calls [Serve] with the path that
+// is appended to it. Configuration and state go into folder. The function end stops the provider.
 func Prepare(folder string, argv ...string) (target conform.ToolTarget, end func(), err error) {
 	st, err := newStage(folder)
 	if err != nil {
@@ -123,16 +121,16 @@ func Prepare(folder string, argv ...string) (target conform.ToolTarget, end func
 	return conform.ToolTarget{Profile: st.profile, Provider: st.provider}, func() { st.provider.Close() }, nil
 }
 
-// A Change makes a server wrong, so that one can see whether that is noticed.
+// A Change makes a server faulty, to test whether that is noticed.
 type Change struct {
 	// Options changes the settings of the server.
 	Options func(*toolserver.Options)
-	// Handler stands in front of the server.
+	// Handler wraps the handler of the server.
 	Handler func(http.Handler) http.Handler
 }
 
-// Start starts the two servers in this process, the first one changed. They cannot be
-// killed, so the target has no commands.
+// Start starts the two servers in this process, the first one with change. They cannot be killed,
+// so the target has no commands.
 func Start(folder string, change Change) (target conform.ToolTarget, end func(), err error) {
 	st, err := newStage(folder)
 	if err != nil {
@@ -163,7 +161,7 @@ func Start(folder string, change Change) (target conform.ToolTarget, end func(),
 	return conform.ToolTarget{Profile: st.profile, Provider: st.provider}, end, nil
 }
 
-// Roles are the operations of a server under test.
+// Roles returns the roles of a server under test.
 func Roles() map[string]conform.Role {
 	role := func(operation, arguments string) conform.Role {
 		return conform.Role{Operation: operation, Arguments: json.RawMessage(arguments)}

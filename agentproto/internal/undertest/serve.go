@@ -17,9 +17,9 @@ import (
 	"github.com/millrace/millrace/internal/edge"
 )
 
-// Serve serves with the configuration in a file, until ctx ends or nobody holds
-// stdin open any more. It panics, as a program would that uses package toolserver,
-// if the configuration wants a manifest that is not valid.
+// Serve serves with the configuration in a file until ctx ends or stdin reaches its end. If the
+// configuration asks for an invalid manifest, Serve panics like a program that uses package
+// toolserver.
 func Serve(ctx context.Context, path string, stdin io.Reader) error {
 	config, err := readConfig(path)
 	if err != nil {
@@ -44,7 +44,7 @@ func Serve(ctx context.Context, path string, stdin io.Reader) error {
 	return nil
 }
 
-// A service is a server that runs.
+// A service is a running server.
 type service struct {
 	server *toolserver.Server
 	http   *edge.Server
@@ -69,11 +69,10 @@ func start(config Config, change Change) (*service, error) {
 		handler = change.Handler(server)
 	}
 	h := edge.New(handler, edge.Options{
-		Body: -1, // the server's own limit, which is another for a session that moves here
+		Body: -1, // the server has its own limit, which differs for a session that moves here
 		TLS:  &tls.Config{Certificates: []tls.Certificate{cert}, MinVersion: tls.VersionTLS12},
 	})
-	// What had been accepted by the process before goes on now, not with the first
-	// request.
+	// Calls that an earlier process accepted continue now, rather than at the first request.
 	if err := server.Start(); err != nil {
 		return nil, err
 	}
@@ -82,7 +81,7 @@ func start(config Config, change Change) (*service, error) {
 	return s, nil
 }
 
-// end ends the server. What does not end within a second is in the state.
+// end stops the server. What does not end within a second is left in the state.
 func (s *service) end() {
 	s.http.Close()
 	ctx, stop := context.WithTimeout(context.Background(), time.Second)

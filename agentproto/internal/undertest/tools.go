@@ -18,8 +18,8 @@ import (
 // work is how long the slow operation takes.
 const work = 2 * time.Second
 
-// A stock is what the operations share. It is in memory: no case that looks at it
-// restarts the server in between.
+// A stock is the shared data of the operations. It is in memory: no case that uses it restarts the
+// server in between.
 type stock struct {
 	config Config
 	mu     sync.Mutex
@@ -83,7 +83,7 @@ func (k *stock) echo(_ context.Context, in struct {
 	return in.Text, nil
 }
 
-// slow counts its cancellation, and only that, since a kill is none.
+// slow counts its cancellation, and nothing else: being killed does not count.
 func (k *stock) slow(ctx context.Context, in named) (string, error) {
 	timer := time.NewTimer(work)
 	defer timer.Stop()
@@ -114,7 +114,7 @@ func (k *stock) choose(ctx context.Context, _ struct{}) (string, error) {
 	return colours[i], nil
 }
 
-// grant asks unless the session has a grant.
+// grant asks the user unless the session has a grant.
 func (k *stock) grant(ctx context.Context, _ struct{}) (string, error) {
 	granted, err := toolserver.Granted(ctx, "leave")
 	if err != nil || granted {
@@ -158,7 +158,7 @@ func (k *stock) whoami(ctx context.Context, _ struct{}) (string, error) {
 	return who.Name + " (" + who.Sub + ")", nil
 }
 
-// leak does what a tool should not.
+// leak gives its token away, as a tool should not.
 func (k *stock) leak(ctx context.Context, in struct {
 	How string `json:"how"`
 }) (string, error) {

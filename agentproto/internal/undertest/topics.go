@@ -7,14 +7,14 @@ import (
 	"github.com/millrace/millrace/agentproto/toolserver"
 )
 
-// A topic is what was published under a name in this process.
+// A topic contains the texts that were published under a name in this process.
 type topic struct {
 	texts   []string
-	changed chan struct{} // closed, and replaced, when there is another text
+	changed chan struct{} // closed and replaced when there is another text
 }
 
-// A place is how far a subscription has read. Another process begins with no texts,
-// so a place belongs to the process that it was reached in.
+// A place is how far a subscription has read. Another process starts without texts, so a place is
+// valid only in its own process.
 type place struct {
 	Name  string
 	Epoch string
@@ -43,7 +43,7 @@ func (k *stock) publish(_ context.Context, in noted) (string, error) {
 	return "published", nil
 }
 
-// open begins behind what was published before.
+// open starts after the texts that were published before.
 func (k *stock) open(_ context.Context, in named) (string, *place, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

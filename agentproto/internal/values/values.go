@@ -1,5 +1,5 @@
-// Package values turns the arguments of a call into the values of a Go function, and what that
-// returns into a result.
+// Package values converts the arguments of a call to the arguments of a Go function, and the
+// function's return value to a result.
 package values
 
 import (
@@ -16,7 +16,7 @@ import (
 	"github.com/millrace/millrace/agentproto"
 )
 
-// SchemaOf returns the JSON schema of the arguments In.
+// SchemaOf returns the JSON schema of the arguments In, which must be a struct or a map.
 func SchemaOf[In any]() (jsontext.Value, error) {
 	typ := reflect.TypeFor[In]()
 	if k := typ.Kind(); k != reflect.Struct && k != reflect.Map {
@@ -29,7 +29,7 @@ func SchemaOf[In any]() (jsontext.Value, error) {
 	return json.Marshal(schema)
 }
 
-// Arguments makes the arguments of a function, which match its schema.
+// Arguments decodes the arguments of a function. They must match its schema.
 func Arguments[In any](args []byte) (in In, err error) {
 	if err = json.Unmarshal(args, &in); err == nil {
 		return in, nil
@@ -41,8 +41,8 @@ func Arguments[In any](args []byte) (in In, err error) {
 	return in, misfit(err)
 }
 
-// misfit says which member is, for example, beyond its Go type, without telling
-// the type.
+// misfit returns an error that names the member that does not fit its Go type, for example because
+// it is out of range, without naming the type.
 func misfit(err error) error {
 	var te *json.UnmarshalTypeError
 	if errors.As(err, &te) {
@@ -75,7 +75,7 @@ func ResultOf(inv *agentproto.Invocation, out any) (*agentproto.ToolResult, erro
 	return r, nil
 }
 
-// textOf returns a string as it is and anything else as JSON.
+// textOf returns a string unchanged and any other value as JSON.
 func textOf(out any) (string, error) {
 	if v := reflect.ValueOf(out); v.Kind() == reflect.String {
 		return strings.ToValidUTF8(v.String(), "\uFFFD"), nil

@@ -8,12 +8,12 @@ import (
 	"strings"
 )
 
-// maxWhole is the largest integer up to which every one is a float64.
+// maxWhole is the largest integer up to which a float64 represents every integer.
 const maxWhole = 1 << 53
 
-// whole returns arguments with numbers such as 2.0 and 1e3 written as integers. For
-// a JSON Schema they are integers, and a model may write them so (case W10); for the
-// integers of Go they are not.
+// whole returns arguments with numbers such as 2.0 and 1e3 written as integers. In JSON Schema they
+// are integers, and a model may write them so (case W10); the decoder does not accept them for Go's
+// integer types.
 func whole(args []byte) []byte {
 	d := json.NewDecoder(bytes.NewReader(args))
 	d.UseNumber()

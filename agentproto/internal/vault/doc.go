@@ -1,6 +1,7 @@
-// Package vault keeps what is secret of a tool server: in a folder, or in memory.
+// Package vault stores the secrets of a tool server, in a folder or in memory.
 //
-// A [State] is all of it. A [File] checks itself when it is opened: every record has its share in a
-// sum, and a mark beside the file says which change was the last one. [Tokens] are those of users,
-// [Entries] are secrets that a history names and must not have. Both are encrypted with a [Keyset].
+// A [State] contains all of them. A [File] is checked when it is opened: it contains a sum of its
+// records, and a mark beside it names its last change. [Tokens] are the users' tokens, and
+// [Entries] are secrets that a history names and must not contain. Both are encrypted with a
+// [Keyset].
 package vault

@@ -10,10 +10,10 @@ import (
 	"io"
 )
 
-// The layout of a file of bbolt, as far as it is looked at here. Numbers have the byte order of
-// the machine. A page has a header of 16 bytes: its number (8), flags (2), how many elements it
-// has (2), and how many pages follow that belong to it (4). Elements of 16 bytes come next, and
-// then keys and values, which an element points to from its own place.
+// The parts of bbolt's file layout that are used here. Numbers have the byte order of the machine.
+// A page has a header of 16 bytes: its number (8), flags (2), the number of elements (2), and the
+// number of following pages that belong to it (4). The header is followed by elements of 16 bytes,
+// and then by keys and values, to which an element points relative to its own position.
 const (
 	pageHead     = 16
 	elementBytes = 16
@@ -26,21 +26,21 @@ const (
 	metaMagic  = 0xED0CDAED
 	noFreelist = ^uint64(0)
 
-	maxDepth = 64 // of a tree; one of 64 levels would be larger than any disk
+	maxDepth = 64 // depth limit of a tree; a tree of 64 levels would be larger than any disk
 )
 
-// A checkedFile is what checkFile has found.
+// A checkedFile is the result of checkFile.
 type checkedFile struct {
 	txid  uint64 // of the last change
-	sum   uint64 // of all records but the sealed one
+	sum   uint64 // of all records except the sum's own
 	known *storeSum
 }
 
-// A storeSum is kept in a store with each change, so that a record that was changed, or has
-// gone, is noticed when the store is opened.
+// A storeSum is written to a store with each change, so that a changed or missing record is noticed
+// when the store is opened.
 type storeSum struct {
 	ID  [16]byte // of the store
-	Sum uint64   // of recordSum of all records
+	Sum uint64   // the sum of recordSum over all records
 }
 
 const (
@@ -65,7 +65,7 @@ func decodeSum(b []byte) (s storeSum, ok bool) {
 	return s, bytes.Equal(s.encode(), b)
 }
 
-// recordSum is what one record adds to the sum of a store.
+// recordSum returns what one record adds to the sum of a store.
 func recordSum(bucket string, key, value []byte) uint64 {
 	h := sha256.New()
 	var n [16]byte
@@ -78,26 +78,26 @@ func recordSum(bucket string, key, value []byte) uint64 {
 	return binary.BigEndian.Uint64(h.Sum(n[:0]))
 }
 
-// A fileCheck goes through a file of bbolt, each page once.
+// A fileCheck reads a bbolt file, each page once.
 type fileCheck struct {
 	f       io.ReaderAt
 	size    int64
-	page    int64 // bytes of one
+	page    int64 // bytes per page
 	pages   uint64
 	visited map[uint64]bool
 	found   checkedFile
 }
 
-// ErrDamaged says that a file is not what was written.
+// ErrDamaged says that a file does not contain what was written.
 var ErrDamaged = errors.New("damaged")
 
 func damaged(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", ErrDamaged, fmt.Sprintf(format, args...))
 }
 
-// checkFile reads every page of a file of bbolt that is in use. bbolt itself trusts what it
-// finds and would read beyond the end of the file, or for ever. It returns an error that wraps
-// ErrDamaged if something is not as it was written. The caller has the file locked.
+// checkFile reads every used page of a bbolt file. bbolt itself trusts the file, and could read
+// beyond its end or forever. checkFile returns an error that wraps ErrDamaged if something differs
+// from what was written. The caller must hold the lock of the file.
 func checkFile(f io.ReaderAt, size int64) (checkedFile, error) {
 	c := &fileCheck{f: f, size: size, visited: make(map[uint64]bool)}
 	root, freelist, err := c.meta()
@@ -121,7 +121,7 @@ func checkFile(f io.ReaderAt, size int64) (checkedFile, error) {
 	return c.found, nil
 }
 
-// meta reads the two pages that say what the file has, of which the newer good one counts.
+// meta reads the two meta pages, which describe the file. The newer valid one counts.
 func (c *fileCheck) meta() (root, freelist uint64, err error) {
 	good := false
 	read := func(at int64) bool {
@@ -158,7 +158,7 @@ func (c *fileCheck) meta() (root, freelist uint64, err error) {
 	return root, freelist, nil
 }
 
-// read returns a page with those that belong to it.
+// read returns a page together with the following pages that belong to it.
 func (c *fileCheck) read(id uint64) ([]byte, error) {
 	if id < 2 || id >= c.pages {
 		return nil, damaged("there is no page %d", id)
@@ -184,8 +184,8 @@ func (c *fileCheck) read(id uint64) ([]byte, error) {
 	return p, nil
 }
 
-// tree calls leaf for each element of a tree. Its keys must be at least low and less than high,
-// if these are not nil.
+// tree calls leaf for each element of a tree. The keys must be at least low and less than high,
+// where these are not nil.
 func (c *fileCheck) tree(id uint64, low, high []byte, depth int, leaf func(flags uint32, key, value []byte) error) error {
 	if depth > maxDepth {
 		return damaged("page %d is too deep", id)
@@ -197,14 +197,14 @@ func (c *fileCheck) tree(id uint64, low, high []byte, depth int, leaf func(flags
 	return c.elements(p, id, low, high, depth, leaf)
 }
 
-// elements goes through one page.
+// elements processes the elements of one page.
 func (c *fileCheck) elements(p []byte, id uint64, low, high []byte, depth int, leaf func(flags uint32, key, value []byte) error) error {
 	e := binary.NativeEndian
 	flags, count := e.Uint16(p[8:]), int(e.Uint16(p[10:]))
 	if flags != branchPage && flags != leafPage || pageHead+count*elementBytes > len(p) || flags == branchPage && count == 0 {
 		return damaged("page %d is not what it should be", id)
 	}
-	// element returns the numbers of an element, and its key and value.
+	// element returns the flags or child page of an element, and its key and value.
 	element := func(i int) (a uint32, child uint64, key, value []byte, err error) {
 		at := pageHead + i*elementBytes
 		b := p[at:]
@@ -249,7 +249,7 @@ func (c *fileCheck) elements(p []byte, id uint64, low, high []byte, depth int, l
 	return nil
 }
 
-// bucket goes through a bucket. A small one is in the element itself, as a page.
+// bucket processes a bucket. A small bucket is stored in the element itself, as a page.
 func (c *fileCheck) bucket(flags uint32, name, value []byte) error {
 	if flags != 1 || len(value) < 16 {
 		return damaged("a bucket is not what it should be")
@@ -280,7 +280,7 @@ func (c *fileCheck) bucket(flags uint32, name, value []byte) error {
 	return c.elements(p, 0, nil, nil, 0, record)
 }
 
-// freelist checks the list of pages that are free, if there is one: none of them may be used.
+// freelist checks the list of free pages: none of them may be used.
 func (c *fileCheck) freelist(id uint64) error {
 	p, err := c.read(id)
 	if err != nil {

@@ -6,11 +6,11 @@ import (
 	"sync"
 )
 
-// entryBucket has the entries.
+// entryBucket contains the entries.
 const entryBucket = "transit"
 
-// Entries are secrets on their way, each by a name that is drawn for it: they are written before a
-// history names them, and deleted when it does no longer. Without a file they are in memory.
+// Entries are secrets in transit, each under a random name. They are written before a history names
+// them, and deleted when it no longer does. Without a file they are in memory.
 type Entries struct {
 	file *File
 	keys *Keyset
@@ -29,7 +29,7 @@ func entryContext(name string) []byte {
 	return list
 }
 
-// Put sets an entry, whatever it was. It is durable when Put returns.
+// Put sets an entry, and replaces an existing one. It is durable when Put returns.
 func (e *Entries) Put(name string, text []byte) error {
 	sealed, err := e.keys.Seal(text, entryContext(name))
 	if err != nil {
@@ -75,7 +75,7 @@ func (e *Entries) Delete(name string) error {
 }
 
 // Sweep removes the entries whose names are not known: a process ended before its history named
-// them. It returns how many there were.
+// them. It returns their number.
 func (e *Entries) Sweep(known func(name string) bool) (n int, err error) {
 	if e.file == nil {
 		return 0, nil

@@ -7,29 +7,29 @@ import (
 	"go.etcd.io/bbolt"
 )
 
-// A File is a file of named buckets with keys and values, all of them bytes. A bucket is there
-// when something is put into it. Its methods may be called by any number of goroutines.
+// A File is a file of named buckets of keys and values, all of them bytes. A bucket is created when
+// something is put into it. The methods of a File are safe for concurrent use.
 type File struct {
 	db   *bbolt.DB
-	mark *mark // nil while the file is made
+	mark *mark // nil while the file is being made
 
 	mu  sync.Mutex // held by the writer
-	sum storeSum   // as it is in the file
+	sum storeSum   // the sum in the file
 }
 
-// Close gives the file free. What is called later returns an error.
+// Close closes the file and releases its lock. Later calls return an error.
 func (s *File) Close() error {
 	defer s.mark.close()
 	return s.db.Close()
 }
 
-// View runs f with what the last update left. Nothing may be put or deleted.
+// View runs f on the state after the last update. F must not put or delete anything.
 func (s *File) View(f func(*Tx) error) error {
 	return s.db.View(func(t *bbolt.Tx) error { return f(&Tx{tx: t}) })
 }
 
-// Update runs f and keeps what it changed, all of it or, if f returns an error, nothing. That is
-// on the disk when Update returns.
+// Update runs f and stores its changes, or none of them if f returns an error. The changes are on
+// disk when Update returns.
 func (s *File) Update(f func(*Tx) error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -54,14 +54,14 @@ func (s *File) Update(f func(*Tx) error) error {
 	return nil
 }
 
-// A Tx is one transaction of a [File]. It is for the goroutine that runs it only, and until it
-// returns. It keeps the sum of the records up to date.
+// A Tx is a transaction of a [File]. Only the function that View or Update runs may use it, in one
+// goroutine and until it returns. It keeps the sum of the records up to date.
 type Tx struct {
 	tx  *bbolt.Tx
 	sum storeSum
 }
 
-// Get returns the value of key, or nil if it has none. The value must not be changed, nor used
+// Get returns the value of key, or nil if there is none. The value must not be changed, nor used
 // after the transaction.
 func (t *Tx) Get(bucket string, key []byte) []byte {
 	b := t.tx.Bucket([]byte(bucket))
@@ -71,8 +71,8 @@ func (t *Tx) Get(bucket string, key []byte) []byte {
 	return b.Get(key)
 }
 
-// Put sets the value of key, which must not be empty. Both may be changed by the caller only after
-// the transaction.
+// Put sets the value of key, which must not be empty. The caller must not change either before the
+// end of the transaction.
 func (t *Tx) Put(bucket string, key, value []byte) error {
 	b, err := t.tx.CreateBucketIfNotExists([]byte(bucket))
 	if err != nil {
@@ -90,7 +90,7 @@ func (t *Tx) Put(bucket string, key, value []byte) error {
 	return nil
 }
 
-// Delete removes key. A key that is not there is no error.
+// Delete removes key, if it exists.
 func (t *Tx) Delete(bucket string, key []byte) error {
 	b := t.tx.Bucket([]byte(bucket))
 	if b == nil {
@@ -108,8 +108,8 @@ func (t *Tx) Delete(bucket string, key []byte) error {
 	return nil
 }
 
-// Each calls f for the keys that begin with prefix, in their order, until f returns false. F must
-// change nothing in the bucket.
+// Each calls f for the keys that begin with prefix, in order, until f returns false. F must not
+// change the bucket.
 func (t *Tx) Each(bucket string, prefix []byte, f func(key, value []byte) bool) {
 	b := t.tx.Bucket([]byte(bucket))
 	if b == nil {
@@ -120,7 +120,7 @@ func (t *Tx) Each(bucket string, prefix []byte, f func(key, value []byte) bool) 
 	}
 }
 
-// clear removes all of a bucket.
+// clear removes all records of a bucket.
 func (t *Tx) clear(bucket string) error {
 	var keys [][]byte
 	t.Each(bucket, nil, func(k, _ []byte) bool {

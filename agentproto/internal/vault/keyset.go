@@ -18,10 +18,10 @@ import (
 	"github.com/tink-crypto/tink-go/v2/tink"
 )
 
-// A Keyset holds the keys that tokens are encrypted with: one that encrypts, the
-// primary, and older ones that decrypt only. Its file has the JSON format of Tink,
-// so Tink's own tools work on it, too. Its methods may be called from any number of
-// goroutines; the file belongs to one process at a time.
+// A Keyset holds the keys that encrypt tokens: the primary key, which encrypts and decrypts, and
+// older ones, which only decrypt. Its file has the JSON format of Tink, so Tink's own tools can
+// read it. The methods of a Keyset are safe for concurrent use; only one process at a time may use
+// the file.
 type Keyset struct {
 	path   string
 	master tink.AEAD // nil if the file is not encrypted
@@ -31,9 +31,10 @@ type Keyset struct {
 	aead   tink.AEAD
 }
 
-// LoadKeyset reads the keys of a file, which is encrypted with master unless that is nil. If there
-// is no such file it is made, with one new key. One that is not encrypted and that others than its
-// owner can read is refused. Master is asked when the file is read and when it is written.
+// LoadKeyset reads the keys of a file, which is encrypted with master unless master is nil. If the
+// file does not exist, LoadKeyset creates it with one new key. It refuses a file that is not
+// encrypted and that others than its owner can read. Master is used when the file is read or
+// written.
 func LoadKeyset(path string, master tink.AEAD) (*Keyset, error) {
 	k := &Keyset{path: path, master: master}
 	err := k.read()
@@ -47,10 +48,10 @@ func LoadKeyset(path string, master tink.AEAD) (*Keyset, error) {
 	if err := k.write(fresh, os.Link); err != nil && !errors.Is(err, fs.ErrExist) {
 		return nil, err
 	}
-	return k, k.read() // what another process has made at the same time counts
+	return k, k.read() // if another process has made the file at the same time, its keys count
 }
 
-// NewKeyset returns keys that end with the process.
+// NewKeyset returns keys that exist only in memory.
 func NewKeyset() (*Keyset, error) {
 	h, err := keyset.NewHandle(aead.AES256GCMKeyTemplate())
 	if err != nil {
@@ -60,9 +61,9 @@ func NewKeyset() (*Keyset, error) {
 	return k, k.use(h)
 }
 
-// Rotate makes a new key, which is written to the file before it is used. What was
-// encrypted with the older ones can still be read, and is encrypted anew when it is
-// written the next time, when a vault is opened, or by [Tokens.Reseal].
+// Rotate makes a new primary key and writes it to the file before using it. Data encrypted with
+// older keys can still be read. It is encrypted anew when it is next written, when a vault is
+// opened, or by [Tokens.Reseal].
 func (k *Keyset) Rotate() error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -74,8 +75,8 @@ func (k *Keyset) Rotate() error {
 	return k.change(m, err)
 }
 
-// Retire destroys all keys but the primary. What was encrypted with one of them and
-// not since is lost, so [Tokens.Reseal] comes first.
+// Retire destroys all keys except the primary. Data that is still encrypted with one of them is
+// lost, so call [Tokens.Reseal] first.
 func (k *Keyset) Retire() error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -92,7 +93,7 @@ func (k *Keyset) Retire() error {
 	return k.change(m, nil)
 }
 
-// change replaces the keys by what m has. The caller holds mu.
+// change replaces the keys with those of m. The caller holds mu.
 func (k *Keyset) change(m *keyset.Manager, err error) error {
 	var h *keyset.Handle
 	if err == nil {
@@ -109,7 +110,7 @@ func (k *Keyset) change(m *keyset.Manager, err error) error {
 	return k.use(h)
 }
 
-// use makes h the keys. The caller holds mu, or k is new.
+// use sets the keys to h. The caller holds mu, or k is new.
 func (k *Keyset) use(h *keyset.Handle) (err error) {
 	if k.aead, err = aead.New(h); err != nil {
 		return fmt.Errorf("toolserver: the keys in %q are not for AEAD: %w", k.path, err)
@@ -147,8 +148,8 @@ func (k *Keyset) read() error {
 	return k.use(h)
 }
 
-// write puts keys into a file of their own, which then takes the place of the one
-// there, or, if put is [os.Link], does so only if there is none.
+// write writes keys to a temporary file, which then replaces the file at path or, if put is
+// [os.Link], becomes it only if there is none.
 func (k *Keyset) write(h *keyset.Handle, put func(from, to string) error) (err error) {
 	defer func() {
 		if err != nil {
@@ -184,27 +185,27 @@ func (k *Keyset) write(h *keyset.Handle, put func(from, to string) error) (err e
 	return SyncFolder(folder)
 }
 
-// Seal encrypts text in such a way that it can be opened in the same context only.
+// Seal encrypts text so that it can be decrypted only with the same context.
 func (k *Keyset) Seal(text, context []byte) ([]byte, error) {
 	k.mu.RLock()
 	defer k.mu.RUnlock()
 	return k.aead.Encrypt(text, context)
 }
 
-// Unseal decrypts what Seal has returned for the same context.
+// Unseal decrypts the result of Seal for the same context.
 func (k *Keyset) Unseal(sealed, context []byte) ([]byte, error) {
 	k.mu.RLock()
 	defer k.mu.RUnlock()
 	return k.aead.Decrypt(sealed, context)
 }
 
-// current reports whether something is sealed with the primary key: Tink puts the
-// id of the key behind a first byte.
+// current reports whether data is sealed with the primary key: Tink writes the key's id after the
+// first byte.
 func (k *Keyset) current(sealed []byte) bool {
 	k.mu.RLock()
 	defer k.mu.RUnlock()
 	return len(sealed) > 5 && binary.BigEndian.Uint32(sealed[1:5]) == k.handle.KeysetInfo().GetPrimaryKeyId()
 }
 
-// Format writes where the keys are, and nothing of them.
+// Format writes where the keys are, and nothing about the keys themselves.
 func (k *Keyset) Format(f fmt.State, _ rune) { fmt.Fprintf(f, "Keyset(%q)", k.path) }

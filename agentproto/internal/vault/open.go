@@ -18,21 +18,21 @@ import (
 )
 
 const (
-	// FileName is the name of a file in its folder.
+	// FileName is the name of the file in its folder.
 	FileName = "toolserver.db"
-	// MarkName is the file that says which change was the last one. Without it a file that is
-	// empty, or gone, or older than it was, would look like a good one.
+	// MarkName is the name of the file that names the last change. Without it, a file that is
+	// empty, missing or older than it was would look valid.
 	MarkName = "toolserver.mark"
 )
 
-// lockTimeout is how long a process that just ends may keep the file locked.
+// lockTimeout is how long to wait for the lock of a process that is just ending.
 const lockTimeout = time.Second
 
-// Open opens the file in a folder, which is made if it is not there. It reads the
-// whole file first, so that what is damaged is an error here and not a fault or a loss later.
+// Open opens the file in a folder, which is created if it does not exist. Open reads the whole file
+// first, so that damage is an error here rather than a fault or a loss later.
 //
-// A process that is killed at any moment leaves a store that opens: the file is made under
-// another name, and marked when it has its own; a change is marked when it is on the disk.
+// A process that is killed at any moment leaves a store that can be opened: a new file is made
+// under another name and marked when it has its own; a change is marked when it is on disk.
 func Open(folder string) (*File, error) {
 	if err := os.MkdirAll(folder, 0o700); err != nil {
 		return nil, fmt.Errorf("toolserver: the state folder %q cannot be made: %w", folder, err)
@@ -91,11 +91,11 @@ func fileOptions() *bbolt.Options {
 	return &bbolt.Options{
 		Timeout:        lockTimeout,
 		FreelistType:   bbolt.FreelistMapType,
-		NoFreelistSync: true, // it is found again when the file is opened
+		NoFreelistSync: true, // rebuilt when the file is opened
 	}
 }
 
-// makeFile makes an empty store, whole or not at all.
+// makeFile makes an empty store atomically.
 func makeFile(folder, path string) error {
 	if _, err := os.Stat(filepath.Join(folder, MarkName)); err == nil {
 		return damaged("it is gone, and %s says that it was there", MarkName)
@@ -113,17 +113,17 @@ func makeFile(folder, path string) error {
 	if err := errors.Join((&File{db: db}).begin(0), db.Close()); err != nil {
 		return err
 	}
-	// What another process has made at the same time counts.
+	// If another process has made the file at the same time, that file counts.
 	if err := os.Link(temp.Name(), path); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
 	}
 	return SyncFolder(folder)
 }
 
-// SyncFolder makes durable which files a folder has.
+// SyncFolder makes the list of files in a folder durable.
 func SyncFolder(folder string) error {
 	if runtime.GOOS == "windows" {
-		return nil // which does it by itself, and cannot open a folder
+		return nil // does so by itself, and cannot open a folder
 	}
 	d, err := os.Open(folder)
 	if err != nil {
@@ -132,7 +132,7 @@ func SyncFolder(folder string) error {
 	return errors.Join(d.Sync(), d.Close())
 }
 
-// checkLocked checks a file that no process may change meanwhile.
+// checkLocked checks a file while holding its lock, so that no process changes it.
 func checkLocked(path string) (found checkedFile, err error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -150,33 +150,33 @@ func checkLocked(path string) (found checkedFile, err error) {
 	switch {
 	case errors.Is(err, bolterrors.ErrTimeout), errors.Is(err, fs.ErrPermission), errors.Is(err, fs.ErrNotExist):
 		return found, err
-	case err != nil: // it has looked at the first two pages only
+	case err != nil: // bbolt checks only the first two pages
 		return found, damaged("%v", err)
 	}
 	defer db.Close()
-	if info, err = file.Stat(); err != nil { // now that it is locked
+	if info, err = file.Stat(); err != nil { // again, with the lock held
 		return found, err
 	}
 	return checkFile(file, info.Size())
 }
 
-// begin gives a store its name, and the sum of the records that it has.
+// begin gives a store a random ID, and the sum of its records.
 func (s *File) begin(sum uint64) error {
 	s.sum = storeSum{Sum: sum}
 	rand.Read(s.sum.ID[:])
 	return s.Update(func(*Tx) error { return nil })
 }
 
-// errMarked says that a file may be whole, and is not what was there last.
+// errMarked says that a file may be undamaged, but may not be the latest one.
 var errMarked = errors.New("may not be the newest one")
 
-// A mark is a file of two slots, one for each other change. A slot is written after the change
-// is on the disk and is not synced, so after a loss of power it may be of an earlier change,
-// which is no harm, and one of the two may not be whole.
+// A mark is a file of two slots, which are written in turn. A slot is written after the change is
+// on disk, and is not synced. So after a power failure it may name an earlier change, which is
+// harmless, and one of the two slots may be incomplete.
 type mark struct {
 	f    *os.File
 	id   [16]byte
-	txid uint64 // of the later slot; 0 if there is none
+	txid uint64 // of the later slot; 0 if neither is valid
 }
 
 const (
@@ -212,10 +212,10 @@ func openMark(path string) (*mark, error) {
 	return m, nil
 }
 
-// check compares what a file has with what was noted of it.
+// check compares a file with its mark.
 func (m *mark) check(found checkedFile) error {
 	switch {
-	case m.txid == 0: // it was made before there were marks, or is new
+	case m.txid == 0: // the file is new, or was made before there were marks
 		return nil
 	case found.known == nil || found.known.ID != m.id:
 		return fmt.Errorf("%w: %s is of another file", errMarked, MarkName)
@@ -225,7 +225,7 @@ func (m *mark) check(found checkedFile) error {
 	return nil
 }
 
-// set notes a change that is on the disk. An error does no harm: what is noted is then older.
+// set records a change that is on disk. Errors are ignored: the mark then names an earlier change.
 func (m *mark) set(id [16]byte, txid uint64) {
 	if m == nil {
 		return

@@ -10,17 +10,18 @@ import (
 	"path/filepath"
 )
 
-// keysFile is the file in the folder of a state with the keys of a server that was given none.
+// keysFile is the name, in the folder of a state, of the file with the keys of a server that was
+// given none.
 const keysFile = "keys.json"
 
-// keysBucket has a record if the keys of the state are in keysFile.
+// keysBucket contains a record if the keys of the state are in keysFile.
 const keysBucket = "keys"
 
-// A State is what a server keeps that is secret.
+// A State contains the secrets that a server stores.
 type State struct {
-	Tokens  *Tokens // nil in memory, and for a server whose tokens are elsewhere
+	Tokens  *Tokens // nil in memory, and for a server whose tokens are stored elsewhere
 	Transit *Entries
-	Asking  []byte // makes the addresses for answers, and what is secret of authorizations
+	Asking  []byte // key from which the addresses for answers and the secrets of authorizations are derived
 
 	file *File // nil in memory
 }
@@ -36,8 +37,8 @@ func NewState() (*State, error) {
 	return s, nil
 }
 
-// OpenState opens the state in a folder. Without keys it uses those in the folder; with elsewhere
-// it has no tokens.
+// OpenState opens the state in a folder. If keys is nil, it uses the keys in the folder. If
+// elsewhere is set, the state has no tokens.
 func OpenState(folder string, keys *Keyset, elsewhere bool, log *slog.Logger) (*State, error) {
 	file, err := Open(folder)
 	if err != nil {
@@ -72,7 +73,7 @@ func (s *State) open(folder string, keys *Keyset, elsewhere bool, log *slog.Logg
 	return nil
 }
 
-// Close gives the folder free.
+// Close releases the folder.
 func (s *State) Close() error {
 	if s.file == nil {
 		return nil
@@ -80,8 +81,8 @@ func (s *State) Close() error {
 	return s.file.Close()
 }
 
-// ownKeys returns the keys in the state folder. They are made once: others could not read what
-// is encrypted.
+// ownKeys returns the keys in the state folder. They are made only once, since new keys could not
+// decrypt existing data.
 func (s *State) ownKeys(path string) (keys *Keyset, err error) {
 	noted, made := false, false
 	if err := s.file.View(func(tx *Tx) error {
@@ -100,14 +101,15 @@ func (s *State) ownKeys(path string) (keys *Keyset, err error) {
 	return keys, s.file.Update(func(tx *Tx) error { return tx.Put(keysBucket, []byte(keysFile), nil) })
 }
 
-// earlier are the buckets in which versions before the flow kept calls.
+// earlier are the buckets in which versions before the flow stored calls.
 var earlier = []string{"calls", "outbox", "subscriptions", "questions", "finished", "finished_at", "results", "results_at", "grants", "moves", "transfers", "staged"}
 
-// stateBucket is the bucket in which versions before kept authorizations that wait for users.
+// stateBucket is the bucket in which those versions stored pending authorizations.
 const stateBucket = "authorizations"
 
-// refuseEarlier returns an error if a version before the flow has left calls in the state. What it
-// remembers of others is removed, and so are authorizations: their calls ask anew.
+// refuseEarlier returns an error if a version before the flow has left unfinished calls in the
+// state. It removes that version's memory of finished calls, and its authorizations, whose calls
+// ask anew.
 func (s *State) refuseEarlier(folder string, log *slog.Logger) error {
 	var open, any bool
 	authorizations := 0
@@ -143,13 +145,13 @@ func (s *State) refuseEarlier(folder string, log *slog.Logger) error {
 	})
 }
 
-// askingBucket has the key that makes the addresses for answers and what is secret of
-// authorizations, encrypted: a function that runs again after a restart finds out with it what it
-// has asked.
+// askingBucket contains, encrypted, the key from which the addresses for answers and the secrets of
+// authorizations are derived. With it, a function that runs again after a restart finds what it has
+// asked.
 const askingBucket = "asking"
 
-// askingKey reads or makes that key. One that cannot be decrypted is made anew, and users are asked
-// again.
+// askingKey reads or makes that key. If the key cannot be decrypted, a new one is made, and users
+// are asked again.
 func (s *State) askingKey(keys *Keyset, log *slog.Logger) error {
 	at, bound := []byte("key"), []byte(`["asking"]`)
 	return s.file.Update(func(tx *Tx) (err error) {

@@ -11,16 +11,16 @@ import (
 	"time"
 )
 
-// The buckets of the file that tokens use.
+// The buckets with tokens and with the check record.
 const (
 	tokenBucket = "tokens"
 	vaultBucket = "vault"
 )
 
-// A Key says whose token it is, and for which provider.
+// A Key names the owner of a token and its provider.
 type Key struct{ Runtime, User, Provider string }
 
-// A Token is what a provider gave for a user. Scopes are what it is good for, sorted.
+// A Token is a token that a provider issued for a user. Scopes are its granted scopes, sorted.
 type Token struct {
 	Access, Refresh string
 	Expiry          time.Time
@@ -30,8 +30,8 @@ type Token struct {
 // expiryMargin is how long before its expiry an access token is renewed.
 const expiryMargin = 10 * time.Second
 
-// Usable reports whether the access token can be used now, and is not one that was refused. One
-// that can be renewed is not used to the very end.
+// Usable reports whether the access token is valid now and is not the refused one. A token that can
+// be renewed counts as invalid shortly before its expiry.
 func (t *Token) Usable(refused string) bool {
 	margin := expiryMargin
 	if t.Refresh == "" {
@@ -43,33 +43,33 @@ func (t *Token) Usable(refused string) bool {
 // Format writes nothing of the token, whatever the verb.
 func (t Token) Format(f fmt.State, _ rune) { io.WriteString(f, "Token") }
 
-// ErrNoToken says that there is no token of a key.
+// ErrNoToken says that there is no token for a key.
 var ErrNoToken = errors.New("toolserver: no token")
 
 // Tokens are the tokens in a file, each encrypted (threat 24). A token can be read only with the
-// keys, and only as what it was saved as: its runtime, user, provider and scopes go into the
-// encryption, so that a record which somebody has moved to another user cannot be opened, nor one
-// whose scopes were changed.
+// keys, and only under the runtime, user, provider and scopes that it was saved with: they are part
+// of the encryption. So a record that somebody has moved to another user, or whose scopes were
+// changed, cannot be decrypted.
 type Tokens struct {
 	file *File
 	keys *Keyset
 }
 
-// NewTokens returns the tokens in a file that may have other things in it. It returns an error if
-// they were encrypted with other keys, and encrypts anew what is encrypted with an older one.
+// NewTokens returns the tokens in a file, which may contain other buckets. It returns an error if
+// they were encrypted with other keys, and encrypts anew what is encrypted with an older key.
 func NewTokens(file *File, keys *Keyset) (*Tokens, error) {
 	v := &Tokens{file: file, keys: keys}
 	if err := v.check(); err != nil {
 		return nil, err
 	}
 	if _, err := v.Reseal(); err != nil && !errors.Is(err, errUnsealed) {
-		return nil, err // one damaged record is one user's, who is told
+		return nil, err // a damaged record affects only its user, who gets an error
 	}
 	return v, nil
 }
 
-// The check is a record that only the right keys can read. Without it, wrong keys
-// would be noticed one user after the other.
+// The check is a record that only the right keys can decrypt. Without it, wrong keys would be
+// noticed only user by user.
 var (
 	checkKey     = []byte("check")
 	checkContext = []byte(`["check"]`)
@@ -94,8 +94,8 @@ func (v *Tokens) check() error {
 	})
 }
 
-// A tokenRecord is what is kept of a token. Whose it is can be found out only by
-// who knows it already.
+// A tokenRecord is the stored form of a token. Its key in the file is a digest, so it names the
+// owner only to somebody who knows the owner already.
 type tokenRecord struct {
 	Scopes []string
 	Sealed []byte // the rest of a [Token]
@@ -108,17 +108,17 @@ func (k Key) id() []byte {
 	return d[:]
 }
 
-// tokenContext returns what a token is bound to when it is encrypted.
+// tokenContext returns the context in which a token is encrypted.
 func tokenContext(id []byte, scopes []string) []byte {
 	list, _ := json.Marshal(append([]string{"token", hex.EncodeToString(id)}, scopes...))
 	return list
 }
 
-// errUnsealed tells an operator what Load cannot.
+// errUnsealed says that a record cannot be decrypted; the reason is not known.
 var errUnsealed = errors.New("the record cannot be decrypted: it is damaged, another user's, or of a key that was retired")
 
-// Load returns the token of key, or [ErrNoToken]. A record that is not what was
-// saved for this key is an error, and stays where it is.
+// Load returns the token of key, or [ErrNoToken]. If the record is not what was saved for this key,
+// Load returns an error and leaves the record in place.
 func (v *Tokens) Load(key Key) (*Token, error) {
 	var data []byte
 	if err := v.file.View(func(tx *Tx) error {
@@ -173,10 +173,9 @@ func (v *Tokens) Delete(key Key) error {
 	return v.file.Update(func(tx *Tx) error { return tx.Delete(tokenBucket, key.id()) })
 }
 
-// Reseal encrypts with the primary key what is encrypted with an older one, after
-// [Keyset.Rotate] and before [Keyset.Retire], and returns how many tokens that
-// were. They can be used meanwhile. What cannot be decrypted stays as it is,
-// and is an error.
+// Reseal encrypts everything that is encrypted with an older key with the primary key, after
+// [Keyset.Rotate] and before [Keyset.Retire], and returns the number of those tokens. They can be
+// used meanwhile. Reseal leaves records that it cannot decrypt as they are, and returns an error.
 func (v *Tokens) Reseal() (n int, err error) {
 	old := make(map[string][]byte)
 	if err := v.file.View(func(tx *Tx) error {
@@ -209,7 +208,7 @@ func (v *Tokens) Reseal() (n int, err error) {
 	return n, v.check()
 }
 
-// reseal encrypts one record anew, unless it has changed meanwhile.
+// reseal encrypts one record anew, unless the record has changed meanwhile.
 func (v *Tokens) reseal(id, data []byte) (done bool, err error) {
 	t, err := v.read(id, data)
 	if err != nil {

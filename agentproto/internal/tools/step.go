@@ -325,8 +325,7 @@ const (
 	textNotKept = "the call has ended before, and its result is no longer kept"
 )
 
-// errorResult returns a message with an error result. What says what it is for, and goes into its
-// id.
+// errorResult returns a message with an error result. What names its purpose, and is part of its id.
 func (t step) errorResult(inv *agentproto.Invocation, text, what string) *Message {
 	return t.result(agentproto.ErrorResult(inv.Key(), inv.CallID, "%s", text), what, inv.CallbackURL)
 }

@@ -7,7 +7,7 @@
 // everything again at the end, after all processes have been killed once more. It finds
 //
 //   - a call that was accepted and has no result, or has two,
-//   - a callback that a runtime answered 200 and that had no effect,
+//   - a callback that a tool server saw answered 200 and that had no effect,
 //   - an event of a subscription that is missing, repeated or out of order.
 //
 // In the second form the runtimes share their calls in a NATS cluster, whose servers are killed as well.

@@ -85,7 +85,7 @@
 // The server connects to public addresses and to those that its operator has named. It checks the address that
 // a name resolved to when it connects (threats 10, 13, 14 and 15).
 //
-// A moving session is served by the source until the destination serves it, and by exactly one of the two
+// A moving session is served by the source until the destination serves it, and by one of the two
 // afterwards, even if one of them is killed meanwhile. /migrate is answered 200 once the destination serves
 // the session, and can be repeated (doc/protocol.md §10.1).
 //

@@ -7,9 +7,9 @@ import (
 	"github.com/millrace/millrace/internal/engine"
 )
 
-// An AliasError says that a value with several readers was changed by one of them, so that
-// the next one read something else. It ends the flow of a schedule, wrapped in a
-// [dataflow.StepError] of the operator that ran last before the change.
+// An AliasError reports that one of several readers of a value changed it, so that the next
+// one read something else. It ends the flow of a schedule, wrapped in a [dataflow.StepError]
+// of the operator that ran last before the change.
 type AliasError struct {
 	Op, Pos     string // operator that gave the value to its readers, and file:line of its call
 	By, ByPos   string // operator that ran last before the change was seen
@@ -17,7 +17,8 @@ type AliasError struct {
 	description string
 }
 
-// Error says who gave the value to several readers and who ran last before it was changed.
+// Error names the operator that gave the value to several readers and the one that ran last
+// before the change.
 func (e *AliasError) Error() string { return e.description }
 
 // Changed implements [engine.Lender].
@@ -29,8 +30,8 @@ func (s *seen) Changed(op, by *engine.Op, value any) error {
 	}
 }
 
-// lookForChange notes, of a schedule whose choices are printed, after which operator the first
-// value was changed that an operator had let out.
+// lookForChange notes after which operator the first published value was changed, in a
+// schedule whose choices are printed.
 func (s *seen) lookForChange() {
 	if s.notes == nil || s.told {
 		return

@@ -18,7 +18,7 @@ type Counterexample struct {
 // Trace returns the choices of the schedule, for [Trace] and for the flag -sim.replay.
 func (c *Counterexample) Trace() string { return c.trace }
 
-// counterexample returns the schedule of a run that failed, with what happens in it.
+// counterexample runs the failed schedule again and returns it with a record of what happens.
 func (x subject) counterexample(run execution) *Counterexample {
 	c := &Counterexample{trace: run.trace}
 	choices, err := scriptOf(run.trace)
@@ -37,9 +37,9 @@ const (
 	chartRows  = 60
 )
 
-// WriteText writes the schedule as a sequence chart, a line for each move, at most 100 columns
-// wide. The columns are the clients and then the locations. Of more than 60 lines the first are
-// left out.
+// WriteText writes the schedule as a sequence chart with one line per move, at most 100 columns
+// wide. The columns are the clients, followed by the locations. If there are more than 60
+// lines, only the last 60 are written.
 func (c *Counterexample) WriteText(w io.Writer) error {
 	names := slices.Concat(c.tape.clients, c.tape.places)
 	width := 20
@@ -60,7 +60,7 @@ func (c *Counterexample) WriteText(w io.Writer) error {
 	return err
 }
 
-// line returns a line with a word in each column.
+// line returns a line with one word in each column.
 func line(first string, words []string, width int) string {
 	s := pad(first, timeWidth)
 	for _, word := range words {
@@ -69,7 +69,7 @@ func line(first string, words []string, width int) string {
 	return strings.TrimRight(s, " ") + "\n"
 }
 
-// line returns the line of a chart with columns of a width.
+// line returns the row as a line of a chart whose columns have the given width.
 func (r row) line(width int) string {
 	at := timeWidth + r.who*width
 	s := pad(r.at.String(), timeWidth)
@@ -95,12 +95,12 @@ func (r row) line(width int) string {
 	return strings.TrimRight(cut(s, chartWidth), " ") + "\n"
 }
 
-// pad returns s with spaces behind it.
+// pad appends spaces to s up to the given width.
 func pad(s string, width int) string {
 	return s + strings.Repeat(" ", max(width-utf8.RuneCountInString(s), 0))
 }
 
-// cut returns s, shortened.
+// cut shortens s to at most the given number of characters.
 func cut(s string, most int) string {
 	if utf8.RuneCountInString(s) <= most {
 		return s
@@ -108,7 +108,7 @@ func cut(s string, most int) string {
 	return string([]rune(s)[:max(most-1, 0)]) + "…"
 }
 
-// String returns the chart, and what the schedule has logged besides.
+// String returns the chart, followed by the schedule's log.
 func (c *Counterexample) String() string {
 	var b strings.Builder
 	_ = c.WriteText(&b) // a Builder has no errors

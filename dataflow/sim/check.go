@@ -8,16 +8,15 @@ import (
 	"time"
 )
 
-// The ways in which [Check] can find nothing wrong and yet show nothing. Each is wrapped in an
-// error that says more.
+// These errors of [Check] mean that it found nothing wrong but has not shown anything either. Each is
+// wrapped in an error that says more.
 var (
 	// ErrIncomplete is the error of an exploration that ended before all schedules were covered.
 	ErrIncomplete = errors.New("sim: not all schedules were covered")
-	// ErrVacuous is the error of an exploration in which a Sometimes of the specification never
-	// held.
+	// ErrVacuous is the error of an exploration in which a Sometimes of the specification never held.
 	ErrVacuous = errors.New("sim: what should hold sometimes never holds")
-	// ErrUnsteady is the error of an exploration in which the same choices gave something else
-	// when they were made again.
+	// ErrUnsteady is the error of an exploration in which the same choices had a different result when they
+	// were made again.
 	ErrUnsteady = errors.New("sim: the specification depends on something besides its choices, such as the order of a map, the time, or state that outlives a schedule")
 )
 
@@ -28,8 +27,8 @@ type Failure struct {
 	Property string
 	// Err is what the property or the client returned, or why the flow failed.
 	Err error
-	// Counterexample is the schedule, as short as it was found; nil if the failure is none of a
-	// single schedule.
+	// Counterexample is the shortest failing schedule that was found. It is nil if the failure does not
+	// belong to a single schedule.
 	Counterexample *Counterexample
 }
 
@@ -47,15 +46,15 @@ type options struct {
 	workers int
 	runs    int // at random; 0 for all schedules
 	seed    uint64
-	depth   int     // of the bugs that random schedules are good for; 0 if all moves are equally likely
+	depth   int     // of the bugs that random schedules look for; 0 if all moves are equally likely
 	script  *script // one schedule
 	wrong   error
-	whole   bool   // nothing is reduced
+	whole   bool   // no reduction
 	file    string // checkpoint
 }
 
-// Limit ends an exploration after n executions, with [ErrIncomplete] unless all schedules were
-// covered. The default is that of the flag -sim.limit.
+// Limit ends an exploration after n executions, with [ErrIncomplete] unless all schedules were covered. The
+// default is the value of the flag -sim.limit.
 func Limit(n int) Option {
 	return func(o *options) {
 		if n < 1 {
@@ -65,10 +64,10 @@ func Limit(n int) Option {
 	}
 }
 
-// Workers makes n executions at the same time. The schedules are the same ones with any number, and
-// so is the one that fails. Several goroutines call the functions of the
-// specification then, so what they share needs a lock. Schedules that are chosen at random are run
-// one after the other. The default is that of the flag -sim.workers, or 1.
+// Workers runs n executions at the same time. The schedules, and the one that fails, are the same for any n.
+// With n > 1 several goroutines call the functions of the specification, so state that these share needs a
+// lock. Randomly chosen schedules always run one after the other. The default is the value of the flag
+// -sim.workers, or 1.
 func Workers(n int) Option {
 	return func(o *options) {
 		if n < 1 {
@@ -78,16 +77,18 @@ func Workers(n int) Option {
 	}
 }
 
-// Checkpoint has an exploration of all schedules saved to a file every 10 s and where it ends at a limit or with its
-// context, and go on from there the next time. The file is removed when all schedules were covered, and belongs to one
-// exploration: two that use it at the same time, or one after the other before the first is complete, need one each. The
-// executable has to be the same one, and the specification has to begin as it did; otherwise the error says
-// what is different. The report counts what was done before as well. The default is that of the flag
-// -sim.checkpoint, or none.
+// Checkpoint saves an exploration of all schedules to a file, and continues from that file the next time.
+// The file is saved every 10 s, and when the exploration ends at its limit or with its context. It is
+// removed when all schedules are covered. The report includes the executions before the checkpoint.
+//
+// A file belongs to one exploration: two explorations that run at the same time need a file each, and so do
+// two that run one after the other before the first is complete. The executable must be the same, and the
+// specification must begin as it did before; otherwise the error says what is different. The default is the
+// value of the flag -sim.checkpoint, or no file.
 func Checkpoint(file string) Option { return func(o *options) { o.file = file } }
 
-// AtRandom explores n schedules that are chosen at random, the same ones for the same seed,
-// instead of all. It shows the more the larger n is, and the report is never complete.
+// AtRandom explores n randomly chosen schedules instead of all of them. The same seed chooses the same
+// schedules. A larger n shows more, but the report is never complete.
 func AtRandom(n int, seed uint64) Option {
 	return func(o *options) {
 		if n < 1 {
@@ -97,12 +98,15 @@ func AtRandom(n int, seed uint64) Option {
 	}
 }
 
-// ByPriority has the schedules of [AtRandom] chosen so that each bug has a known chance that shows
-// whenever depth orderings of moves are as they have to be: depth is at least 1, and 2 or 3 for most bugs.
-// Whoever makes moves has a random priority, and what has the highest is made;
-// at depth-1 random moments one falls behind all others. So something is kept waiting for long, as it hardly
-// ever is if all moves are equally likely. The report says how likely it is that such a bug was missed; see
-// [Report.Missed]. Source: Burckhardt, Kothari, Musuvathi and Nagarakatti, ASPLOS 2010.
+// ByPriority chooses the schedules of [AtRandom] so that each bug of the given depth has a known chance of
+// being found. The depth of a bug is the number of orderings between moves that suffice to show it: at least
+// 1, and 2 or 3 for most bugs.
+//
+// Each client, key or other source of moves has a random priority, and the move with the highest priority is
+// made. At depth-1 random moments the source whose turn it is falls behind all others. So some sources wait
+// for a long time, which hardly ever happens if all moves are equally likely. [Report.Missed] says how
+// likely it is that such a bug was missed. Source: Burckhardt, Kothari, Musuvathi and Nagarakatti, ASPLOS
+// 2010.
 func ByPriority(depth int) Option {
 	return func(o *options) {
 		if depth < 1 {
@@ -112,8 +116,8 @@ func ByPriority(depth int) Option {
 	}
 }
 
-// Trace runs one schedule, whose choices a counterexample has; see [Counterexample.Trace]. The
-// report is never complete.
+// Trace runs the one schedule with the given choices; see [Counterexample.Trace]. The report is never
+// complete.
 func Trace(choices string) Option {
 	return func(o *options) {
 		var err error
@@ -123,7 +127,7 @@ func Trace(choices string) Option {
 	}
 }
 
-// optionsOf returns the options, or what is wrong with them.
+// optionsOf returns the options, or an error if they are invalid.
 func optionsOf(all []Option) (options, error) {
 	o := options{limit: *limitFlag, workers: 1, file: *fileFlag}
 	for _, set := range all {
@@ -135,17 +139,21 @@ func optionsOf(all []Option) (options, error) {
 	return o, o.wrong
 }
 
-// Check goes through the schedules of a specification and looks for one in which a property does
-// not hold, a client returns an error, or the flow fails.
+// Check explores the schedules of a specification and looks for one in which a property does not hold, a
+// client returns an error, or the flow fails.
 //
-// The error is nil if there is none and all of the exploration was done that the options ask
-// for. It is a [*Failure] with the shortest schedule that was found, which wraps what the
-// property returned, such as a [*ClaimError]. It is [ErrUnsteady], [ErrIncomplete] or
-// [ErrVacuous] if nothing is shown, and the cause of the end of ctx. A specification that
-// cannot be run is another error. The report is there in each case, unless the specification
-// or an option is wrong.
+// The error is nil if no schedule failed and the exploration did everything that the options ask for.
+// Otherwise it is:
 //
-// Check may be called by several goroutines, if the functions of the specification may.
+//   - a [*Failure] with the shortest failing schedule that was found. It wraps what the property returned,
+//     such as a [*ClaimError].
+//   - [ErrUnsteady], [ErrIncomplete] or [ErrVacuous], if nothing was shown.
+//   - the cause of the end of ctx.
+//   - another error, if the specification cannot be run.
+//
+// The report is nil only if the context is nil, or if the specification or an option is invalid.
+//
+// Check may be called by several goroutines if the functions of the specification may be.
 func Check[P any](ctx context.Context, s Spec[P], opts ...Option) (*Report, error) {
 	o, err := optionsOf(opts)
 	if err != nil {
@@ -158,7 +166,7 @@ func Check[P any](ctx context.Context, s Spec[P], opts ...Option) (*Report, erro
 	return check(ctx, p, o)
 }
 
-// check is Check.
+// check does the work of Check.
 func check(ctx context.Context, p *plan, o options) (*Report, error) {
 	if ctx == nil {
 		return nil, errors.New("sim: the context is nil")
@@ -186,7 +194,7 @@ func check(ctx context.Context, p *plan, o options) (*Report, error) {
 	return report, err
 }
 
-// explored is an exploration of one schedule.
+// explored returns the exploration that consists of one schedule.
 func (x subject) explored(run execution) (found exploration) {
 	found.executions, found.schedules = 1, 1
 	if run.failed {
@@ -195,7 +203,7 @@ func (x subject) explored(run execution) (found exploration) {
 	return found
 }
 
-// sample goes through schedules chosen at random.
+// sample explores n schedules chosen at random.
 func (x subject) sample(n int, seed uint64) (found exploration) {
 	distinct := make(map[uint64]bool)
 	for i := range n {
@@ -218,7 +226,7 @@ func (x subject) sample(n int, seed uint64) (found exploration) {
 	return found
 }
 
-// result returns the error of an exploration.
+// result returns the error of an exploration, or nil.
 func (x subject) result(found exploration, o options, r *Report) error {
 	switch {
 	case found.err != nil:
@@ -246,7 +254,8 @@ func (x subject) result(found exploration, o options, r *Report) error {
 	return nil
 }
 
-// failure returns the failure of a schedule.
+// failure returns the Failure of a schedule. The schedule is shortened first, unless it was given as a
+// script.
 func (x subject) failure(run execution, o options) error {
 	if o.script == nil {
 		run = x.shortest(run)

@@ -12,7 +12,7 @@ import (
 	"github.com/millrace/millrace/internal/engine/simulate"
 )
 
-// A checked is a schedule of a specification.
+// A checked is one schedule of a specification.
 type checked struct {
 	s       *Sim
 	plan    *plan
@@ -20,21 +20,21 @@ type checked struct {
 	clients []*Ctx
 	moves   int64
 	history []*Op
-	touched []engine.Object // what clients have written in the move being made, beside the flow
+	touched []engine.Object // what clients have written in the move being made, outside the flow
 
-	property  string // the first that does not hold
+	property  string // the first property that does not hold
 	err       error
 	discarded bool
-	ended     bool // by a check of absence
-	atRest    bool // the property is one of the end
+	ended     bool // by a check for absence
+	atRest    bool // the property is one that is checked at the end
 	held      []bool
-	events    []*Op // of which monitors were not told
+	events    []*Op // not yet passed to the monitors
 	reasons   reasons
-	tape      *tape          // unless nobody wants to read it
-	missed    simulate.Known // what properties look at, as far as it was not known before
+	tape      *tape          // nil if nobody reads it
+	missed    simulate.Known // what properties look at, as far as the search did not know it before
 }
 
-// maxMoves bounds a schedule of a specification, so that a client that polls ends.
+// maxMoves limits the moves of a schedule, so that a client that polls ends.
 const maxMoves = 100_000
 
 // run runs the schedule.
@@ -98,7 +98,7 @@ func (x *checked) unknown() simulate.Known {
 	return all
 }
 
-// Used notes what a client has done.
+// used notes a client's use of a port.
 func (x *checked) used(number int, u engine.Use) {
 	if x.tape != nil {
 		x.tape.used(number, u)
@@ -132,7 +132,7 @@ func (x *checked) used(number int, u engine.Use) {
 	c.saw(what)
 }
 
-// moving is called before each move that was chosen.
+// moving is called before each chosen move.
 func (x *checked) moving(m *simulate.Move, among int) {
 	x.reasons.offered(m, among)
 	if m.Kind == simulate.Acts {
@@ -143,8 +143,8 @@ func (x *checked) moving(m *simulate.Move, among int) {
 	}
 }
 
-// made is called after each move. It says what the move has done beside the flow, and has
-// properties look.
+// made is called after each move. It adds what the move changed outside the flow to the
+// effect, and calls the properties.
 func (x *checked) made(e *simulate.Effect) {
 	x.moves++
 	x.reasons.made(e)
@@ -174,7 +174,8 @@ func (x *checked) made(e *simulate.Effect) {
 	}
 }
 
-// watchers is how many properties look at the end, with the monitors as the last of them.
+// watchers returns the number of properties that are checked at the end, plus one for the
+// monitors.
 func (x *checked) watchers() int {
 	return len(x.inst.eventually) + len(x.inst.sometimes) + len(x.inst.linear) + 1
 }
@@ -205,7 +206,7 @@ func (x *checked) looks(i int, o engine.Object) {
 	}
 }
 
-// look has the properties look that always hold.
+// look checks the Always properties.
 func (x *checked) look() {
 	for i, p := range x.inst.always {
 		if err := x.check(i, p, false); err != nil {
@@ -215,7 +216,7 @@ func (x *checked) look() {
 	}
 }
 
-// rest has the properties look that hold when the flow is at rest.
+// rest checks the properties that must hold when the flow is at rest.
 func (x *checked) rest() {
 	defer func() { x.atRest = x.err != nil }()
 	if err := graphOf(x.s.flow).Err(); err != nil {
@@ -248,7 +249,7 @@ func (x *checked) rest() {
 	x.cold()
 }
 
-// check calls a property.
+// check calls property p.
 func (x *checked) check(number int, p property, end bool) (err error) {
 	v := &View{spec: x, number: number, end: end}
 	wrong := x.s.simulation.Look(func() { err = x.guard(func() error { return p.check(v) }) }, func(o engine.Object) {
@@ -262,7 +263,7 @@ func (x *checked) check(number int, p property, end bool) (err error) {
 	return err
 }
 
-// guard calls f, whose panic is an error.
+// guard calls f and returns a panic of f as an error.
 func (x *checked) guard(f func() error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -273,7 +274,8 @@ func (x *checked) guard(f func() error) (err error) {
 	return f()
 }
 
-// fail ends the schedule because of a property, unless it has failed already.
+// fail ends the schedule with a property that does not hold, unless the schedule has failed
+// already.
 func (x *checked) fail(property string, err error) {
 	if x.err != nil {
 		return
@@ -289,7 +291,7 @@ func (x *checked) fail(property string, err error) {
 // now is the number of the move being made.
 func (x *checked) now() int64 { return x.moves + 1 }
 
-// ops returns what clients have done.
+// ops returns a copy of the history of the clients.
 func (x *checked) ops() []Op {
 	all := make([]Op, len(x.history))
 	for i, op := range x.history {
@@ -298,7 +300,7 @@ func (x *checked) ops() []Op {
 	return all
 }
 
-// last says what was done last.
+// last describes the last use of a port.
 func (x *checked) last() string {
 	if len(x.history) == 0 {
 		return "no client has used a port"

@@ -17,11 +17,11 @@ import (
 	"github.com/millrace/millrace/internal/engine/simulate"
 )
 
-// checkpointEvery is how often an unfinished search is saved.
+// checkpointEvery is the interval at which an unfinished search is saved.
 const checkpointEvery = 10 * time.Second
 
-// A checkpoint is an unfinished search in a file: the branches that are left, with what has to be
-// known to go on there, and the digests of the schedules that were found.
+// A checkpoint is an unfinished search in a file: the branches that are left, the state that is
+// needed to continue there, and the digests of the schedules that were found.
 type checkpoint struct {
 	Format   string
 	Program  string // digest of the executable
@@ -39,7 +39,8 @@ type checkpoint struct {
 
 const checkpointFormat = "millrace search 4"
 
-// savedFirst tells functions with one name apart: what their first schedule shows.
+// savedFirst describes the first schedule of a function. It tells functions with the same name
+// apart.
 type savedFirst struct {
 	Shown   uint64
 	Choices int
@@ -110,7 +111,7 @@ var program = sync.OnceValues(func() (string, error) {
 	return fmt.Sprintf("%x", h.Sum(nil)), nil
 })
 
-// identity returns what a checkpoint says of the program to which it belongs.
+// identity returns the part of a checkpoint that identifies the program to which it belongs.
 func (s *search) identity() (c checkpoint, err error) {
 	c = checkpoint{Format: checkpointFormat, Whole: s.options.whole}
 	if p := s.x.plan; p != nil {
@@ -126,7 +127,7 @@ func (s *search) identity() (c checkpoint, err error) {
 	return c, nil
 }
 
-// resume goes on where the file of the options says, if there is one.
+// resume continues from the checkpoint file of the options, if it exists.
 func (s *search) resume() error {
 	if s.options.checkpoint == "" {
 		return nil
@@ -163,7 +164,7 @@ func (s *search) resume() error {
 	return nil
 }
 
-// restore makes the search what it was.
+// restore sets the state of the search to that of the checkpoint.
 func (s *search) restore(c *checkpoint) {
 	s.begun, s.resumed, s.first = c.Begun, c.Begun, c.Tree.branch(nil)
 	for _, shown := range c.Distinct {
@@ -189,8 +190,9 @@ func (s *search) restore(c *checkpoint) {
 	}
 }
 
-// save writes the search to the file of the options, if there is one and it is time. The file
-// is the one before or the new one, also if the process ends meanwhile.
+// save writes the search to the checkpoint file of the options, if there is one and it is time or
+// now is set. If the process ends during save, the file is either the old or the new one, never a
+// mixture.
 func (s *search) save(now bool) error {
 	if s.options.checkpoint == "" || !now && time.Since(s.saved) < checkpointEvery {
 		return nil
@@ -222,7 +224,7 @@ func (s *search) save(now bool) error {
 	return os.Rename(beside, s.options.checkpoint)
 }
 
-// forget removes the file of a search that is complete.
+// forget removes the checkpoint file of a complete search.
 func (s *search) forget() error {
 	if s.options.checkpoint == "" {
 		return nil
@@ -260,7 +262,7 @@ func (b *branch) save() savedBranch {
 	return saved
 }
 
-// branch returns the branch of a place that was saved.
+// branch returns the saved branch, at the given place.
 func (saved *savedBranch) branch(at *place) *branch {
 	b := &branch{at: at, index: saved.Index, time: saved.Time, state: saved.State, effect: saved.Effect, inner: saved.Inner}
 	for _, e := range saved.Events {

@@ -11,30 +11,30 @@ import (
 	"github.com/millrace/millrace/internal/engine/simulate"
 )
 
-// choices answer the questions of one schedule and note the answers.
+// choices answers the questions of one schedule and notes the answers.
 type choices struct {
 	from  chooser
 	made  []int
-	among []int  // of how many
+	among []int  // how many possibilities each choice had
 	steps []step // the choices, moves by name
 	moves int
-	spec  *checked // unless a function is explored
+	spec  *checked // nil if a function is explored
 
-	limits []int // how many moves each client makes at most; nil if there is no limit
-	acts   []int // how many each has made
-	cut    bool  // nothing is left but what clients may not do
+	limits []int // the most moves each client makes; nil if there is no limit
+	acts   []int // the number of moves that each client has made
+	cut    bool  // only moves that the limits forbid are left
 }
 
-// A chooser has a strategy.
+// A chooser is a strategy for making choices.
 type chooser interface {
 	// choose returns a number in [0, n) for question number at.
 	choose(at, n int) int
 }
 
-// A mover is a chooser that sees which moves it chooses from.
+// A mover is a chooser that sees the moves from which it chooses.
 type mover interface {
 	chooser
-	// move returns the index of one of some moves, or -1 to end the schedule.
+	// move returns the index of the chosen move, or -1 to end the schedule.
 	move(all []simulate.Move) int
 }
 
@@ -49,8 +49,8 @@ func newChoices(from chooser) *choices {
 // Choose implements [simulate.Chooser].
 func (c *choices) Choose(n int) int { return c.ChooseOf(n, nil) }
 
-// ChooseOf implements [simulate.Selective]. The answers that are not worth trying have numbers as
-// the others have, so that choices mean the same to whoever makes them again.
+// ChooseOf implements [simulate.Selective]. Answers that are not worth trying have numbers too, so
+// that choices keep their meaning when they are made again.
 func (c *choices) ChooseOf(n int, worth func(i int) bool) int {
 	d, ok := c.from.(*descent)
 	var x int
@@ -97,7 +97,7 @@ func (c *choices) next(all []simulate.Move) int {
 	return at[c.of(some)]
 }
 
-// of returns the number of the move that is made.
+// of returns the number of the move to make.
 func (c *choices) of(all []simulate.Move) (x int) {
 	m, ok := c.from.(mover)
 	switch {
@@ -115,9 +115,9 @@ func (c *choices) of(all []simulate.Move) (x int) {
 	return x
 }
 
-// Time implements [simulate.Timekeeper]. The usual time is noted as 0, and another one as how much
-// later than the earliest one it is, in two numbers, so that an int of 32 bits has room for them:
-// how often there are 2^30 ns in it, plus one, and what is left.
+// Time implements [simulate.Timekeeper]. The usual time is recorded as 0. Another time is recorded
+// as its distance from the earliest one, in two numbers that each fit into an int of 32 bits: the
+// number of times that 2^30 ns go into the distance, plus one, and the remainder.
 func (c *choices) Time(p simulate.Passing) int64 {
 	at := p.Usual
 	if !p.Matters {
@@ -147,8 +147,8 @@ func (c *choices) Time(p simulate.Passing) int64 {
 	return at
 }
 
-// Clock implements [simulate.Timekeeper]. It is noted, so that a schedule means the same to whoever
-// makes it again and knows nothing.
+// Clock implements [simulate.Timekeeper]. It records the clock, so that the choices mean the same
+// when they are made again without what the search knew.
 func (c *choices) Clock(usual int) int {
 	switch from := c.from.(type) {
 	case *script:
@@ -161,10 +161,10 @@ func (c *choices) Clock(usual int) int {
 	return c.timed(usual)
 }
 
-// timeBits is how many bits of a time are in one choice.
+// timeBits is the number of bits of a time that one choice holds.
 const timeBits = 30
 
-// timed notes a part of a time. It has no alternative that can be tried blindly.
+// timed records a part of a time. It has no alternative that can be tried blindly.
 func (c *choices) timed(made int) int {
 	c.chose(made, 1)
 	c.steps = append(c.steps, step{chosen: made})
@@ -188,7 +188,7 @@ func (c *choices) Used(client int, u engine.Use) {
 	}
 }
 
-// known returns what a search knows.
+// known returns what the search knows.
 func (c *choices) known() simulate.Known {
 	switch from := c.from.(type) {
 	case *descent:
@@ -203,8 +203,8 @@ func (c *choices) known() simulate.Known {
 	return simulate.Known{}
 }
 
-// ended says that the schedule has ended, and what turned out that was not known, and what to have
-// one clock.
+// ended notes the end of the schedule: what turned out that was not known, and which timers need to
+// share one clock.
 func (c *choices) ended(missed simulate.Known, shared simulate.Groups) {
 	if d, ok := c.from.(*descent); ok {
 		d.missed, d.shared = missed, shared
@@ -217,9 +217,9 @@ func (c *choices) blocked() bool {
 	return ok && d.blocked
 }
 
-// traceOf prints choices so that they can be read again.
+// traceOf formats choices in the form that scriptOf reads.
 func traceOf(made []int) string {
-	for len(made) > 0 && made[len(made)-1] == 0 { // the first choice is the default
+	for len(made) > 0 && made[len(made)-1] == 0 { // the first possibility is the default
 		made = made[:len(made)-1]
 	}
 	if len(made) == 0 {
@@ -232,12 +232,12 @@ func traceOf(made []int) string {
 	return strings.Join(words, ".")
 }
 
-// random chooses with a seed.
+// random chooses with a random number generator.
 type random struct{ rng *rand.Rand }
 
 func (r *random) choose(_, n int) int { return r.rng.IntN(n) }
 
-// fuzzed chooses by bytes, and the default when they are used up.
+// fuzzed takes its choices from bytes. When they are used up, it chooses the default.
 type fuzzed struct{ data []byte }
 
 func (z *fuzzed) choose(at, n int) int {
@@ -247,12 +247,12 @@ func (z *fuzzed) choose(at, n int) int {
 	return int(z.data[at]) % n
 }
 
-// A script chooses what it says, and the default after that.
+// A script makes the choices in made, and the default after them.
 type script struct {
 	made    []int
-	repeats int             // how many there may be
-	limits  []int           // how many moves each client makes at most
-	known   *simulate.Known // what the search knew that made it; nil if that is in what it says
+	repeats int             // the most records that may come again
+	limits  []int           // the most moves each client makes
+	known   *simulate.Known // what the search that made it knew; nil if made includes that
 }
 
 func scriptOf(trace string) (*script, error) {

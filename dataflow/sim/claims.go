@@ -11,27 +11,27 @@ import (
 	"github.com/millrace/millrace/internal/engine/claims"
 )
 
-// A ClaimError says that a claim for which an operator was given a [dataflow.Proof] does not hold. It
-// ends the flow of a schedule, wrapped in a [dataflow.StepError].
+// A ClaimError reports that the claim in a [dataflow.Proof] that an operator was given does not hold.
+// It ends the flow of a schedule, wrapped in a [dataflow.StepError].
 //
-// Claims are checked where they are made, in simulated flows only: each time that a function is
-// called, the simulator calls it with copies of the last values as well, as far as the claim
-// asks for it. So a wrong claim shows although no schedule shows its consequence. A step is
-// called more often than values come for this, and must not count its calls.
+// Claims are checked where they are made, and only in simulated flows: each time a function is
+// called, the simulator also calls it with copies of the last values, as far as the claim requires.
+// So a false claim is found even if no schedule shows its consequence. A step function is therefore
+// called more often than values arrive, and must not count its calls.
 type ClaimError struct {
 	Op    string // operator, such as "dataflow.FoldCommutative"
 	Pos   string // file:line of the call
 	Why   dataflow.Proof
 	Claim string // what is claimed, such as "the order does not matter"
 
-	State any // before A and B came, or nil if the function has none
-	A, B  any // the values that show it; B is nil if one is enough
+	State any // before A and B arrived, or nil if the function has no state
+	A, B  any // the values that refute the claim; B is nil if one is enough
 
-	One   any // what the function makes of A and then B
-	Other any // what it makes of B and then A, or what should not be less than One
+	One   any // the function's result for A and then B
+	Other any // its result for B and then A, or the value that should not be less than One
 }
 
-// Error says what was claimed and which values show that it is wrong.
+// Error says what was claimed and which values show that the claim is false.
 func (e *ClaimError) Error() string {
 	values := ""
 	if e.State != nil {
@@ -70,7 +70,7 @@ func (s *seen) Broken(b claims.Broken) error {
 	}
 }
 
-// unchecked are the claims that could not be checked, by operator, with the reason.
+// unchecked maps operators whose claims could not be checked to the reason.
 type unchecked map[string]string
 
 // Unchecked implements [claims.Watcher].

@@ -9,22 +9,22 @@ import (
 	"github.com/millrace/millrace/internal/engine/simulate"
 )
 
-// A Ctx is what a client of a specification has besides its ports. It is the context of its
-// calls of ports. It belongs to its client and must not be used by another goroutine.
+// A Ctx is the context of a client of a specification: the client passes it to its calls of
+// ports. It belongs to its client and must not be used by another goroutine.
 type Ctx struct {
 	context.Context
 	s      *Sim
 	number int
 	name   string
 	open   []*Op // calls that have not returned
-	done   bool  // it has returned
+	done   bool  // the client has returned
 }
 
 // Name returns the name of the client.
 func (c *Ctx) Name() string { return c.name }
 
-// Choose returns a number from 0 to n-1: there are schedules with each. The default, which a
-// counterexample has if it can, is 0. It panics if n is less than 1.
+// Choose returns a number from 0 to n-1; schedules with each of these are tried. The default is
+// 0, and a counterexample has the default where it can. Choose panics if n is less than 1.
 func (c *Ctx) Choose(n int) int {
 	switch {
 	case n < 1:
@@ -37,16 +37,16 @@ func (c *Ctx) Choose(n int) int {
 	return x
 }
 
-// Assume discards this schedule if ok is false: it is as if it did not exist.
+// Assume discards this schedule if ok is false, as if the schedule did not exist.
 func (c *Ctx) Assume(ok bool) {
 	if !ok {
 		panic(errDiscarded)
 	}
 }
 
-// Never asserts that something has not happened even when nothing else can happen, and goes on.
-// It explores both: schedules that end with the check, when all else is done, and schedules
-// that go on without it. The check may look at ports without waiting.
+// Never asserts that something has not happened, even when nothing else can happen. Two kinds
+// of schedules are explored: those that do everything else, run the check and end there, and
+// those that continue without the check. The check may look at ports without waiting.
 func (c *Ctx) Never(check func() error) {
 	if c.s.choices.Choose(2) == 1 {
 		return
@@ -62,14 +62,14 @@ func (c *Ctx) Never(check func() error) {
 	panic(errEnded)
 }
 
-// Observe makes what a part of the schedule: two schedules in which a client observes
-// different things count as two. What a client's uses of ports return is observed anyway.
+// Observe makes what part of the schedule: two schedules in which a client observes different
+// things count as two. The results of a client's uses of ports are always observed.
 func (c *Ctx) Observe(what any) { c.saw(digest.Of(what)) }
 
 // saw notes what the client has seen.
 func (c *Ctx) saw(what uint64) { c.s.seen.Saw("client", uint64(c.number), what) }
 
-// Logf says something, which is printed if the schedule fails.
+// Logf logs a message, which is printed if the schedule fails.
 func (c *Ctx) Logf(format string, args ...any) {
 	c.s.Logf("%s: %s", c.name, fmt.Sprintf(format, args...))
 }
@@ -102,10 +102,10 @@ func (c *Ctx) run(do func(*Ctx) error) {
 	}
 }
 
-// Call calls f, which uses ports, as one operation of the client that is called name: it begins
-// with the first use of a port in f and has ended with the last. Call returns what f returns. A
-// pair of a request and its answer is such an operation, and so is a read before a write. A
-// [Linear] looks at these.
+// Call calls f, which uses ports, and treats it as one operation of the client with the given
+// name. The operation begins with the first use of a port in f and ends with the last. Call
+// returns what f returns. A request with its answer is such an operation, and so is a read
+// followed by a write. A [Linear] looks at these operations.
 func Call[T any](c *Ctx, name string, key, input any, f func() (T, error)) (T, error) {
 	spec := c.s.spec
 	op := &Op{Client: c.name, Port: name, Do: "call", Key: key, Input: input}
@@ -114,7 +114,7 @@ func Call[T any](c *Ctx, name string, key, input any, f func() (T, error)) (T, e
 	x, err := f()
 	c.open = c.open[:len(c.open)-1]
 	op.Value, op.OK, op.Err, op.Return = x, err == nil, err, spec.now()
-	if op.Call == 0 { // it has used no port
+	if op.Call == 0 { // f has used no port
 		op.Call = op.Return
 	}
 	spec.events = append(spec.events, op)

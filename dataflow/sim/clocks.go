@@ -8,12 +8,13 @@ import (
 )
 
 // This file finds out which timers of a location need one clock. A step fires all timers that are
-// due, so whoever has seen one fire knows of the others. But timers of which nobody can see both,
-// such as those of two calls, may each have time of their own: then a search need not try in which
-// order they fire. The first execution has one clock. What it shows to be apart is apart from then
-// on, until an execution shows that it is not; the search begins anew then.
+// due, so whatever sees one fire knows of the others. But if nothing can see both of two timers, such
+// as those of two calls, each may have its own time, and a search need not try the orders in which
+// they fire. The first execution has one clock. Timers that it shows to be independent have separate
+// clocks from then on, until an execution shows that they are not independent; then the search begins
+// anew.
 
-// clocks returns what turned out about clocks.
+// clocks returns what the execution showed about clocks.
 func (d *descent) clocks() (known simulate.Known) {
 	if d.known.Apart {
 		known.Clocks = d.shared
@@ -42,8 +43,8 @@ func (d *descent) clocks() (known simulate.Known) {
 	return known
 }
 
-// several reports whether timers have fired of several parts of operators that are not known to have
-// one clock.
+// several reports whether timers fired of several parts of operators that are not known to share one
+// clock.
 func (d *descent) several() bool {
 	var one engine.Object
 	for _, all := range [][]event{d.before, d.events} {
@@ -64,7 +65,7 @@ func (d *descent) several() bool {
 	return false
 }
 
-// parts returns the lanes or parts of operators that a tick has to do with, unless their location has
+// parts returns the lanes or parts of operators that a tick affects, except those whose location has
 // one clock anyway.
 func parts(t *simulate.Tick) (all []engine.Object) {
 	if !t.Fires {
@@ -78,9 +79,10 @@ func parts(t *simulate.Tick) (all []engine.Object) {
 	return slices.DeleteFunc(all, func(o engine.Object) bool { return o == engine.World })
 }
 
-// share finds, for each step, timers that have fired before, in whatever order independent moves are
-// made. What comes after the step by another clock, or would if it came after it, has the same one:
-// otherwise somebody would see that a timer was not fired which was due before one that was.
+// share finds, for each step, the timers that fired before it in every order of independent moves. If
+// something after the step depends on another clock, or would do so if it came after the step, both
+// share one clock: otherwise it could be seen that a timer had not fired although it was due before
+// one that had.
 func (d *descent) share(events []event, groups *simulate.Groups) {
 	type firing struct {
 		event int
@@ -105,9 +107,9 @@ func (d *descent) share(events []event, groups *simulate.Groups) {
 	}
 	for i := range events {
 		e := &events[i]
-		var before []firing // those that e comes after
+		var before []firing // the firings that e comes after
 		for _, f := range fired {
-			// That a location crashes after one step and before another is no reason.
+			// It is no reason that a location crashes after one step and before the other.
 			if e.before.has(f.event) && !slices.ContainsFunc(crashes, func(c int) bool { return e.before.has(c) && events[c].before.has(f.event) }) {
 				before = append(before, f)
 			}
@@ -135,7 +137,7 @@ func (d *descent) share(events []event, groups *simulate.Groups) {
 					continue
 				}
 				if e.Waited && p.alone(x, i) {
-					continue // it made e possible
+					continue // the firing made e possible
 				}
 				for _, f := range before {
 					if f.event == x || events[f.event].before.has(x) {

@@ -7,37 +7,37 @@ import (
 	"github.com/millrace/millrace/internal/engine/simulate"
 )
 
-// A descent is one execution of a search: it follows the branches to one that was not explored,
-// takes that one, and goes on as it comes. It is used by one worker, and what it adds to
-// the tree is its own until it is published.
+// A descent is one execution of a search. It follows the branches to one that was not explored,
+// takes that one, and from there makes new choices. One worker uses it, and what it adds to the
+// tree is private to it until it is published.
 type descent struct {
 	whole bool
-	again bool // run it again, to see whether it comes out the same
+	again bool // run it again, to see whether the result is the same
 	first *branch
 	task  *branch
 	known simulate.Known
 
 	path   []*branch
-	kept   int      // branches of path that were there before
+	kept   int      // the number of branches of path that existed before
 	beside []asleep // what sleeps where the last move of these was chosen
-	before []event  // events that were there before
+	before []event  // events that existed before
 
-	at       int // branches that the execution has taken
+	at       int // the number of branches that the execution has taken
 	here     int // where the move being made was chosen, or -1
 	asleep   []asleep
-	events   []event    // those that follow
+	events   []event    // the events after those
 	found    []addition // by races
 	missed   simulate.Known
-	shared   simulate.Groups // what has one clock
-	blocked  bool            // nothing is left but what sleeps
-	left     []simulate.Name // what sleeps then
+	shared   simulate.Groups // what shares one clock
+	blocked  bool            // only sleeping moves are left
+	left     []simulate.Name // the sleeping moves in that case
 	unsteady string
 }
 
 // descend returns the execution that explores b.
 func (s *search) descend(b *branch) *descent {
 	d := &descent{
-		whole: s.options.whole, again: s.begun&(s.begun-1) == 0, // now and then
+		whole: s.options.whole, again: s.begun&(s.begun-1) == 0, // every now and then
 		first: s.first, task: b, known: s.known, path: b.path(), here: -1,
 	}
 	d.kept = len(d.path)
@@ -68,12 +68,12 @@ func (s *search) descend(b *branch) *descent {
 	return d
 }
 
-// choose implements chooser, for what is chosen within a move: all of it is tried.
+// choose implements chooser for choices within a move: all possibilities are tried.
 func (d *descent) choose(_, n int) int {
 	return d.chooseOf(n, func(int) bool { return true })
 }
 
-// chooseOf is choose, of what is worth trying.
+// chooseOf is choose, restricted to what is worth trying.
 func (d *descent) chooseOf(n int, worth func(i int) bool) int {
 	if d.at == len(d.path) {
 		p := d.place(n)
@@ -101,7 +101,7 @@ func (d *descent) place(among int) *place {
 	return p
 }
 
-// move chooses the move that is made next. It returns -1 if all of them sleep.
+// move chooses the next move. It returns -1 if all moves sleep.
 func (d *descent) move(all []simulate.Move) int {
 	if d.at == len(d.path) {
 		p := d.place(len(all))
@@ -138,7 +138,8 @@ func (d *descent) differs(how string) {
 	}
 }
 
-// time chooses what the clock shows: the usual time, and what is found to make a difference.
+// time chooses what the clock shows: the usual time first, and then the times that were found
+// to make a difference.
 func (d *descent) time(usual int64) int64 {
 	if d.at == len(d.path) {
 		p := d.place(1)
@@ -159,7 +160,7 @@ func (d *descent) made(e simulate.Effect) {
 	at := d.here
 	d.here = -1
 	if d.at < d.kept {
-		return // it was made before
+		return // an earlier execution made it
 	}
 	d.events = append(d.events, event{Effect: e, place: at, last: d.at - 1})
 	if d.whole {
@@ -175,9 +176,9 @@ func (d *descent) made(e simulate.Effect) {
 	d.asleep = slices.DeleteFunc(slices.Clone(d.asleep), func(a asleep) bool { return a.name == e.Name || a.effect.Conflicts(&e) })
 }
 
-// verdict returns what ends the exploration, or has it begin anew, or nil.
+// verdict returns why the exploration ends or begins anew, or nil if it does neither.
 func (d *descent) verdict(run execution) *verdict {
-	if run.failed && !d.known.Apart { // what else it has shown would be tried after it
+	if run.failed && !d.known.Apart { // whatever else it has shown would be tried after it
 		return &verdict{failed: &run}
 	}
 	d.found = d.races()
@@ -197,7 +198,7 @@ func (d *descent) verdict(run execution) *verdict {
 	return nil
 }
 
-// ended returns what there is to try when an execution is over, deepest places first.
+// ended returns what is left to try after an execution, deepest places first.
 func (d *descent) ended() []addition {
 	var found []addition
 	if !d.whole {
@@ -208,7 +209,7 @@ func (d *descent) ended() []addition {
 	return found
 }
 
-// disabled has moves be tried that were possible until another one was made.
+// disabled schedules moves that were possible until another move was made.
 func (d *descent) disabled() (found []addition) {
 	last := -1
 	forced := false

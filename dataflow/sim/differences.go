@@ -1,28 +1,29 @@
 package sim
 
-// A moment is a time that depends on when a step read the clock: so long after it.
+// A moment is a time relative to a step's read of the clock.
 type moment struct {
-	read int // its number, from 1 on; 0 is the beginning
+	read int // the number of the read, from 1 on; 0 is the beginning
 	plus int64
 }
 
-// A difference says that a moment is not before another one, or after it. They are kept as x >= y + by.
+// A difference requires that one moment is not before, or is after, another. It is stored as x >= y +
+// by.
 type difference struct {
 	x, y int
 	by   int64
-	// tie says that equal moments do, if nothing else does: otherwise x is at least a nanosecond
-	// later.
+	// tie allows x and y to be equal if there is no other solution; by preference x is at least a
+	// nanosecond later.
 	tie bool
 }
 
-// latest is the latest time at which a step is tried, some 36 years after the beginning. A timer may
-// be due later.
+// latest is the latest time at which a step is tried, some 36 years after the beginning. A timer may be
+// due later.
 const latest = int64(1) << 60
 
-// differences are what has to hold of the times at which steps read the clock.
+// differences are the constraints on the times at which steps read the clock.
 type differences []difference
 
-// after says that x is after y. With tie it may be the same moment.
+// after requires that x is after y. With tie the moments may be equal.
 func (all *differences) after(x, y moment, tie bool) {
 	if x.read == y.read && tie && x.plus == y.plus {
 		return
@@ -30,8 +31,8 @@ func (all *differences) after(x, y moment, tie bool) {
 	*all = append(*all, difference{x.read, y.read, 1 + y.plus - x.plus, tie})
 }
 
-// solve returns the earliest times of reads that satisfy all differences, where those that are
-// fixed are not 0. It prefers solutions without ties. It returns nil if there is none.
+// solve returns the earliest times of reads that satisfy all differences. Entries of fixed that are not
+// 0 are given times. It prefers solutions without ties. It returns nil if there is no solution.
 func (all differences) solve(fixed []int64) []int64 {
 	if at := all.earliest(fixed, 0); at != nil {
 		return at
@@ -39,7 +40,7 @@ func (all differences) solve(fixed []int64) []int64 {
 	return all.earliest(fixed, 1)
 }
 
-// earliest is solve with ties, which are by so much less.
+// earliest is solve with a fixed treatment of ties: a difference that allows a tie is smaller by tie.
 func (all differences) earliest(fixed []int64, tie int64) []int64 {
 	at := make([]int64, len(fixed))
 	copy(at, fixed)

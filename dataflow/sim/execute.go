@@ -14,7 +14,7 @@ import (
 	"github.com/millrace/millrace/internal/engine/simulate"
 )
 
-// An execution is what came of one schedule.
+// An execution is the result of running one schedule.
 type execution struct {
 	failed    bool
 	discarded bool
@@ -22,8 +22,8 @@ type execution struct {
 	shown     uint64 // digest of what observers saw
 	trace     string // the choices
 	log       []string
-	notes     []string // what was chosen, if it was asked for
-	outputs   []output // what nobody has read, or somebody has
+	notes     []string // what was chosen, if requested
+	outputs   []output // which outputs were read, and what is left in them
 	unchecked unchecked
 
 	made  []int  // the choices
@@ -32,14 +32,14 @@ type execution struct {
 	moves int
 	known simulate.Known
 
-	property string // of a specification: what does not hold
+	property string // of a specification: the property that does not hold
 	err      error
-	atRest   bool  // it does not hold when the flow is at rest
-	acts     []int // how many moves each client has made
+	atRest   bool  // the property was checked when the flow was at rest
+	acts     []int // the number of moves that each client has made
 	spec     *checked
 }
 
-// story returns what was chosen and what was said, a line each.
+// story returns what was chosen and what was logged, one line each.
 func (e execution) story() string {
 	var b strings.Builder
 	for i, note := range e.notes {
@@ -51,7 +51,7 @@ func (e execution) story() string {
 	return strings.TrimRight(b.String(), "\n")
 }
 
-// printed asks for notes.
+// printed collects the notes of a schedule that is printed.
 type printed struct {
 	notes []string
 	tape  tape
@@ -60,11 +60,11 @@ type printed struct {
 // execute runs one schedule.
 func (x subject) execute(c chooser, notes *printed) execution { return x.executeOn(c, notes, nil) }
 
-// executeOn runs one schedule, or the recorded one.
+// executeOn runs one schedule, or a recorded one if recording is not nil.
 func (x subject) executeOn(c chooser, notes *printed, recording *dataflow.Recording) (e execution) {
 	s := &Sim{choices: newChoices(c), seen: newSeen(notes)}
 	s.ctx, s.flow = context.WithValue(x.ctx, simKey{}, s), dataflow.New()
-	defer graphOf(s.flow).Abandon() // a test has one context for all its schedules
+	defer graphOf(s.flow).Abandon() // all schedules of a test share one context
 	switch {
 	case x.plan != nil:
 		s.simulate(c, x.level)
@@ -110,7 +110,7 @@ func (x subject) executeOn(c chooser, notes *printed, recording *dataflow.Record
 	return e
 }
 
-// simulate has the flow of this schedule simulated.
+// simulate puts the flow of this schedule under simulation.
 func (s *Sim) simulate(c chooser, level Level) {
 	s.simulation = simulate.Drive(graphOf(s.flow), s.choices, s.seen, s.choices.known())
 	s.simulation.SetLevel(level.simulated())
@@ -125,12 +125,13 @@ func (s *Sim) end() {
 	}
 }
 
-// manyRepeats begins the trace of a schedule with repeats that was not chosen by
-// [Exhaustive]: there may be more of them, so the choices have another meaning.
+// manyRepeats begins the trace of a schedule that has repeats and was not chosen by
+// [Exhaustive]. Such a schedule may have more repeats, so its choices have another
+// meaning.
 const manyRepeats = "*"
 
-// repeatsOf returns how many records of retried inputs may be taken again in a schedule:
-// one where all schedules are tried, since each more multiplies them.
+// repeatsOf returns how many records of retried inputs may be taken again in a schedule.
+// It is one if all schedules are tried, since each further repeat multiplies them.
 func repeatsOf(c chooser) int {
 	switch c := c.(type) {
 	case *descent, *guided:
@@ -141,8 +142,8 @@ func repeatsOf(c chooser) int {
 	return 3
 }
 
-// call calls f, drives the flow until it is quiet, and reports whether the schedule
-// is to be discarded.
+// call calls f, runs the flow until it is quiet, and reports whether the schedule is to
+// be discarded.
 func (s *Sim) call(f func(*Sim)) (discarded bool) {
 	defer func() {
 		switch p := recover(); p {
@@ -165,12 +166,12 @@ func (s *Sim) call(f func(*Sim)) (discarded bool) {
 // seen is what the observers of a schedule saw.
 type seen struct {
 	streams map[stream]uint64
-	order   uint64 // of what the test received
+	order   uint64 // digest of what the test received, in order
 	values  []published
 	notes   *printed
 
 	unchecked unchecked
-	told      bool // when the first value was changed
+	told      bool // the first changed value was noted
 }
 
 // A stream is what one observer sees.
@@ -179,7 +180,7 @@ type stream struct {
 	id   uint64
 }
 
-// A published value was let out by an operator when it had a digest.
+// A published value is one that an operator emitted, with its digest at that time.
 type published struct {
 	op     *engine.Op
 	value  any
@@ -214,11 +215,11 @@ func (s *seen) Published(op *engine.Op, value any) {
 	s.values = append(s.values, published{op, value, digest.Of(value)})
 }
 
-// received notes what the test got, in order.
+// received notes a value that the test received, in order.
 func (s *seen) received(what any) { s.order = chain(s.order, digest.Of(what)) }
 
-// digest returns a digest of all that was seen. What different observers saw has no
-// order between them.
+// digest returns a digest of everything that was seen. The observations of different
+// observers have no order between them.
 func (s *seen) digest() uint64 {
 	all := s.order
 	for k, what := range s.streams {
@@ -227,7 +228,8 @@ func (s *seen) digest() uint64 {
 	return all
 }
 
-// changed says which value was changed after it was let out, or nothing.
+// changed says which value was changed after an operator emitted it. It returns "" if
+// there is none.
 func (s *seen) changed() string {
 	byOp := make(map[*engine.Op]published)
 	for _, p := range s.values {

@@ -22,9 +22,9 @@ var (
 
 func ends(err error) bool { return errors.Is(err, io.EOF) }
 
-// Exhaustive calls f once for each schedule and returns how many there were. At most one
-// record of the inputs that may get something again comes twice in each. It fails
-// t with the first schedule that fails, and if there are more than -sim.limit
+// Exhaustive calls f once for each schedule and returns the number of schedules. In each
+// schedule at most one record of the retried inputs comes twice. Exhaustive fails t with
+// the first schedule that fails. It also fails t if there are more than -sim.limit
 // executions, since it has shown nothing then.
 func Exhaustive(t testing.TB, f func(*Sim)) (schedules int) {
 	engine.Given("sim.Exhaustive", f)
@@ -34,8 +34,8 @@ func Exhaustive(t testing.TB, f func(*Sim)) (schedules int) {
 	return schedules
 }
 
-// explore goes through all schedules and fails t with what was found. If whole, nothing is
-// reduced: the schedules are the same ones, in more executions.
+// explore explores all schedules and fails t with what it found. If whole is set, nothing
+// is reduced: the schedules are the same, in more executions.
 func explore(t testing.TB, x subject, whole bool) (schedules, executions int) {
 	t.Helper()
 	if replayed(t, x) {
@@ -57,25 +57,25 @@ func explore(t testing.TB, x subject, whole bool) (schedules, executions int) {
 	return found.schedules, found.executions
 }
 
-// An exploration is what came of going through the schedules of a subject.
+// An exploration is the result of exploring the schedules of a subject.
 type exploration struct {
 	complete   bool // every schedule was covered
 	schedules  int
 	executions int
 	failed     *execution // the first that failed, or nil
 	err        error      // of a checkpoint that cannot be read or written
-	unsteady   string     // how a schedule came out differently when it was run again
-	trace      string     // of that schedule
+	unsteady   string     // how a schedule differed when it was run again
+	trace      string     // of the unsteady schedule
 	outs       outputs
 }
 
-// explore goes through all schedules until one fails, or limit executions were made. Unless
-// -sim.workers says so, it calls the function once at a time.
+// explore runs schedules until all are covered, one fails, or limit executions were made.
+// It calls the function one schedule at a time unless -sim.workers says otherwise.
 func (x subject) explore(whole bool, limit int) exploration {
 	return x.search(searchOptions{whole: whole, limit: limit, workers: workersOr(1), checkpoint: *fileFlag})
 }
 
-// workersOr returns the number of -sim.workers, or another one if it is not set.
+// workersOr returns the value of -sim.workers, or n if the flag is not set.
 func workersOr(n int) int {
 	if *workFlag > 0 {
 		return *workFlag
@@ -83,8 +83,8 @@ func workersOr(n int) int {
 	return n
 }
 
-// Random calls f for n schedules chosen at random, the same ones each time, and
-// returns how many different ones there were.
+// Random calls f for n randomly chosen schedules and returns how many of them were
+// different. Each call of Random chooses the same schedules.
 func Random(t testing.TB, n int, f func(*Sim)) (schedules int) {
 	engine.Given("sim.Random", f)
 	t.Helper()
@@ -108,8 +108,8 @@ func Random(t testing.TB, n int, f func(*Sim)) (schedules int) {
 	return len(distinct)
 }
 
-// Fuzz calls f with schedules that the fuzzer chooses: go test -fuzz looks for new
-// ones, go test tries those it has kept. With -sim.replay, only that schedule is run.
+// Fuzz calls f with schedules that the fuzzer chooses: go test -fuzz looks for new ones,
+// and go test tries those that it has kept. With -sim.replay, only that schedule is run.
 func Fuzz(fz *testing.F, f func(*Sim)) {
 	engine.Given("sim.Fuzz", f)
 	fz.Add([]byte{})
@@ -125,15 +125,15 @@ func Fuzz(fz *testing.F, f func(*Sim)) {
 	})
 }
 
-// Replay calls f with the schedule that a failure has printed, and prints its
-// choices.
+// Replay calls f with the schedule that a failure has printed, and prints the choices of
+// the schedule.
 func Replay(t testing.TB, choices string, f func(*Sim)) {
 	engine.Given("sim.Replay", f)
 	t.Helper()
 	subject{ctx: t.Context(), f: f}.replay(t, choices)
 }
 
-// replay makes one schedule and prints its choices.
+// replay runs one schedule and prints its choices.
 func (x subject) replay(t testing.TB, choices string) {
 	t.Helper()
 	c, err := scriptOf(choices)
@@ -148,9 +148,9 @@ func (x subject) replay(t testing.TB, choices string) {
 }
 
 // Rerun calls f with the schedule of a production run that was recorded with
-// [dataflow.Options].Record. Nothing is sent: what came in is in the recording, as are
-// the answers of asynchronous calls and the times at which timers fired. The flow
-// that f builds has to be the one that was recorded.
+// [dataflow.Options].Record. Nothing is sent: the recording holds the input, the answers of
+// asynchronous calls, and the times at which timers fired. The flow that f builds must be
+// the recorded one.
 func Rerun(t testing.TB, recording *dataflow.Recording, f func(*Sim)) {
 	engine.Given("sim.Rerun", f)
 	t.Helper()
@@ -160,7 +160,7 @@ func Rerun(t testing.TB, recording *dataflow.Recording, f func(*Sim)) {
 	}
 }
 
-// replayed runs only the schedule of -sim.replay, if there is one.
+// replayed runs the schedule of -sim.replay and reports whether there is one.
 func replayed(t testing.TB, x subject) bool {
 	t.Helper()
 	if *replayFlag == "" {
@@ -170,7 +170,7 @@ func replayed(t testing.TB, x subject) bool {
 	return true
 }
 
-// explain runs a schedule that failed again, and prints its choices.
+// explain runs a failed schedule again and prints its choices.
 func explain(t testing.TB, failed execution, x subject) {
 	t.Helper()
 	c, err := scriptOf(failed.trace)

@@ -8,20 +8,19 @@ import (
 	"github.com/millrace/millrace/internal/engine"
 )
 
-// Continue is [Exhaustive] of what can follow a recorded run. Each schedule begins with the steps of
-// the recording, which are made when f calls [Sim.Start], and goes on with what f does then. So a
-// state that production has come to, in a run that takes too long to explore from its beginning, is
-// explored further.
+// Continue is [Exhaustive] for what can follow a recorded run. Each schedule begins with the steps of
+// the recording, which are made when f calls [Sim.Start], and continues with what f does then. This
+// explores a state of production that would take too long to reach by exploring from the beginning.
 //
-// Behind the recorded steps, records that the flow had sent to itself wait to be taken, calls without
-// an answer wait to be made, and timers wait to fire. Records that an input had accepted
-// and no step had taken are not in a recording. Inputs are open, also those that production had
-// closed, and an input that accepts each key once refuses the keys that came. Outputs have all that
-// the steps gave.
+// After the recorded steps, records that the flow had sent to itself wait to be taken, calls without
+// an answer wait to be made, and timers wait to fire. A recording does not contain records that an
+// input had accepted but no step had taken. Inputs are open, including those that production had
+// closed. An input that accepts each key once refuses the recorded keys. Outputs hold everything that
+// the steps emitted.
 //
-// The flow that f builds has to be the one that was recorded, and its functions have to give what they
-// gave, as far as it went round a cycle, to another location or into a call. The test fails
-// otherwise, and if the recording is nil. The recorded steps are made again in each execution.
+// The flow that f builds must be the recorded one, and its functions must return what they returned
+// then, as far as it went round a cycle, to another location or into a call. Otherwise the test fails.
+// It also fails if the recording is nil. The recorded steps are made again in each execution.
 func Continue(t testing.TB, recording *dataflow.Recording, f func(*Sim)) (schedules int) {
 	engine.Given("sim.Continue", f)
 	t.Helper()
@@ -33,14 +32,12 @@ func Continue(t testing.TB, recording *dataflow.Recording, f func(*Sim)) (schedu
 	return schedules
 }
 
-// RerunFile is [Rerun] of a recording in a file, which [dataflow.Recording.WriteTo] or a
-// [dataflow.Recorder] has written in this process or in another one. The test fails if
-// the file cannot be read, is damaged, or has the history of another flow; the message
-// names the byte or the operator then. Of a file whose end is cut off, what is there is
-// run, and the test's log says so.
+// RerunFile is [Rerun] for a recording in a file, written by [dataflow.Recording.WriteTo] or a
+// [dataflow.Recorder] in this process or another one. The test fails if the file cannot be read, is
+// damaged, or holds the history of another flow; the message names the byte or the operator. If the
+// end of the file is missing, RerunFile runs what is left and says so in the test's log.
 //
-// A file in testdata with the run that has failed is a regression test. See
-// doc/testing.md for how to make one.
+// A file in testdata with a failed run is a regression test. See doc/testing.md for how to make one.
 func RerunFile(t *testing.T, path string, f func(*Sim)) {
 	engine.Given("sim.RerunFile", f)
 	t.Helper()

@@ -9,45 +9,46 @@ import (
 	"github.com/millrace/millrace/dataflow/sim/linear"
 )
 
-// A Monitor is a state machine that reads what clients do. A Spec makes one for each schedule.
-// It needs no lock and must have no side effects beside its own state.
+// A Monitor is a state machine that reads what clients do. A Spec makes one for each schedule. It
+// needs no lock, and must have no side effects outside its own state.
 type Monitor interface {
-	// On is called after the move in which a client has used a port, or a [Call] has returned. An
-	// error fails the schedule.
+	// On is called after the move in which a client has used a port, or in which a [Call] has
+	// returned. An error fails the schedule.
 	On(op Op) error
-	// Hot says that something has to happen yet. It must be false when the flow
-	// is at rest.
+	// Hot reports whether something still has to happen. It must be false when the flow is at
+	// rest.
 	Hot() bool
 }
 
-// A Linear says that some operations of clients are linearizable: that each can be given one
-// moment between its beginning and its end, so that all of them one after the other give what
-// the model says. A use of a port is one move, so it has its moment; what a client does with
-// several is an operation if it is a [Call]. It is checked at the end of each schedule.
+// A Linear asserts that some operations of clients are linearizable: each operation can be given
+// one moment between its beginning and its end so that all of them, executed in the order of
+// these moments, behave as the model says. A use of a port is one move, and therefore one
+// operation. Several uses of ports form one operation if they are made in a [Call]. The history
+// is checked at the end of each schedule.
 type Linear struct {
 	Name string
 
-	// Of says what an operation is to the model, or that it is none of its operations. What it
-	// returns must depend on op alone. The output does not count if op has no answer.
+	// Of translates an operation of a client for the model; ok is false if it is not an operation
+	// of the model. The result must depend on op alone. The output is ignored if op has no
+	// answer.
 	Of func(op Op) (key, input, output any, ok bool)
 
 	Model linear.Model
 }
 
-// Answered reports whether the client knows what came of the operation. It does not if it was
-// a [Call] that has not returned, or if it was told [ErrQuiet] or
-// [ErrHalted].
+// Answered reports whether the client knows the result of the operation. It does not if the
+// operation is a [Call] that has not returned, or if its error was [ErrQuiet] or [ErrHalted].
 func (op Op) Answered() bool {
 	return op.Return != 0 && !errors.Is(op.Err, ErrQuiet) && !errors.Is(op.Err, ErrHalted)
 }
 
-// A judge is a Linear and the histories that it has seen.
+// A judge is a Linear with the histories that it has seen.
 type judge struct {
 	Linear
 	checker *linear.Checker
 }
 
-// judges returns what is linearizable, or what is wrong with it.
+// judges returns the judges for all, or an error if one is invalid.
 func judges(all []Linear) (js []judge, err error) {
 	for i, l := range all {
 		switch {
@@ -78,20 +79,20 @@ func (j judge) check(v *View) error {
 		}
 		call := op.Call
 		if call == 0 {
-			continue // it has used no port yet
+			continue // the call has not used a port yet
 		}
 		all = append(all, linear.Operation{Client: who, Key: key, Input: in, Output: out, Call: call, Return: max(op.Return, call)})
 	}
 	return j.checker.Check(all)
 }
 
-// A monitor is one of a schedule.
+// A monitor is a named Monitor of one schedule.
 type monitor struct {
 	name string
 	Monitor
 }
 
-// monitors makes those of a schedule.
+// monitors makes the monitors of one schedule, in order of their names.
 func monitors(all map[string]func() Monitor) (ms []monitor) {
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		ms = append(ms, monitor{name, all[name]()})
@@ -99,7 +100,7 @@ func monitors(all map[string]func() Monitor) (ms []monitor) {
 	return ms
 }
 
-// watch tells the monitors what was done in the move that was made.
+// watch passes the operations of the last move to the monitors.
 func (x *checked) watch() {
 	for _, op := range x.events {
 		for _, m := range x.inst.monitors {
@@ -111,7 +112,7 @@ func (x *checked) watch() {
 	x.events = x.events[:0]
 }
 
-// cold has the monitors say whether something has not happened that should have.
+// cold fails the schedule if a monitor still waits for something.
 func (x *checked) cold() {
 	for _, m := range x.inst.monitors {
 		err := x.guard(func() error {

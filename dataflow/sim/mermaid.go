@@ -6,11 +6,11 @@ import (
 	"strings"
 )
 
-// mermaidValue is how much of a text a diagram has.
+// mermaidValue limits the length of a text in a diagram.
 const mermaidValue = 60
 
-// WriteMermaid writes the schedule as a sequence diagram in the language of Mermaid. Of more than
-// 60 lines the first are left out.
+// WriteMermaid writes the schedule as a sequence diagram in the language of Mermaid. If there are
+// more than 60 lines, only the last 60 are written.
 func (c *Counterexample) WriteMermaid(w io.Writer) error {
 	var b strings.Builder
 	b.WriteString("sequenceDiagram\n")
@@ -44,7 +44,7 @@ func (c *Counterexample) WriteMermaid(w io.Writer) error {
 	return err
 }
 
-// id returns what a diagram calls a participant.
+// id returns the identifier of participant i in a diagram.
 func (t *tape) id(i int) string {
 	if i < len(t.clients) {
 		return fmt.Sprint("c", i)
@@ -52,7 +52,7 @@ func (t *tape) id(i int) string {
 	return fmt.Sprint("l", i-len(t.clients))
 }
 
-// name returns the name of a participant.
+// name returns the name of participant i.
 func (t *tape) name(i int) string {
 	if i < len(t.clients) {
 		return t.clients[i]
@@ -60,7 +60,7 @@ func (t *tape) name(i int) string {
 	return t.places[i-len(t.clients)]
 }
 
-// escape returns text of which a diagram reads every character as itself.
+// escape returns s, shortened, with the characters escaped that have a meaning in a diagram.
 func escape(s string) string {
 	var b strings.Builder
 	for _, c := range cut(s, mermaidValue) {

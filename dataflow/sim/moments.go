@@ -7,20 +7,21 @@ import (
 	"github.com/millrace/millrace/internal/engine/simulate"
 )
 
-// This file finds out where time has to pass. In an execution it passes as little as possible. When
-// it is over, the search looks at each firing for another timer that could have been first if time
-// had passed otherwise before: the times at which steps read the clock are unknowns, what happened
-// until then is a set of differences between them, and so is that the other timer is first. If
-// there is a solution, the latest read that has to be at another time is tried at that time, too.
+// This file finds out where time has to pass. In an execution as little time passes as possible.
+// When the execution is over, the search looks at each firing for another timer that could have
+// fired first if more time had passed before. The times at which steps read the clock are the
+// unknowns. What happened until then is a set of differences between them, and that the other timer
+// fires first is another one. If there is a solution, the latest read that needs another time is
+// tried at that time, too.
 
 // moments are the times of an execution.
 type moments struct {
 	events []event
-	causes []event   // the same without the clocks; nil if nobody has asked
-	places []*branch // those of the path that come after the last read
-	reads  []read    // from 1 on
+	causes []event   // the same without the clocks; nil until first used
+	places []*branch // the branches of the path that come after the last read
+	reads  []read    // numbered from 1
 	clocks map[engine.Object]*clock
-	so     differences // what holds because of what has happened so far
+	so     differences // what must hold because of what has happened so far
 	found  []addition
 }
 
@@ -30,31 +31,31 @@ type read struct {
 	depth int // of the place where its time was chosen, or -1
 }
 
-// A clock is one of a location.
+// A clock is the clock of a location.
 type clock struct {
-	read    moment // when it was read last
-	last    moment // that, or the latest deadline that has fired
-	at      int64  // of last
+	read    moment // the last read
+	last    moment // the last read, or the latest deadline that has fired
+	at      int64  // the time of last
 	fires   bool   // last is a deadline
 	pending []pending
-	set     int // timers so far
+	set     int // number of timers that were set so far
 	showed  []showed
 }
 
-// showed is how far a clock was after an event.
+// showed is the state of a clock after an event.
 type showed struct {
 	event      int
 	read, last moment
 }
 
-// pending is a timer that is set.
+// A pending is a timer that is set.
 type pending struct {
 	simulate.Timer
 	due moment
-	set int // its number among those of its location
+	set int // its number among the timers of its location
 }
 
-// pass returns the times that have to be tried so that time passes where that makes a difference.
+// pass returns the times that must be tried so that time passes wherever that makes a difference.
 func (d *descent) pass() []addition {
 	m := &moments{
 		events: append(slices.Clip(d.before), d.events...), places: d.path,
@@ -92,7 +93,7 @@ func (m *moments) place() int {
 	return b.at.depth
 }
 
-// know finds out on what the deadlines of timers depend that were set since the last tick.
+// know finds out what the deadlines depend on of the timers that were set since the last tick.
 func (at *clock) know(t *simulate.Tick) {
 	before := at.pending
 	at.pending = make([]pending, len(t.Pending))
@@ -105,14 +106,14 @@ func (at *clock) know(t *simulate.Tick) {
 		}
 		at.set++
 		due := moment{at.last.read, at.last.plus + x.At - at.at}
-		if x.Endless { // at a multiple of something, whenever it was set
+		if x.Endless { // due at a multiple of something, whenever it was set
 			due = moment{plus: x.At}
 		}
 		at.pending[i] = pending{x, due, at.set}
 	}
 }
 
-// read notes that the clock was read.
+// read notes a read of the clock.
 func (m *moments) read(at *clock, t *simulate.Tick, event int) {
 	now := moment{read: len(m.reads)}
 	depth := -1
@@ -141,8 +142,8 @@ func (m *moments) read(at *clock, t *simulate.Tick, event int) {
 	at.read, at.last, at.at, at.fires = now, now, t.At, false
 }
 
-// rests says that a step that has fired timers left some that are pending: they are due later than
-// those, and than the time of the step before.
+// rests requires that the timers that are left after a step that fired timers are due later than
+// those, and later than the time of the step before.
 func (at *clock) rests(so *differences, left []pending) {
 	for _, x := range left {
 		if !x.Endless { // hole H13 of doc/testing.md
@@ -152,8 +153,8 @@ func (at *clock) rests(so *differences, left []pending) {
 	}
 }
 
-// first says that, of some timers, x fires first. Those that are due at the same time fire in the
-// order of their operators, and in that in which they were set.
+// first requires that x fires first of some timers. Timers that are due at the same time fire in the
+// order of their operators, and then in the order in which they were set.
 func (x pending) first(so *differences, among []pending) {
 	for _, y := range among {
 		if x.due != y.due && !x.Endless && !y.Endless { // hole H13 of doc/testing.md
@@ -162,7 +163,7 @@ func (x pending) first(so *differences, among []pending) {
 	}
 }
 
-// fires notes that timers have fired, and looks for others that could have fired first.
+// fires notes a firing of timers, and looks for others that could have fired first.
 func (m *moments) fires(at *clock, event, tick int, again, fresh bool) {
 	t := &m.events[event].Ticks[tick]
 	left := slices.Clone(at.pending)
@@ -192,9 +193,9 @@ func (m *moments) fires(at *clock, event, tick int, again, fresh bool) {
 	}
 }
 
-// matters reports whether it makes a difference to anybody but the clock that a timer fires after an
-// event, and not before it: the event conflicts with that firing, or with something that comes of
-// it. If the timer never fires, or in the same step, it may.
+// matters reports whether anything besides the clock can observe that a timer fires after an event
+// instead of before it: the event conflicts with that firing, or with something that follows from
+// it. If the timer never fires, or fires in the same step, matters reports true.
 func (m *moments) matters(of int, clock engine.Object, x simulate.Timer) bool {
 	fires := func(e event) bool {
 		return slices.ContainsFunc(e.Ticks, func(t simulate.Tick) bool {
@@ -216,8 +217,8 @@ func (m *moments) matters(of int, clock engine.Object, x simulate.Timer) bool {
 	return false
 }
 
-// untimed returns events without the clocks that they touch. The events that happen before them are
-// those that do so for another reason than time.
+// untimed returns the events without the clocks that they touch. An event then happens before
+// another only for reasons other than time.
 func untimed(events []event) []event {
 	p := newPast(slices.Clone(events))
 	for i := range p.events {
@@ -237,11 +238,10 @@ func untimed(events []event) []event {
 	return p.events
 }
 
-// possible has the latest read be tried at another time that has to be, so that something is
-// possible.
+// possible schedules another time for the latest read that needs one to satisfy so.
 func (m *moments) possible(so differences) {
 	fixed := make([]int64, len(m.reads))
-	fix := func(n int) []int64 { // all before read n, and those whose time nobody chose
+	fix := func(n int) []int64 { // all reads before n, and those whose time was not chosen
 		for i, r := range m.reads {
 			if fixed[i] = 0; i < n || r.depth < 0 {
 				fixed[i] = r.at
@@ -253,7 +253,7 @@ func (m *moments) possible(so differences) {
 	if at == nil {
 		return
 	}
-	from := 1 // the first read that is free
+	from := 1 // the first read that can be changed
 	for to := len(m.reads); from < to; {
 		n := (from + to + 1) / 2
 		if x := so.solve(fix(n)); x != nil {
@@ -270,8 +270,8 @@ func (m *moments) possible(so differences) {
 	}
 }
 
-// someTimes are times from which one is chosen at random: the usual one, as often as others, and
-// some that get closer and closer to each of the first deadlines, and one behind it.
+// someTimes returns times from which one is chosen at random. It contains the usual time as often as
+// others, times that approach each of the first four deadlines, and one after each deadline.
 func someTimes(p simulate.Passing) []int64 {
 	var all []int64
 	for _, x := range p.Pending[:min(len(p.Pending), 4)] {

@@ -7,15 +7,15 @@ import (
 	"github.com/millrace/millrace/internal/seal"
 )
 
-// graphOf returns what a flow is to the engine; see package seal.
+// graphOf returns the engine's graph of a flow; see package seal.
 func graphOf(f *dataflow.Flow) *engine.Graph { return *seal.Pointer(f) }
 
-// outputOf returns what an output is to the engine.
+// outputOf returns the engine's output of a port.
 func outputOf[T any](out *dataflow.OutputPort[T]) *port.Output[T] {
 	return seal.Value(*out).(*port.Output[T])
 }
 
-// historyOf returns what a recording is to the engine, or nil if there is none.
+// historyOf returns the engine's form of a recording, or nil if r is nil.
 func historyOf(r *dataflow.Recording) *engine.Recording {
 	if r == nil {
 		return nil

@@ -7,22 +7,23 @@ import (
 	"github.com/millrace/millrace/internal/engine/simulate"
 )
 
-// priorities choose a schedule at random so that each bug that needs few orderings has a known
-// chance (probabilistic concurrency testing, Burckhardt, Kothari, Musuvathi and Nagarakatti,
-// ASPLOS 2010). Whoever makes moves, such as a lane or a slice, has a random priority; the move of
-// the highest one is made. At depth-1 random moments the one whose turn it is falls behind all
-// others. So one is kept waiting for long, as it hardly ever is if all moves are equally likely.
+// priorities chooses a schedule at random so that each bug that needs few orderings has a known
+// chance to be found (probabilistic concurrency testing, Burckhardt, Kothari, Musuvathi and
+// Nagarakatti, ASPLOS 2010). Each source of moves, such as a lane or a slice, has a random
+// priority, and the move with the highest priority is made. At depth-1 random moments the source
+// whose turn it is falls behind all others. So some sources wait for long, which hardly ever
+// happens if all moves are equally likely.
 //
-// What is chosen within a move is equally likely.
+// Choices within a move are equally likely.
 type priorities struct {
 	rng      *rand.Rand
-	change   map[int]bool // moves before which a priority changes
+	change   map[int]bool // the numbers of the moves before which a priority changes
 	priority map[simulate.Name]int64
 	lowest   int64
 	moves    int // made so far
 }
 
-// byPriority returns a chooser for schedules of about some moves.
+// byPriority returns a chooser for schedules of about the given number of moves.
 func byPriority(seed uint64, depth, moves int) *priorities {
 	p := &priorities{
 		rng:    rand.New(rand.NewPCG(seed, uint64(depth))),
@@ -48,7 +49,8 @@ func (p *priorities) move(all []simulate.Move) int {
 	return best
 }
 
-// best returns the move with the highest priority. Who has none yet gets one.
+// best returns the index of the move with the highest priority. A source without a priority gets a
+// random one.
 func (p *priorities) best(all []simulate.Move) int {
 	best := 0
 	for i := range all {
@@ -62,17 +64,17 @@ func (p *priorities) best(all []simulate.Move) int {
 	return best
 }
 
-// A bound says what schedules that were chosen by priorities show of bugs of a depth: those that
-// show whenever that many orderings are as they have to be.
+// A bound says what the schedules that were chosen by priorities show about bugs of a depth, which
+// is the number of orderings that suffice to show the bug.
 type bound struct {
 	depth     int
-	processes int // most that made moves in a run
-	moves     int // most that a run has had
-	runs      int // those for which the bound holds, since they were chosen when moves was known
+	processes int // the most sources of moves in a run
+	moves     int // the most moves in a run
+	runs      int // runs for which the bound holds, since moves was known when they were chosen
 }
 
-// chance returns the least chance that a run has to find a bug of the depth, or 0 if nothing is
-// known of it.
+// chance returns a lower bound for the chance that a run finds a bug of the depth, or 0 if nothing
+// is known.
 func (b bound) chance() float64 {
 	if b.processes == 0 {
 		return 0
@@ -80,7 +82,7 @@ func (b bound) chance() float64 {
 	return 1 / (float64(b.processes) * math.Pow(float64(b.moves), float64(b.depth-1)))
 }
 
-// missed returns the chance that all runs have missed a bug of the depth, at most.
+// missed returns an upper bound for the chance that all runs have missed a bug of the depth.
 func (b bound) missed() float64 { return math.Pow(1-b.chance(), float64(b.runs)) }
 
 // prioritized runs schedules that are chosen by priorities, and ends with the first that fails.

@@ -10,12 +10,12 @@ import (
 // An event is a move of an execution.
 type event struct {
 	simulate.Effect
-	place  int // how many places come before that at which it was chosen; -1 if nothing else could happen
-	last   int // the same of the last choice before it or within it
-	before set // events that happen before it, in whatever order independent moves are made
+	place  int // the number of places before the one where it was chosen; -1 if nothing else could happen
+	last   int // the same for the last choice before it or within it
+	before set // events that happen before it in every order of independent moves
 }
 
-// A history is what was done with one object, in order.
+// A history lists the accesses to one object, in order.
 type history []done
 
 type done struct {
@@ -23,7 +23,7 @@ type done struct {
 	access engine.Access
 }
 
-// A set of events. Events beyond its end are not in it.
+// A set is a bit set of events. Events beyond its end are not in it.
 type set []uint64
 
 func (s set) has(i int) bool { return i/64 < len(s) && s[i/64]&(1<<(i%64)) != 0 }
@@ -50,11 +50,11 @@ type past struct {
 	objects map[engine.Object]history
 	sent    map[engine.Object][]int
 	taken   map[engine.Object][]int
-	barrier int // the last event that everything depends on, or -1
+	barrier int // the last event on which everything depends, or -1
 }
 
-// races finds, for each move that follows the branches that were there before, the moves before it
-// that could have come after it, where somebody could tell.
+// races finds, for each move after the branches that already existed, the earlier moves that could have
+// come after it, where the other order can be observed.
 func (d *descent) races() (found []addition) {
 	p := newPast(append(d.before, d.events...))
 	words := len(p.events)/64 + 1
@@ -70,7 +70,7 @@ func (d *descent) races() (found []addition) {
 		if j, ok := p.lastOf[e.Name]; ok {
 			after(j)
 		}
-		if e.Name.Kind == simulate.Crashes { // it may come before a call at a point returns whose answer it has taken
+		if e.Name.Kind == simulate.Crashes { // it may come before the return of a call at a point whose answer it has taken
 			for _, j := range slices.Backward(p.rivals(i)) {
 				if a, ok := d.race(p, j, i); ok && p.events[j].Name.Kind == simulate.Resumes {
 					found = append(found, a)
@@ -92,7 +92,7 @@ func (d *descent) races() (found []addition) {
 	return found
 }
 
-// newPast returns the past of some events, before the first of them.
+// newPast returns an empty past of the events.
 func newPast(events []event) *past {
 	return &past{
 		events:  events,
@@ -104,14 +104,14 @@ func newPast(events []event) *past {
 	}
 }
 
-// after has e come after event j.
+// after makes e depend on event j.
 func (p *past) after(e *event, j int) {
 	e.before.add(j)
 	e.before.join(p.events[j].before)
 }
 
-// takes has event i come after those that sent what it takes, and those that took what had to be
-// taken before.
+// takes makes event i depend on the events that sent what it takes, and on those that took what had to be
+// taken first.
 func (p *past) takes(i int, after func(j int)) {
 	e := &p.events[i]
 	for _, o := range e.Took {
@@ -129,7 +129,7 @@ func (p *past) takes(i int, after func(j int)) {
 	}
 }
 
-// note notes what event i does.
+// note records what event i does.
 func (p *past) note(i int) {
 	e := &p.events[i]
 	p.lastOf[e.Name] = i
@@ -148,8 +148,8 @@ func (p *past) note(i int) {
 	}
 }
 
-// rivals returns the events before event i that it depends on, in order. Of what happens before
-// one of these anyway, some are left out.
+// rivals returns the events before event i on which it depends, in order. It leaves out some that happen
+// before one of these anyway.
 func (p *past) rivals(i int) (all []int) {
 	e := &p.events[i]
 	if e.All {
@@ -170,7 +170,7 @@ func (p *past) rivals(i int) (all []int) {
 				all = append(all, d.event)
 			}
 			if d.access&engine.Writes != 0 {
-				break // all before it happen before it
+				break // all events before it happen before it
 			}
 		}
 	}
@@ -178,8 +178,8 @@ func (p *past) rivals(i int) (all []int) {
 	return slices.Compact(all)
 }
 
-// alone reports whether event x is the only one before event i with which it conflicts in what they
-// have in common.
+// alone reports whether event x is the only event before event i that conflicts with it in what they both
+// touch.
 func (p *past) alone(x, i int) bool {
 	for _, t := range p.events[i].Touched {
 		conflicts, others := false, false
@@ -195,9 +195,8 @@ func (p *past) alone(x, i int) bool {
 	return true
 }
 
-// competes has event i, a client's, be tried before those by which other clients took something from
-// the queues from which it takes as well. It may depend on one of these only because it has taken something
-// else then.
+// competes schedules event i, a client's, before the events in which other clients took something from the
+// same queues. It may depend on one of these only because it has then taken something else.
 func (d *descent) competes(p *past, i int) (found []addition) {
 	e := &p.events[i]
 	if e.Name.Kind != simulate.Acts {
@@ -214,8 +213,8 @@ func (d *descent) competes(p *past, i int) (found []addition) {
 	return found
 }
 
-// waits has event i, behind which its client waits for something, be tried before those that may have taken that
-// away.
+// waits schedules event i, after which its client waits for something, before the events that may have
+// taken that away.
 func (d *descent) waits(p *past, i int) (found []addition) {
 	e := &p.events[i]
 	for _, t := range e.Wants {
@@ -231,7 +230,7 @@ func (d *descent) waits(p *past, i int) (found []addition) {
 	return found
 }
 
-// tryBefore has event i be tried before event j, if it could have come before it.
+// tryBefore adds to found that event i is tried before event j, if that is possible.
 func (d *descent) tryBefore(p *past, j, i int, found []addition) []addition {
 	if a, ok := d.race(p, j, i); ok {
 		found = append(found, a)
@@ -239,7 +238,7 @@ func (d *descent) tryBefore(p *past, j, i int, found []addition) []addition {
 	return found
 }
 
-// race returns what has event i be tried before event j, if it could have come before it.
+// race returns the addition that tries event i before event j, and whether that is possible.
 func (d *descent) race(p *past, j, i int) (a addition, ok bool) {
 	e, before := &p.events[i], &p.events[j]
 	if before.place < 0 || e.place < 0 { // it had to wait until nothing else could happen
@@ -249,8 +248,8 @@ func (d *descent) race(p *past, j, i int) (a addition, ok bool) {
 	if at.among == 1 {
 		return a, false
 	}
-	between := make(set, len(p.events)/64+1) // what came after j and does not need it
-	var heads []simulate.Name                // of these, what can come first
+	between := make(set, len(p.events)/64+1) // events that came after j and do not depend on it
+	var heads []simulate.Name                // those of them that can come first
 	for k := j + 1; k < i; k++ {
 		x := &p.events[k]
 		if x.before.has(j) {
@@ -263,7 +262,7 @@ func (d *descent) race(p *past, j, i int) (a addition, ok bool) {
 	}
 	if !e.before.meets(between) {
 		if !slices.Contains(at.moves, e.Name) {
-			return a, false // what j did made it possible
+			return a, false // what j did made the move possible
 		}
 		heads = append([]simulate.Name{e.Name}, heads...)
 	}

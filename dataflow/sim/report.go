@@ -14,14 +14,14 @@ import (
 
 // A Report says what an exploration has covered.
 type Report struct {
-	// Complete says that every schedule was covered. If not, Why says why.
+	// Complete reports that every schedule was covered. If it is false, Why is the reason.
 	Complete bool
 	Why      string
 
-	Schedules   int // how many there were that somebody can tell apart
-	Executions  int // how often the specification was run
-	Blocked     int // of these, given up, since they led to nothing new
-	Discarded   int // of these, discarded by an Assume
+	Schedules   int // distinguishable schedules
+	Executions  int // runs of the specification
+	Blocked     int // executions that were given up, since they led to nothing new
+	Discarded   int // executions that an Assume discarded
 	Transitions int // moves that were made, in all executions
 	Depth       int // moves of the longest execution
 
@@ -30,18 +30,19 @@ type Report struct {
 	Unchecked []string       // claims that could not be checked, and why
 
 	Seed    uint64  // of an exploration at random
-	Missed  float64 // with [ByPriority], the chance that all schedules have missed a bug of the depth, at most
+	Missed  float64 // with [ByPriority], an upper bound for the chance that all schedules missed a bug of the depth
 	Elapsed time.Duration
 }
 
-// A Reason is an operator whose result depends on timing, for which the program gives a reason.
+// A Reason is an operator whose result depends on timing, with the reason that the program gives
+// for it.
 type Reason struct {
 	Op   string // such as "slice.Batch"
 	Pos  string // file:line
 	Text string // the reason given
 
-	// Choices is how many moves concerned the operator, or cut its slice, where another move was
-	// possible, in all executions. If it is 0, nothing about the reason was tried.
+	// Choices is the number of moves, in all executions, that concerned the operator or cut its
+	// slice where another move was possible. If it is 0, nothing about the reason was tried.
 	Choices int
 }
 
@@ -82,7 +83,7 @@ type tally struct {
 	counts
 }
 
-// counts are what is counted, and what a checkpoint has of it.
+// counts is the part of a tally that a checkpoint contains.
 type counts struct {
 	Executions  int
 	Blocked     int
@@ -95,14 +96,14 @@ type counts struct {
 
 func newTally() *tally { return &tally{counts: counts{Sometimes: make(map[string]int)}} }
 
-// names returns what should hold sometimes.
+// names returns the names of the Sometimes properties, sorted.
 func (t *tally) names() []string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return slices.Sorted(maps.Keys(t.Sometimes))
 }
 
-// add adds a schedule, if it is one of a specification.
+// add counts a schedule of a specification. Other schedules are ignored.
 func (t *tally) add(run execution) {
 	x := run.spec
 	if t == nil || x == nil {
@@ -171,9 +172,9 @@ func (x subject) report(found exploration, o options, missed float64) *Report {
 type reasons struct {
 	ops     []*engine.Op
 	choices []int
-	at      map[engine.Object]int // by object of the operator
+	at      map[engine.Object]int // index of the operator, by its object
 	by      map[*engine.Op]int
-	chosen  bool // there was another move
+	chosen  bool // another move was possible
 }
 
 // find finds the operators that were given a reason.
@@ -190,7 +191,7 @@ func (r *reasons) find(g *engine.Graph) {
 	r.choices = make([]int, len(r.ops))
 }
 
-// offered notes which move is made, of all that are possible.
+// offered notes the move that was chosen out of among possible ones.
 func (r *reasons) offered(m *simulate.Move, among int) {
 	if r.chosen = among > 1; !r.chosen {
 		return
@@ -200,7 +201,7 @@ func (r *reasons) offered(m *simulate.Move, among int) {
 	}
 }
 
-// made notes what the move has touched.
+// made counts what the move has touched.
 func (r *reasons) made(e *simulate.Effect) {
 	if !r.chosen {
 		return

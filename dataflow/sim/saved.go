@@ -14,7 +14,7 @@ import (
 	"github.com/millrace/millrace/dataflow"
 )
 
-// savedIn is the folder of the schedules that have failed.
+// savedIn is the folder of failed schedules.
 const savedIn = "testdata/sim"
 
 // savedFormat is the first line of a saved schedule.
@@ -25,8 +25,8 @@ type saved struct {
 	test, spec, property, trace string
 }
 
-// identity tells the program and the clients of a specification from others, as far as they have
-// other operators or other names.
+// identity returns a digest of the operators and the names of a specification. Specifications
+// that differ only in other respects have the same identity.
 func (p *plan) identity() string {
 	f := dataflow.New()
 	p.build(f)
@@ -43,7 +43,7 @@ func (p *plan) identity() string {
 	return fmt.Sprintf("%x", h.Sum(nil)[:8])
 }
 
-// again runs the schedules of a test that have failed before.
+// again runs the saved schedules of a test.
 func (p *plan) again(t testing.TB) {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(savedIn, fileName(t.Name())+"-*.txt"))
@@ -80,7 +80,7 @@ func (p *plan) again(t testing.TB) {
 	}
 }
 
-// save writes a schedule that has failed, and says where.
+// save writes a failed schedule to a file, and returns a message that says where.
 func (p *plan) save(t testing.TB, f *Failure) string {
 	t.Helper()
 	is := saved{t.Name(), p.identity(), f.Property, f.Counterexample.Trace()}
@@ -120,8 +120,8 @@ func parseSaved(all []byte) (s saved, err error) {
 	return s, nil
 }
 
-// fileName returns a test's name as part of the name of a file. Different tests may have the
-// same.
+// fileName converts the name of a test to part of a file name. Different tests may have the same
+// one.
 func fileName(test string) string {
 	name := strings.Map(func(r rune) rune {
 		switch {

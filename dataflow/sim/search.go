@@ -9,30 +9,30 @@ import (
 	"github.com/millrace/millrace/internal/engine/simulate"
 )
 
-// A search goes through all schedules. Of moves that touch nothing in common it tries
-// one order only. When an execution is over, it looks for pairs of moves whose other order could
-// be seen, and notes where that order begins (dynamic partial order reduction with source sets,
+// A search explores all schedules. Of moves that touch nothing in common it tries only one
+// order. When an execution is over, it looks for pairs of moves whose other order could be
+// observed, and notes where that order begins (dynamic partial order reduction with source sets,
 // Abdulla, Aronis, Jonsson and Sagonas, POPL 2014). Moves that were tried at an earlier place
-// sleep, there and behind it, until something that they depend on has happened (sleep sets,
-// Godefroid 1996). The method assumes that no move disables another one; here some do, and what
+// sleep, there and after it, until something on which they depend has happened (sleep sets,
+// Godefroid 1996). The method assumes that no move disables another one. Here some do, and what
 // is disabled is tried before what disables it.
 //
-// Several workers make executions at the same time. The executions are the same ones with any
-// number of workers, and so is the first that fails in depth-first order; see [branch].
+// Several workers make executions at the same time. The executions are the same with any number
+// of workers, and so is the first that fails in depth-first order; see [branch].
 type search struct {
 	x       subject
 	options searchOptions
 
 	mu    sync.Mutex
-	wake  sync.Cond // an execution is over
+	wake  sync.Cond // signaled when an execution is over
 	known simulate.Known
 	first *branch
-	begun int // executions, with those that were made before the checkpoint
-	busy  int // of these, those under way
+	begun int // executions, including those before the checkpoint
+	busy  int // of these, those that are running
 	over  bool
 	fatal *fatal
 
-	own     checkpoint // without what was found
+	own     checkpoint // the checkpoint without the results
 	saved   time.Time
 	resumed int // executions before the checkpoint
 
@@ -40,31 +40,31 @@ type search struct {
 	found    exploration
 }
 
-// searchOptions say how a search is made.
+// searchOptions are the options of a search.
 type searchOptions struct {
-	whole   bool // nothing is reduced
-	limit   int  // of executions
+	whole   bool // no reduction
+	limit   int  // the most executions
 	workers int
 
-	checkpoint string // file from which the search goes on, and to which it is saved
+	checkpoint string // file from which the search continues, and to which it is saved
 }
 
-// A verdict is what ends an exploration, or has it begin anew.
+// A verdict is the reason why an exploration ends or begins anew.
 type verdict struct {
 	failed   *execution
 	unsteady string
 	trace    string
-	missed   simulate.Known // what turned out that was not known
-	none     bool           // the schedule may be none, because clocks were apart that are one
+	missed   simulate.Known // what the search did not know
+	none     bool           // the schedule may be impossible, because clocks were separate that are one
 }
 
-// fatal is how the function under test has ended the goroutine of a worker.
+// fatal records how the function under test has ended the goroutine of a worker.
 type fatal struct {
 	panicked any
 	exited   bool
 }
 
-// search goes through all schedules until one fails, as many executions were made as may be, or
+// search runs schedules until all are covered, one fails, the limit of executions is reached, or
 // the context has ended.
 func (x subject) search(o searchOptions) exploration {
 	s := &search{x: x, options: o, first: new(branch), distinct: make(map[uint64]bool)}
@@ -91,7 +91,7 @@ func (x subject) search(o searchOptions) exploration {
 	return s.found
 }
 
-// workApart works on a goroutine of its own, and passes on how the function under test ends it.
+// workApart works on a goroutine of its own, and records how the function under test ends it.
 func (s *search) workApart() {
 	ended := false
 	defer func() {
@@ -110,7 +110,7 @@ func (s *search) workApart() {
 	ended = true
 }
 
-// work makes executions until there are none left to make.
+// work makes executions until there are none left.
 func (s *search) work() {
 	for {
 		d := s.begin()
@@ -167,7 +167,7 @@ func (s *search) conclude(e exploration) {
 	s.wake.Broadcast()
 }
 
-// end notes what came of an execution.
+// end records the result of an execution.
 func (s *search) end(d *descent, run execution, v *verdict, found []addition) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -191,7 +191,7 @@ func (s *search) end(d *descent, run execution, v *verdict, found []addition) {
 	}
 }
 
-// compare returns a verdict if a schedule comes out differently when it is run again.
+// compare runs a schedule again and returns a verdict if the result is different.
 func (x subject) compare(run execution) *verdict {
 	if run.blocked {
 		return nil

@@ -7,8 +7,8 @@ import (
 	"github.com/millrace/millrace/internal/engine/simulate"
 )
 
-// How many schedules are tried for a shorter one that fails, in all, and for each use of a port
-// that may be left out.
+// Limits for the number of schedules that are tried to find a shorter one that fails: in total, and
+// for each use of a port that might be left out.
 const (
 	shrinkTries = 2000
 	dropTries   = 300
@@ -21,7 +21,7 @@ type step struct {
 	chosen int
 }
 
-// A guided makes the choices of another run again, of which each move is known by name.
+// A guided repeats the choices of another run, whose moves are known by name.
 type guided struct {
 	steps []step
 	known simulate.Known
@@ -50,11 +50,11 @@ func (g *guided) move(all []simulate.Move) int {
 	return 0
 }
 
-// shortest returns the shortest schedule that fails, given one that does. What counts is, in this
-// order, how many moves clients make, if it fails before the end; how many choices are not the
-// default; how many moves there are; and the choices. So it is the same one whichever was
-// given, if few enough choices are not the default. Else it is the given one with as many
-// choices as possible made the default.
+// shortest returns the shortest schedule that fails, given one that does. Schedules are compared,
+// in this order, by the number of moves of clients, if the failure comes before the end; by the
+// number of choices that are not the default; by the number of moves; and by the choices. If few
+// enough choices are not the default, the result does not depend on the given schedule. Otherwise
+// it is the given one with as many choices as possible replaced by the default.
 func (x subject) shortest(failed execution) execution {
 	x.known = &failed.known
 	best, ok := x.fewest(nil, shrinkTries)
@@ -79,7 +79,7 @@ func (x subject) shortest(failed execution) execution {
 	return x.unlimited(best)
 }
 
-// unlimited returns the schedule of a run whose clients were limited, as one where they are not.
+// unlimited runs a schedule with limited clients again without limits.
 func (x subject) unlimited(run execution) execution {
 	if again := x.execute(&guided{steps: run.steps, known: run.known}, nil); again.failed {
 		return again
@@ -87,8 +87,8 @@ func (x subject) unlimited(run execution) execution {
 	return run
 }
 
-// fewest looks for a schedule that fails with the fewest choices that are not the default. It gives
-// up after some tries. Clients make no more moves than limits says, unless it is nil.
+// fewest looks for a failing schedule with the fewest choices that are not the default. It gives up
+// after the given number of tries. If limits is not nil, clients make no more moves than it says.
 func (x subject) fewest(limits []int, tries int) (best execution, found bool) {
 	level := [][]int{nil}
 	for len(level) > 0 && !found && tries > 0 && x.ctx.Err() == nil {
@@ -117,12 +117,13 @@ func (x subject) fewest(limits []int, tries int) (best execution, found bool) {
 	return best, found
 }
 
-// shorter reports whether a is shorter than b, which has as many choices that are no default.
+// shorter reports whether a is shorter than b. Both have the same number of choices that are not
+// the default.
 func shorter(a, b execution) bool {
 	return cmp.Or(cmp.Compare(a.moves, b.moves), slices.Compare(a.made, b.made)) < 0
 }
 
-// lessen makes choices of a schedule the default, one after another, as long as it fails.
+// lessen replaces choices of a schedule by the default, one after another, as long as it fails.
 func (x subject) lessen(best execution) execution {
 	given, err := scriptOf(best.trace)
 	if err != nil {

@@ -9,25 +9,25 @@ import (
 	"github.com/millrace/millrace/internal/engine/simulate"
 )
 
-// A Sim is one schedule of a flow, made for a call of the function under test.
+// A Sim is one schedule of a flow, made for one call of the function under test.
 type Sim struct {
 	ctx        context.Context
 	choices    *choices
 	seen       *seen
 	flow       *dataflow.Flow
 	steps      stepper
-	simulation *simulate.Simulation // that makes the steps; nil of a recording
+	simulation *simulate.Simulation // makes the steps; nil for a recording
 	app        *dataflow.App
-	spec       *checked // unless a function is under test
+	spec       *checked // nil if a function is under test
 	failed     bool
-	log        []string // of what the function said
+	log        []string // messages of the function
 }
 
 // A stepper makes the steps of a flow: a simulation, or the replay of a recording.
 type stepper interface{ Quiesce() error }
 
-// ErrQuiet is returned to a client that waits for something at a flow that is at rest although an
-// input is open: what the client waits for will never come.
+// ErrQuiet is returned to a client that waits for something that will never come: the flow is at
+// rest although an input is open.
 var ErrQuiet = simulate.ErrQuiet
 
 // The ways in which a schedule can end before the function returns.
@@ -37,12 +37,12 @@ var (
 	errFatal     = errors.New("failed")
 )
 
-// Flow returns the flow of this schedule, to be built upon. It is the same one each
+// Flow returns the flow of this schedule, on which the function builds. It is the same flow each
 // time.
 func (s *Sim) Flow() *dataflow.Flow { return s.flow }
 
-// Start starts the flow. What was sent before and what is sent after make no
-// difference: nothing runs until somebody waits.
+// Start starts the flow. It makes no difference whether something is sent before or after Start:
+// nothing runs until the function waits.
 func (s *Sim) Start() *dataflow.App {
 	app, err := dataflow.Start(s.Context(), s.flow)
 	if err != nil {
@@ -52,31 +52,30 @@ func (s *Sim) Start() *dataflow.App {
 	return app
 }
 
-// A simKey is the key of a schedule in its context.
+// simKey is the key under which a context holds its Sim.
 type simKey struct{}
 
 // Context returns the context of the schedule.
 func (s *Sim) Context() context.Context { return s.ctx }
 
-// Quiesce drives the flow until it is at rest: every input has been
-// taken, every slice has run with the final version of what it reads, every timer
-// has fired.
+// Quiesce runs the flow until it is at rest: every input record has been taken, every slice has
+// run with the final version of what it reads, and every timer has fired.
 func (s *Sim) Quiesce() {
 	if err := s.steps.Quiesce(); err != nil {
 		s.Fatalf("%v", err)
 	}
 }
 
-// Assume discards this schedule if ok is false: it is as if it did not exist.
+// Assume discards this schedule if ok is false, as if the schedule did not exist.
 func (s *Sim) Assume(ok bool) {
 	if !ok {
 		panic(errDiscarded)
 	}
 }
 
-// Never asserts that something has not happened even when the flow is quiet, and
-// goes on. It does so by exploring both: schedules that drive the flow until it is
-// quiet, check, and end there, and schedules that go on without the check.
+// Never asserts that something has not happened even when the flow is quiet. Two kinds of
+// schedules are explored: those that run the flow until it is quiet, run the check and end there,
+// and those that continue without the check.
 func (s *Sim) Never(check func()) {
 	if s.choices.Choose(2) == 1 {
 		return
@@ -94,32 +93,32 @@ func (s *Sim) Check(err error) {
 	}
 }
 
-// Errorf fails the schedule and goes on.
+// Errorf marks the schedule as failed and continues.
 func (s *Sim) Errorf(format string, args ...any) {
 	s.failed = true
 	s.Logf(format, args...)
 }
 
-// Fatalf fails the schedule and ends it.
+// Fatalf marks the schedule as failed and ends it.
 func (s *Sim) Fatalf(format string, args ...any) {
 	s.Errorf(format, args...)
 	panic(errFatal)
 }
 
-// Logf says something, which is printed if the schedule fails.
+// Logf logs a message, which is printed if the schedule fails.
 func (s *Sim) Logf(format string, args ...any) { s.log = append(s.log, fmt.Sprintf(format, args...)) }
 
-// Observe makes what a part of the schedule: two schedules that differ in it count
-// as two. What slices let out and operators put in order is observed anyway.
+// Observe makes what part of the schedule: two schedules that differ in it count as two. What
+// slices emit and what operators put in order is always observed.
 func (s *Sim) Observe(what any) { s.seen.received(what) }
 
-// A source is an output as it is read by Collect.
+// A source is an output that Collect can read.
 type source[T any] interface {
 	Next(context.Context) (T, error)
 }
 
-// Collect drives the flow until it is quiet and returns everything that the output
-// has given by then.
+// Collect runs the flow until it is quiet and returns everything that the output has emitted by
+// then.
 func Collect[T any](s *Sim, out source[T]) []T {
 	s.Quiesce()
 	var all []T
@@ -136,8 +135,8 @@ func Collect[T any](s *Sim, out source[T]) []T {
 	return all
 }
 
-// inline calls read, which reads what is there when the flow is at rest: so no other
-// order of it is tried than that in which it came.
+// inline calls read, which reads what is available when the flow is at rest. Only the order in
+// which it arrived is tried.
 func (s *Sim) inline(read func()) {
 	if s.simulation == nil {
 		read()
@@ -146,7 +145,7 @@ func (s *Sim) inline(read func()) {
 	s.simulation.Inline(read)
 }
 
-// ended fails the schedule unless err says only that nothing more comes.
+// ended fails the schedule unless err only says that nothing more comes.
 func (s *Sim) ended(err error) {
 	if !errors.Is(err, ErrQuiet) && !errors.Is(err, ErrHalted) && !ends(err) {
 		s.Fatalf("%v", err)

@@ -13,25 +13,25 @@ import (
 	"github.com/millrace/millrace/internal/engine/simulate"
 )
 
-// A Spec says what a program is for. [Check] and [Test] go through its schedules.
+// A Spec says what a program should do. [Check] and [Test] explore its schedules.
 //
-// Build builds the flow and returns its ports, as it does in production. It is called once
-// for each schedule, before the flow is started. It and the functions of the flow must not
-// depend on state that survives from one schedule to the next.
+// Build builds the flow and returns its ports, as in production. It is called once for each schedule,
+// before the flow is started. Build and the functions of the flow must not depend on state that
+// survives from one schedule to the next.
 type Spec[P any] struct {
 	Build func(*dataflow.Flow) P
 
-	// Clients use the ports beside each other.
+	// Clients use the ports concurrently.
 	Clients []Client[P]
 
-	// Always must return nil before the first move and after every move. Eventually must return
-	// nil when the flow is at rest. Both look at ports and change nothing; see [View].
+	// Always must return nil before the first move and after every move. Eventually must return nil
+	// when the flow is at rest. Both look at ports and change nothing; see [View].
 	Always     map[string]func(*View, P) error
 	Eventually map[string]func(*View, P) error
 
-	// Sometimes must hold at the end of at least one schedule. It is for a specification that
-	// would hold of a program that does nothing. If one never holds, the error of the
-	// exploration is [ErrVacuous].
+	// Sometimes must hold at the end of at least one schedule. It detects a specification that would
+	// also hold for a program that does nothing. If one never holds, the error of the exploration is
+	// [ErrVacuous].
 	Sometimes map[string]func(*View, P) bool
 
 	// Monitors read what clients do; each function makes one for a schedule. Linear says which
@@ -39,12 +39,13 @@ type Spec[P any] struct {
 	Monitors map[string]func() Monitor
 	Linear   []Linear
 
-	// Faults may happen in each schedule. They are as wrong as Build is if there is no location or
-	// link of a name, if a number is negative, or at another level than [Types]: the start panics.
+	// Faults may happen in each schedule. The start of the flow panics if a named location or link
+	// does not exist, if a number is negative, or at another level than [Types].
 	Faults Faults
 
-	// Retries is how often records of a [dataflow.RetriedInput] come again in a schedule, at most, if
-	// it is not 0; see [Sim.Retry]. CallsShareNothing is what [Sim.CallsShareNothing] says.
+	// Retries, if it is not 0, is how often records of a [dataflow.RetriedInput] come again in a
+	// schedule, at most; see [Sim.Retry]. CallsShareNothing asserts what [Sim.CallsShareNothing]
+	// asserts.
 	Retries           int
 	CallsShareNothing bool
 
@@ -56,20 +57,20 @@ type Spec[P any] struct {
 	Level Level
 }
 
-// A Client uses the ports of a flow as code in production does. Its name is what counterexamples
-// print; it is "client 1" if it has none. No two clients have the same name.
+// A Client uses the ports of a flow as code in production does. Its name is printed in
+// counterexamples; the default is "client 1" and so on. No two clients may have the same name.
 //
-// Do runs until it uses a port. There it stops, and what happens next is one of all moves that
-// are possible: this or another client goes on, a record is taken, and so on. Between two uses
-// of ports nothing else happens. Do must wait for nothing else than ports, and ends in every
-// schedule. The schedule fails if Do returns an error or panics. A client that waits for
-// something that never comes is given [ErrQuiet] when nothing else can happen.
+// Do runs until it uses a port. There it stops, and the next move is one of all possible moves: this
+// or another client continues, a record is taken, and so on. Nothing else happens between two uses of
+// ports. Do must wait only for ports, and must end in every schedule. The schedule fails if Do
+// returns an error or panics. A client that waits for something that never comes receives [ErrQuiet]
+// when nothing else can happen.
 type Client[P any] struct {
 	Name string
 	Do   func(c *Ctx, p P) error
 }
 
-// A property is one of a specification, without the type of its ports.
+// A property is a property of a specification, without the type of its ports.
 type property struct {
 	name  string
 	check func(*View) error
@@ -77,7 +78,7 @@ type property struct {
 
 // A plan is a specification without the type of its ports.
 type plan struct {
-	named   string // what tells it from other ones
+	named   string // identifies the specification
 	clients []string
 	faults  Faults
 	retries int
@@ -98,10 +99,10 @@ type instance struct {
 	monitors   []monitor
 }
 
-// errNot is returned by what holds in this schedule not.
+// errNot is returned for a Sometimes that does not hold in this schedule.
 var errNot = fmt.Errorf("it does not hold")
 
-// planOf returns the plan of a specification, or what is wrong with it.
+// planOf returns the plan of a specification, or an error if the specification is invalid.
 func planOf[P any](s Spec[P]) (*plan, error) {
 	if s.Build == nil {
 		return nil, fmt.Errorf("sim: the specification has no Build")
@@ -172,7 +173,7 @@ func given[P any](what string, all map[string]func(*View, P) error) error {
 	return nil
 }
 
-// instance gives the functions of a specification their ports.
+// instance binds the functions of a specification to the ports of a schedule.
 func (s Spec[P]) instance(ports P) instance {
 	var x instance
 	for _, c := range s.Clients {
@@ -206,9 +207,9 @@ type subject struct {
 	f     func(*Sim)
 	from  *dataflow.Recording // the run with which each schedule begins, or nil
 	level Level
-	plan  *plan           // of a specification, else nil
-	tally *tally          // counts what is explored, unless nil
-	known *simulate.Known // what the search knew whose schedule is made shorter
+	plan  *plan           // of a specification, otherwise nil
+	tally *tally          // counts what is explored; may be nil
+	known *simulate.Known // what the search knew whose schedule is being shortened
 }
 
 // subject returns what is explored of a specification.
@@ -216,16 +217,16 @@ func (p *plan) subject(ctx context.Context) subject {
 	return subject{ctx: ctx, plan: p, level: p.level}
 }
 
-// objects that stand for what properties look at, beside those of the flow.
+// Objects outside the flow that stand for what properties look at.
 const (
-	visibleAt = -1000 // minus the number of a property: what it looks at
+	visibleAt = -1000 // minus the number of a property: what the property looks at
 	clientsAt = -3    // what clients have done
 )
 
-// visible is what moves write that change what property number i looks at.
+// visible is the object that a move writes if it changes what property number i looks at.
 func visible(i int) engine.Object { return engine.Object{Location: int32(visibleAt - i)} }
 
-// looksAt is a member of what is read if property number i looks at o.
+// looksAt is the object that is marked as read if property number i looks at o.
 func looksAt(i int, o engine.Object) engine.Object {
 	x := engine.ChainDigest(engine.ChainDigest(uint64(uint32(o.Location)), uint64(uint32(o.Op))), o.Key)
 	return engine.Object{Location: int32(visibleAt - i), Op: 1, Key: x}

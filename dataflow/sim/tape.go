@@ -10,29 +10,29 @@ import (
 	"github.com/millrace/millrace/internal/engine/simulate"
 )
 
-// A row is a line of a chart: something that a participant does, alone or with another one.
+// A row is a line of a chart: an action of a participant, alone or with another one.
 type row struct {
 	at   time.Duration
 	who  int
 	with int    // -1 if it is alone
-	back bool   // something comes back from with
-	text string // what is done
-	port string // where
+	back bool   // with sends something back
+	text string // the action
+	port string // the port that is used
 	bad  bool   // a property does not hold
 }
 
-// A tape has what happens in a schedule. The participants are the clients, and then the
-// locations.
+// A tape records what happens in a schedule. The participants are the clients, followed by
+// the locations.
 type tape struct {
 	clients []string
 	places  []string
 	clock   func() time.Duration
 	rows    []row
-	said    string // what the move that is made is called
-	who     int    // who makes it
+	said    string // description of the current move
+	who     int    // the participant that makes the move
 }
 
-// begin names the participants.
+// begin sets the participants.
 func (t *tape) begin(clients []string, g *engine.Graph, clock func() time.Duration) {
 	t.clients, t.clock = clients, clock
 	for _, s := range g.Locations {
@@ -46,10 +46,10 @@ func (t *tape) add(r row) {
 	t.rows = append(t.rows, r)
 }
 
-// place returns the participant that a location is.
+// place returns the participant for a location.
 func (t *tape) place(number int32) int { return len(t.clients) + int(number) }
 
-// move notes which move is made.
+// move records the move that is made next.
 func (t *tape) move(m *simulate.Move) {
 	if m.Kind == simulate.Acts {
 		t.who, t.said = int(m.Op), m.String()
@@ -66,7 +66,7 @@ func (t *tape) move(m *simulate.Move) {
 	t.add(r)
 }
 
-// portOf returns the name of a port, or of an operator that has none.
+// portOf returns the name of a port, or of the operator if it has none.
 func portOf(op *engine.Op) string {
 	if _, name, ok := strings.Cut(op.Name, " "); ok {
 		return name
@@ -74,7 +74,7 @@ func portOf(op *engine.Op) string {
 	return op.String()
 }
 
-// cutOf says which slice is cut, by the operators that let something in.
+// cutOf says which slice is cut, by the operators that admit input to it.
 func cutOf(reasons []*engine.Op, otherwise string) string {
 	var all []string
 	for _, op := range reasons {
@@ -88,14 +88,14 @@ func cutOf(reasons []*engine.Op, otherwise string) string {
 	return strings.Join(all, ", ")
 }
 
-// note notes what was chosen beside a move.
+// note records a choice that is not a move.
 func (t *tape) note(text string) {
 	if t.clock != nil && text != t.said {
 		t.add(row{who: t.who, with: -1, text: text})
 	}
 }
 
-// used notes what a client has done.
+// used records a client's use of a port.
 func (t *tape) used(client int, u engine.Use) {
 	r := row{who: client, with: t.place(int32(u.Op.Loc.Number)), port: portOf(u.Op), text: u.Do}
 	if u.Key != nil && (u.Err == nil || u.Do != "take next") {
@@ -128,7 +128,7 @@ func (t *tape) used(client int, u engine.Use) {
 	t.add(r)
 }
 
-// failed notes that a property does not hold.
+// failed records that a property does not hold.
 func (t *tape) failed(property string, err error) {
 	t.add(row{who: 0, with: -1, text: fmt.Sprintf("%s: %v", property, err), bad: true})
 }

@@ -7,15 +7,15 @@ import (
 	"github.com/millrace/millrace/internal/rerun"
 )
 
-// Test is [Check] for a test. It fails t if the error is not nil, with the counterexample as a
-// chart and the line that runs only this schedule, and else logs the report. With -sim.replay,
-// only that schedule is run.
+// Test is [Check] for a test. If the error is not nil, it fails t with the counterexample as a
+// chart and a command that runs only this schedule. Otherwise it logs the report. With
+// -sim.replay, only that schedule is run.
 //
-// A schedule that fails is saved in a file of the folder testdata/sim, whose name begins with
-// the name of the test. The next Test of the same name runs the schedules of these files first,
-// so that each is a regression test. Nothing else is written there. A file whose schedule does
-// not fail is of no use if the program or the specification has changed, since its choices mean
-// something else then; the test's log says so. To be rid of a file, delete it.
+// A failed schedule is saved in a file in the folder testdata/sim, whose name begins with the
+// name of the test. The next Test of the same name runs the schedules of these files first, so
+// each is a regression test. Nothing else is written there. If the program or the specification
+// has changed, the choices in a file have another meaning, and a file whose schedule does not
+// fail is of no use; the test's log says so. To get rid of a file, delete it.
 func Test[P any](t testing.TB, s Spec[P], opts ...Option) *Report {
 	t.Helper()
 	if *replayFlag != "" {
@@ -49,7 +49,7 @@ func Test[P any](t testing.TB, s Spec[P], opts ...Option) *Report {
 	return report
 }
 
-// story returns what a test says of a failure.
+// story returns the message of a test about a failure.
 func (f *Failure) story(test string) string {
 	return f.Error() + "\n" + f.Counterexample.String() + "rerun: " + rerun.Line(test, "-sim.replay", f.Counterexample.Trace())
 }

@@ -6,64 +6,65 @@ import (
 	"github.com/millrace/millrace/internal/engine/simulate"
 )
 
-// A place is where something is chosen: a move, or something else within a move.
+// A place is where something is chosen: a move, or something within a move.
 type place struct {
-	from  *branch         // behind which it is
-	depth int             // places before it
-	moves []simulate.Name // those that are possible; nil if it is no move that is chosen
+	from  *branch         // the branch before it
+	depth int             // number of places before it
+	moves []simulate.Name // the possible moves; nil if the choice is not a move
 	among int
 
-	branches []*branch // in the order in which they are tried; others may be added to moves and times
-	next     int       // of these, the first that is not finished
+	branches []*branch // in the order in which they are tried; others may be added for moves and times
+	next     int       // index of the first branch that is not finished
 
-	// where a move is chosen
+	// if a move is chosen
 	asleep []asleep
-	back   []bool // moves that have to be tried
+	back   []bool // moves that must be tried
 
-	timed bool  // what a clock shows is chosen
+	timed bool  // the choice is what a clock shows
 	usual int64 // the first of these times
 }
 
-// A branch is one choice at a place. Behind it is the next place, unless the execution ends.
+// A branch is one choice at a place. The next place comes after it, unless the execution ends.
 //
-// What there is behind a branch depends on nothing but the choices before it and on what sleeps
-// there, and both are known when the branch is added. So branches can be explored at the same
-// time. What an exploration finds for places before it is applied in depth-first order, so that
-// the tree becomes the same one however many explore it.
+// What comes after a branch depends only on the choices before it and on what sleeps there, and
+// both are known when the branch is added. So branches can be explored at the same time. What an
+// exploration finds for places before it is applied in depth-first order, so that the tree is the
+// same with any number of workers.
 type branch struct {
-	at      *place // nil of the first one, behind which everything is
-	index   int    // what is chosen
-	time    int64  // that is chosen
+	at      *place // nil for the first branch, after which everything comes
+	index   int    // the choice
+	time    int64  // the chosen time
 	state   state
 	behind  *place
-	effect  *simulate.Effect // of the move, once it was made
+	effect  *simulate.Effect // of the move, after it was made
 	inner   bool             // something is chosen within the move
 	events  []event          // from this choice to the next one
-	pending [][]addition     // found behind it while a branch before it is not finished
-	stop    *verdict         // why nothing behind it in depth-first order matters
+	pending [][]addition     // found after it while a branch before it is not finished
+	stop    *verdict         // why nothing after it in depth-first order matters
 }
 
-// A state is how far the exploration of a branch is.
+// A state is the progress of the exploration of a branch.
 type state uint8
 
 const (
 	waiting  state = iota
 	running        // an execution goes there for the first time
-	explored       // one was there
-	finished       // everything behind it was explored
+	explored       // an execution was there
+	finished       // everything after it was explored
 )
 
-// asleep is a move that was tried before, and what it did.
+// An asleep is a move that was tried before, and what it did.
 type asleep struct {
 	name   simulate.Name
 	effect *simulate.Effect
 }
 
-// An addition has one of some moves be tried at a place, unless one of them is anyway, or a time.
+// An addition requires that one of some moves is tried at a place, unless one of them is tried
+// anyway, or that a time is tried.
 type addition struct {
 	depth int // of the place
 	heads []simulate.Name
-	time  int64 // to be tried, if the place is one of times
+	time  int64 // to be tried, if a time is chosen at the place
 }
 
 // sleeps reports whether a move is asleep at p.
@@ -71,7 +72,7 @@ func (p *place) sleeps(n simulate.Name) bool {
 	return slices.ContainsFunc(p.asleep, func(a asleep) bool { return a.name == n })
 }
 
-// add has a move be tried.
+// add schedules move i.
 func (p *place) add(i int) {
 	if p.back[i] {
 		return
@@ -82,7 +83,7 @@ func (p *place) add(i int) {
 	}
 }
 
-// apply adds a time, or the first of some moves that is possible, or all if none is.
+// apply adds a time, or the first of some moves that is possible, or all moves if none is.
 func (p *place) apply(a addition) {
 	if p.timed {
 		if !slices.ContainsFunc(p.branches, func(b *branch) bool { return b.time == a.time }) {
@@ -104,12 +105,12 @@ func (p *place) apply(a addition) {
 		p.add(first)
 		return
 	}
-	for k := range p.back { // so nothing is missed
+	for k := range p.back { // so that nothing is missed
 		p.add(k)
 	}
 }
 
-// path returns the branches to b, with b.
+// path returns the branches that lead to b, including b.
 func (b *branch) path() []*branch {
 	if b.at == nil {
 		return nil
@@ -121,15 +122,14 @@ func (b *branch) path() []*branch {
 	return all
 }
 
-// known reports whether all is known of what the move of b does, also if what is chosen within it
-// is something else.
+// known reports whether it is known what the move of b does, for all choices within the move.
 func (b *branch) known() bool {
 	return b.state == finished || b.state == explored && !b.inner
 }
 
-// open returns the first branch behind b, or b, that waits and can be explored. If there is none
-// before a branch with a verdict, it returns that one. It notes whether it has passed a branch
-// that is being explored.
+// open returns the first branch at or after b that waits and can be explored. If there is none
+// before a branch with a verdict, it returns that branch. It sets passed if it has passed a
+// branch that is being explored.
 func (b *branch) open(passed *bool) (found *branch) {
 	switch {
 	case b.stop != nil, b.state == waiting:
@@ -154,8 +154,8 @@ func (b *branch) open(passed *bool) (found *branch) {
 	return nil
 }
 
-// give applies additions that were found behind b to its place, and to those before it. They
-// wait while a branch before b may have some.
+// give applies additions that were found after b to its place, and to those before it. They wait
+// while a branch before b may have additions.
 func (b *branch) give(found []addition) {
 	for ; b.at != nil && len(found) > 0; b = b.at.from {
 		p := b.at
@@ -172,7 +172,7 @@ func (b *branch) give(found []addition) {
 	}
 }
 
-// finish notes that everything behind b was explored, and what follows from that.
+// finish marks b as completely explored, and applies what follows from that.
 func (b *branch) finish() {
 	b.state, b.behind, b.events = finished, nil, nil
 	if b.at == nil {

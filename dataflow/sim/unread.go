@@ -11,12 +11,12 @@ import (
 // An output is an output of elements at the end of a schedule.
 type output struct {
 	op      *engine.Op
-	read    bool // somebody has read an element
+	read    bool // an element was read
 	unread  int
-	blocked error // what production would say; nil if no more wait there than may
+	blocked error // the error in production; nil if no more elements wait than allowed
 }
 
-// outputsOf returns the outputs of elements that a flow has.
+// outputsOf returns the outputs of elements of a flow.
 func outputsOf(g *engine.Graph) (all []output) {
 	g.Outputs(func(out engine.OutputStatus) {
 		if out.Kind != engine.Elements {
@@ -32,7 +32,7 @@ func outputsOf(g *engine.Graph) (all []output) {
 }
 
 // outputs are the outputs of all schedules of an exploration. Each schedule builds the same
-// flow again, so that an output is known by its number and its place.
+// flow again, so an output is identified by its number and its place.
 type outputs struct {
 	all       map[outputID]output
 	unchecked unchecked // claims
@@ -43,7 +43,7 @@ type outputID struct {
 	name, pos string
 }
 
-// add adds those of a schedule.
+// add adds the outputs of a schedule.
 func (o *outputs) add(run execution) {
 	if o.all == nil {
 		o.all, o.unchecked = make(map[outputID]output), make(unchecked)
@@ -60,9 +60,9 @@ func (o *outputs) add(run execution) {
 	}
 }
 
-// check fails t if nobody has read an output in any schedule, and more waits there than
-// may: in production the location stops then, while a simulated one goes on. It logs which
-// claims were not checked.
+// check fails t if an output was not read in any schedule and more elements wait there than
+// production allows: in production the location would stop, while a simulated one
+// continues. It logs which claims were not checked.
 func (o *outputs) check(t testing.TB) {
 	t.Helper()
 	for _, line := range o.unchecked.lines() {
@@ -73,7 +73,8 @@ func (o *outputs) check(t testing.TB) {
 	}
 }
 
-// hang returns what production would say, in order of construction of the outputs.
+// hang returns the errors that production would report, in the order in which the outputs
+// were constructed.
 func (o *outputs) hang() (all []error) {
 	ports := slices.SortedFunc(maps.Keys(o.all), func(a, b outputID) int { return a.number - b.number })
 	for _, p := range ports {

@@ -1,12 +1,12 @@
-// Package linear decides whether what clients have seen is linearizable: whether each operation
-// can be given one moment between its call and its return, so that all of them one after the
-// other, in the order of these moments, give what a [Model] says.
+// Package linear decides whether the history of some clients is linearizable: whether each
+// operation can be given one moment between its call and its return so that all of them,
+// executed in the order of these moments, behave as a [Model] says.
 //
-// A test notes an [Operation] for each call, with numbers that grow from event to event, and
-// gives all of a run to [Check], or to a [Checker] that sees each schedule of package
-// dataflow/sim. The models [Register], [Counter], [Set], [Queue], [Lock] and [PutOnce] are
-// there; the latter is what a keyed singleton promises. The search is that of
-// github.com/anishathalye/porcupine.
+// A test records an [Operation] for each call, with numbers that grow from event to event. It
+// gives the history of a run to [Check], or the histories of all schedules of package
+// dataflow/sim to a [Checker]. The package contains the models [Register], [Counter], [Set],
+// [Queue], [Lock] and [PutOnce]; PutOnce is what a keyed singleton promises. The search is that
+// of github.com/anishathalye/porcupine.
 package linear
 
 import (
@@ -23,40 +23,40 @@ import (
 	"github.com/millrace/millrace/internal/digest"
 )
 
-// ErrNot is what the error of a history is that is not linearizable.
+// ErrNot is wrapped by the error for a history that is not linearizable.
 var ErrNot = errors.New("linear: not linearizable")
 
-// ErrHistory is what the error of a history or a model is that cannot be decided.
+// ErrHistory is wrapped by the error for a history or a model that cannot be decided.
 var ErrHistory = errors.New("linear: not decided")
 
 type unknown struct{}
 
 func (unknown) String() string { return "?" }
 
-// Unknown is the output of an operation that nobody had an answer of, such as one that a
-// crash cut off. It may have happened at any time after its call, or not at all.
+// Unknown is the output of an operation whose answer nobody received, such as one that a crash
+// cut off. The operation may have happened at any time after its call, or not at all.
 var Unknown any = unknown{}
 
-// A Model says what operations do one after the other. Its functions may be called by
-// several goroutines and change nothing that they are given.
+// A Model says what operations do when they run one after the other. Its functions may be
+// called by several goroutines and must not change their arguments.
 type Model struct {
 	// Init returns the state before the first operation.
 	Init func() any
 	// Step reports whether an operation can have the output in a state, and returns the state
-	// after it. The output may be [Unknown]; if it cannot have happened at all then, Step
-	// returns false.
+	// after it. The output may be [Unknown]; Step returns false if the operation cannot have
+	// happened at all in the state.
 	Step func(state, input, output any) (bool, any)
-	// Equal reports whether two states are the same. If it is nil, they are if they have the
-	// same content.
+	// Equal reports whether two states are the same. If it is nil, states are equal if they
+	// have the same content.
 	Equal func(a, b any) bool
-	// String prints an operation. If it is nil, it is printed with %+v.
+	// String formats an operation. If it is nil, operations are formatted with %+v.
 	String func(input, output any) string
 }
 
 // An Operation is a call by a client and its return.
 type Operation struct {
 	Client int
-	Key    any // operations of different keys have nothing to do with each other; a map has to find it again
+	Key    any // operations of different keys are independent; must be usable as a map key that is found again
 	Input  any
 	Output any // or [Unknown]
 
@@ -66,16 +66,16 @@ type Operation struct {
 	Call, Return int64
 }
 
-// Check returns nil if the history is linearizable, and otherwise an [ErrNot] that shows the
-// smallest set of operations of one key that is not, up to the return that cannot be
-// explained. It returns an [ErrHistory] for a model without Init or Step or that panics, for an
-// operation that returns before it is called, and for a key that no map finds again.
+// Check returns nil if the history is linearizable. If not, it returns an [ErrNot] that shows
+// the smallest set of operations of one key that is not linearizable, up to the return that
+// cannot be explained. It returns an [ErrHistory] if the model has no Init or Step or panics,
+// if an operation returns before it is called, and if a key is not found again in a map.
 //
-// The time can be exponential in how many operations of one key overlap.
+// The running time can be exponential in the number of overlapping operations of one key.
 func Check(m Model, history []Operation) error { return NewChecker(m).Check(history) }
 
-// A Checker checks the histories of many runs, each different one once. It may be used by
-// several goroutines.
+// A Checker checks the histories of many runs, and each distinct history only once. It may be
+// used by several goroutines.
 type Checker struct {
 	model Model
 
@@ -86,16 +86,16 @@ type Checker struct {
 // NewChecker returns a checker for a model.
 func NewChecker(m Model) *Checker { return &Checker{model: m, seen: make(map[uint64]error)} }
 
-// Distinct returns how many different histories there were.
+// Distinct returns the number of distinct histories that were checked.
 func (c *Checker) Distinct() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return len(c.seen)
 }
 
-// Check is the function [Check] for the checker's model. Histories are the same if they have
-// the same operations and their calls and returns the same order. Keys, inputs and outputs are
-// compared by a digest of their content, which does not look into functions and channels.
+// Check is the function [Check] for the checker's model. Two histories are the same if they
+// have the same operations and the same order of calls and returns. Keys, inputs and outputs
+// are compared by a digest of their content, which does not look into functions and channels.
 func (c *Checker) Check(history []Operation) error {
 	ops, err := normal(history)
 	if err != nil {
@@ -115,8 +115,8 @@ func (c *Checker) Check(history []Operation) error {
 	return err
 }
 
-// normal returns the operations in order of their calls, with the ranks of calls and returns
-// instead of their positions.
+// normal returns the operations in the order of their calls, with positions replaced by the
+// ranks of calls and returns.
 func normal(history []Operation) ([]Operation, error) {
 	ops := slices.Clone(history)
 	var at []int64
@@ -150,7 +150,8 @@ func normal(history []Operation) ([]Operation, error) {
 	return ops, nil
 }
 
-// canBeKey reports whether a map finds a key again.
+// canBeKey reports whether a map finds key again. It does not find a NaN, and panics for a key
+// that is not comparable.
 func canBeKey(key any) (ok bool) {
 	defer func() {
 		if recover() != nil {
@@ -193,9 +194,9 @@ func (m Model) check(ops []Operation) error {
 	return fmt.Errorf("%w: %s", ErrNot, m.print(worst))
 }
 
-// linearizable decides for the operations of one key.
+// linearizable decides whether the operations of one key are linearizable.
 func (m Model) linearizable(ops []Operation) (bool, error) {
-	var mu sync.Mutex // porcupine has goroutines
+	var mu sync.Mutex // porcupine calls the functions from several goroutines
 	var failed error
 	equal := m.Equal
 	if equal == nil {
@@ -220,7 +221,7 @@ func (m Model) linearizable(ops []Operation) (bool, error) {
 		Step: func(state, input, output any) (ok bool, next any) {
 			defer guard(fmt.Sprintf("%+v gave %+v", input, output))
 			ok, next = m.Step(state, input, output)
-			if _, none := output.(unknown); none && !ok { // it has not happened
+			if _, none := output.(unknown); none && !ok { // the operation has not happened
 				return true, state
 			}
 			return ok, next
@@ -235,8 +236,8 @@ func (m Model) linearizable(ops []Operation) (bool, error) {
 	return ok, failed
 }
 
-// shortest returns the operations up to the first return that cannot be explained, unless all
-// can. A history up to a moment is linearizable if the whole is.
+// shortest returns the operations up to the first return that cannot be explained, or all if
+// all can be explained. If a whole history is linearizable, so is each of its prefixes.
 func (m Model) shortest(ops []Operation, ok bool) ([]Operation, error) {
 	if ok {
 		return ops, nil
@@ -266,7 +267,7 @@ func (m Model) shortest(ops []Operation, ok bool) ([]Operation, error) {
 	return ops, nil
 }
 
-// print prints operations of one key, a line each, and marks those whose return is the last.
+// print formats operations of one key, one per line, and marks those with the last return.
 func (m Model) print(ops []Operation) string {
 	last := int64(-1)
 	for _, op := range ops {
@@ -296,5 +297,5 @@ func (m Model) print(ops []Operation) string {
 	return b.String()
 }
 
-// same compares by content.
+// same reports whether a and b have the same content.
 func same(a, b any) bool { return digest.Of(a) == digest.Of(b) }

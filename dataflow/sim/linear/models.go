@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// The operations of the models. What is said of an output is what [Operation].Output has to be.
+// These are the operations of the models. The comments say what [Operation].Output has to be.
 type (
 	// Read reads a register; its output is the value.
 	Read struct{}
@@ -17,16 +17,17 @@ type (
 	// Add adds to a counter; its output is the new value, an int.
 	Add struct{ N int }
 
-	// Get reads a counter, whose value is an int, or an entry of [PutOnce], a [Found].
+	// Get reads a counter or an entry of [PutOnce]. Its output is an int for a counter, and a
+	// [Found] for an entry.
 	Get struct{}
-	// Put makes an entry unless there is one; its output says whether there was none.
+	// Put makes an entry unless it exists; its output says whether it was made.
 	Put struct{ Value any }
 
-	// Insert adds to a set; its output says whether the value was not there.
+	// Insert adds to a set; its output says whether the value was new.
 	Insert struct{ Value any }
-	// Remove removes from a set; its output says whether the value was there.
+	// Remove removes from a set; its output says whether the value was in it.
 	Remove struct{ Value any }
-	// Has asks a set for a value; its output says whether it is there.
+	// Has looks a value up in a set; its output says whether the value is in it.
 	Has struct{ Value any }
 
 	// Enqueue appends to a queue; its output is nil.
@@ -34,20 +35,20 @@ type (
 	// Dequeue takes the first element of a queue; its output is a [Found].
 	Dequeue struct{}
 
-	// Acquire takes a lock unless somebody has it; its output says whether it was free.
+	// Acquire takes a lock unless it is held; its output says whether it was free.
 	Acquire struct{ By any }
-	// Release gives a lock back; its output says whether By had it.
+	// Release releases a lock; its output says whether By held it.
 	Release struct{ By any }
 
-	// Found is a value, or that there is none.
+	// Found is the result of a read: a value, or OK = false if there is none.
 	Found struct {
 		Value any
 		OK    bool
 	}
 )
 
-// Register is a value that is read and written, and is initial at first: operations are [Read]
-// and [Write].
+// Register is a value that is read and written, with the given initial value. Its operations are
+// [Read] and [Write].
 func Register(initial any) Model {
 	return exact("Register", initial, func(state, input any) (next, output any, ok bool) {
 		switch in := input.(type) {
@@ -60,7 +61,7 @@ func Register(initial any) Model {
 	})
 }
 
-// Counter is a sum that is 0 at first: operations are [Add] and [Get].
+// Counter is a sum that starts at 0. Its operations are [Add] and [Get].
 func Counter() Model {
 	return exact("Counter", 0, func(state, input any) (next, output any, ok bool) {
 		switch in := input.(type) {
@@ -74,8 +75,8 @@ func Counter() Model {
 	})
 }
 
-// Set is a set of comparable values that is empty at first: operations are [Insert], [Remove] and
-// [Has].
+// Set is a set of comparable values that is empty at first. Its operations are [Insert], [Remove]
+// and [Has].
 func Set() Model {
 	return exact("Set", map[any]bool{}, func(state, input any) (next, output any, ok bool) {
 		all := state.(map[any]bool)
@@ -95,7 +96,7 @@ func Set() Model {
 	})
 }
 
-// Queue is a queue that is empty at first: operations are [Enqueue] and [Dequeue].
+// Queue is a queue that is empty at first. Its operations are [Enqueue] and [Dequeue].
 func Queue() Model {
 	return exact("Queue", []any{}, func(state, input any) (next, output any, ok bool) {
 		all := state.([]any)
@@ -112,7 +113,7 @@ func Queue() Model {
 	})
 }
 
-// Lock is a lock that is free at first: operations are [Acquire], which does not wait, and
+// Lock is a lock that is free at first. Its operations are [Acquire], which does not wait, and
 // [Release].
 func Lock() Model {
 	return exact("Lock", Found{}, func(state, input any) (next, output any, ok bool) {
@@ -133,8 +134,8 @@ func Lock() Model {
 	})
 }
 
-// PutOnce is an entry whose first value stays, as of a keyed singleton: operations are [Put] and
-// [Get].
+// PutOnce is an entry that keeps its first value, like an entry of a keyed singleton. Its
+// operations are [Put] and [Get].
 func PutOnce() Model {
 	return exact("PutOnce", Found{}, func(state, input any) (next, output any, ok bool) {
 		entry := state.(Found)
@@ -151,8 +152,8 @@ func PutOnce() Model {
 	})
 }
 
-// exact returns a model whose operations have one output in each state. An operation that is
-// none of the model panics, which Check reports.
+// exact returns a model in which an operation has exactly one output in each state. An operation
+// that does not belong to the model panics, which Check reports.
 func exact(name string, initial any, apply func(state, input any) (next, output any, ok bool)) Model {
 	return Model{
 		Init: func() any { return initial },
@@ -172,7 +173,7 @@ func exact(name string, initial any, apply func(state, input any) (next, output 
 	}
 }
 
-// typeName returns the name of an operation.
+// typeName returns the name of an operation's type.
 func typeName(input any) string {
 	return strings.TrimPrefix(fmt.Sprintf("%T", input), "linear.")
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/millrace/millrace/dataflow/sim"
 )
 
-// A Case is what the clients of a flow with the ports P do: each has a list of operations. It
+// A Case is what the clients of a flow with the ports P do: a list of operations for each client. It
 // comes from a generator, such as [Traffic], and does not change.
 type Case[P any] struct {
 	clients [][]operation[P]
@@ -26,30 +26,30 @@ type operation[P any] struct {
 	value argument
 }
 
-// Operations are what the operations of one generator have in common.
+// An operations is what all operations of one generator have in common.
 type operations[P any] struct {
 	name string
-	// do makes an operation.
+	// do executes an operation.
 	do func(c *sim.Ctx, p P, key, value any) error
-	// arg returns what an operation was given, in the type of its port.
+	// arg returns the argument of an operation, in the type of its port.
 	arg func(key, value any) any
-	// owner returns what only one client may use, or nil.
+	// owner identifies what only one client may use, or returns nil.
 	owner func(key any) any
 	say   func(key, value any) string
 
 	keys, values gopter.Gen                                             // nil if there are none
-	draw         func(*gopter.GenParameters) (op operation[P], ok bool) // nil if arguments depend on what was before
-	step         any                                                    // a *step[P, M], of a command
+	draw         func(*gopter.GenParameters) (op operation[P], ok bool) // nil if arguments depend on earlier operations
+	step         any                                                    // a *step[P, M], for a command
 }
 
-// An argument is a value with what its generator knows of smaller ones.
+// An argument is a value with its generator's rules for smaller values.
 type argument struct {
 	value    any
 	shrinker gopter.Shrinker
 	sieve    func(any) bool
 }
 
-// argumentOf returns what a generator gave, if it gave something.
+// argumentOf returns the value of a generator's result, and whether there is one.
 func argumentOf(r *gopter.GenResult) (argument, bool) {
 	v, ok := r.RetrieveAsValue()
 	if !ok {
@@ -58,15 +58,14 @@ func argumentOf(r *gopter.GenResult) (argument, bool) {
 	return argument{v.Interface(), r.Shrinker, r.Sieve}, true
 }
 
-// Faults returns the faults that may happen in the case, for the specification: none unless the
-// generator has [Limits] for them.
+// Faults returns the faults that may happen in the case, for use in the specification. There are
+// none unless the generator has [Limits] for them.
 func (c Case[P]) Faults() sim.Faults { return c.faults }
 
-// Clients returns a client for each list of operations. A client ends with the first operation
-// that fails. It is no failure that a port was closed before, or that an entry has a key that
-// was put before, since other clients may do that; nor that a fault keeps the client from being told
-// what became of what it has sent, after which it goes on, or that a location has stopped for ever,
-// with which it ends.
+// Clients returns a client for each list of operations. A client ends with the first operation that
+// fails. These errors are not failures: the port was closed, or the key of an entry was put before,
+// since another client may do that; a fault hides from the client what became of what it sent, after
+// which it continues; a location has stopped for ever, which ends the client.
 func (c Case[P]) Clients() []sim.Client[P] {
 	all := make([]sim.Client[P], len(c.clients))
 	for i, ops := range c.clients {
@@ -87,10 +86,10 @@ func (c Case[P]) Clients() []sim.Client[P] {
 	return all
 }
 
-// ID returns a name for the operation of an [Op] or a [Command] that is being made, which no other
-// operation of the case has: such as "2.1" for the first one of the second client. It is the same
-// one in each schedule, which a number that several clients count up is not. It is empty in
-// other clients.
+// ID returns an identifier for the operation of an [Op] or a [Command] that is being executed, such
+// as "2.1" for the first operation of the second client. No other operation of the case has the same
+// identifier. It is the same in each schedule, unlike a number that several clients count up. In
+// other clients it is empty.
 func ID(c *sim.Ctx) string {
 	id, _ := c.Value(idKey{}).(string)
 	return id
@@ -98,7 +97,7 @@ func ID(c *sim.Ctx) string {
 
 type idKey struct{}
 
-// named calls f, in which the context has an ID.
+// named calls f while the context contains the ID of an operation.
 func named(c *sim.Ctx, client, at int, f func() error) error {
 	before := c.Context
 	c.Context = context.WithValue(before, idKey{}, fmt.Sprintf("%d.%d", client+1, at+1))
@@ -108,7 +107,7 @@ func named(c *sim.Ctx, client, at int, f func() error) error {
 
 func clientName(i int) string { return fmt.Sprintf("client %d", i+1) }
 
-// Len returns how many operations the case has.
+// Len returns the number of operations of the case.
 func (c Case[P]) Len() int {
 	n := 0
 	for _, ops := range c.clients {
@@ -117,7 +116,7 @@ func (c Case[P]) Len() int {
 	return n
 }
 
-// String returns the case with a line for each client.
+// String formats the case with one line per client.
 func (c Case[P]) String() string {
 	if len(c.clients) == 0 {
 		return "nobody does anything"
@@ -140,9 +139,9 @@ func (op operation[P]) String() string {
 	return strings.TrimSpace(op.of.name + " " + op.of.say(op.key.value, op.value.value))
 }
 
-// Sent returns what the operations of one name were given, client by client: values of a
-// [Values] or an [Op] as they are, and those of a [KeyedValues], [Entries] or [Senders] as a
-// dataflow.Entry. It panics if T is another type, since a property that looks for the wrong type
+// Sent returns the arguments of the operations with the given name, client by client. Those of
+// [Values] and [Op] are returned as they are, those of [KeyedValues], [Entries] and [Senders] as a
+// dataflow.Entry. Sent panics if T is another type, since a property that looks for the wrong type
 // would see nothing.
 func Sent[T, P any](c Case[P], name string) []T {
 	var all []T
@@ -161,7 +160,7 @@ func Sent[T, P any](c Case[P], name string) []T {
 	return all
 }
 
-// owned reports whether what only one client may use is used by one client.
+// owned reports whether everything that only one client may use is used by only one client.
 func (c Case[P]) owned() bool {
 	owners := make(map[any]int)
 	for i, ops := range c.clients {
@@ -186,7 +185,7 @@ func (o *operations[P]) owned(key any) any {
 	return o.owner(key)
 }
 
-// with returns a case with other operations of one client.
+// with returns the case with other operations for one client.
 func (c Case[P]) with(client int, ops []operation[P]) Case[P] {
 	clients := slices.Clone(c.clients)
 	clients[client] = ops
@@ -198,7 +197,8 @@ func (c Case[P]) withoutIdle() Case[P] {
 	return Case[P]{slices.DeleteFunc(slices.Clone(c.clients), func(ops []operation[P]) bool { return len(ops) == 0 }), c.faults}
 }
 
-// expected returns err unless it is one of those that clients of one case cause each other.
+// expected returns err unless it is one of the given errors, which clients of one case may cause for
+// each other.
 func expected(err error, all ...error) error {
 	for _, e := range all {
 		if errors.Is(err, e) {

@@ -9,32 +9,33 @@ import (
 	"github.com/millrace/millrace/internal/engine"
 )
 
-// A Command is something that a client does at the ports P of a flow with an argument A and a
-// result R, and what the state M of a reference model says of it. The functions change nothing
-// that they are given, except for the flow: they are called for many orders of the commands.
+// A Command is something that a client does at the ports P of a flow, with an argument A and a
+// result R, together with its effect on the state M of a reference model. The functions change
+// only the flow, not their arguments: they are called for many orders of the commands.
 type Command[P, M, A, R any] struct {
 	Name string
 	// Gen returns a generator of arguments in a state of the model. It may be nil if A has only
 	// one value, such as struct{}.
 	Gen func(m M) gopter.Gen
-	// Pre says whether the command may be given in a state; nil means in each.
+	// Pre reports whether the command may be given in a state; nil means in every state.
 	Pre func(m M, arg A) bool
-	// Do gives the command. An error fails the schedule.
+	// Do executes the command. An error fails the schedule.
 	Do func(c *sim.Ctx, p P, arg A) (R, error)
-	// Next returns the state after the command; nil means that it is the one before.
+	// Next returns the state after the command; nil means that the state does not change.
 	Next func(m M, arg A) M
 	// Post returns an error if the command cannot have the result in the state m, which is the
-	// one before the command; nil means that each result is possible.
+	// state before the command; nil means that every result is possible.
 	Post func(m M, arg A, result R) error
 }
 
-// A Step is a [Command] of any argument and result.
+// A Step is a [Command] with any argument and result types.
 type Step[P, M any] interface{ step() step[P, M] }
 
-// A Model is what a flow should be like to its clients: a state, and what commands do with it.
+// A Model describes how a flow should appear to its clients: a state, and what commands do with
+// it.
 type Model[P, M any] struct {
-	Build    func(*dataflow.Flow) P // builds the flow
-	Init     func() M               // returns the state before the first command
+	Build    func(*dataflow.Flow) P
+	Init     func() M // returns the state before the first command
 	Commands []Step[P, M]
 	Limits   Limits
 }

@@ -10,16 +10,16 @@
 //		),
 //	)})
 //
-// [Traffic] generates what clients do at ports, a [Case]. [Holds] has sim.Check try the schedules of
-// each case. [Run] checks the properties of a test, and prints how to see a failure again. What a
-// property reports is the smallest case that was found, and the smallest schedule of it.
+// [Traffic] generates a [Case], which is what clients do at ports. [Holds] tries the schedules of
+// each case with sim.Check. [Run] checks the properties of a test, and prints how to reproduce a
+// failure. A failed property reports the smallest case that was found, and its smallest schedule.
 //
-// Crashes, lost messages and other faults are drawn too if [Limits] has them, and a case that fails
-// shrinks to those without which it does not.
+// Crashes, lost messages and other faults are drawn too if [Limits] allows them. A failed case
+// shrinks to those faults that it needs to fail.
 //
-// [Sequential] and [Parallel] compare a flow with a [Model]: a state, and what commands do with
-// it. Instead of properties there is what each command may return.
+// [Sequential] and [Parallel] compare a flow with a [Model]: a state, and what commands do with it.
+// Instead of properties, the model says what each command may return.
 //
-// A property that holds has been tried in all schedules of its cases and in no other case. To try
+// A property that holds has been tried in all schedules of its cases, but in no other cases. To try
 // all small cases, use [Small].
 package simprop

@@ -11,13 +11,13 @@ import (
 	"github.com/millrace/millrace/dataflow/sim"
 )
 
-// A faultKind is how many faults of one kind may happen.
+// A faultKind is the number of faults of one kind that may happen.
 type faultKind struct {
 	name string
 	most *int
 }
 
-// faultKinds returns each kind of fault, as fields of f.
+// faultKinds returns every kind of fault, with pointers to the fields of f.
 func faultKinds(f *sim.Faults) []faultKind {
 	return []faultKind{
 		{"Lose", &f.Lose}, {"Repeat", &f.Repeat}, {"Delay", &f.Delay}, {"Isolations", &f.Isolations},
@@ -25,12 +25,13 @@ func faultKinds(f *sim.Faults) []faultKind {
 	}
 }
 
-// drawFaults draws how many faults of each kind may happen: in half of the cases none of a kind.
+// drawFaults draws how many faults of each kind may happen. For each kind, the number is zero in
+// half of the cases.
 func drawFaults(params *gopter.GenParameters, most sim.Faults) sim.Faults {
 	f := most
 	for _, k := range faultKinds(&f) {
 		switch {
-		case *k.most == 0: // a generator without faults draws what it would if there were none
+		case *k.most == 0: // draw nothing, so that a generator without faults is not affected
 		case params.NextBool():
 			*k.most = 0
 		default:
@@ -50,7 +51,8 @@ func sayFaults(f sim.Faults) string {
 	return strings.Join(words, ", ")
 }
 
-// withFewerFaults leaves out all faults, those of one kind, half of these, and one.
+// withFewerFaults yields the case without faults, without those of one kind, with half of these,
+// and with one less.
 func (c Case[P]) withFewerFaults(yield func(Case[P]) bool) {
 	if sayFaults(c.faults) == "" {
 		return
@@ -76,5 +78,5 @@ func (c Case[P]) withFewerFaults(yield func(Case[P]) bool) {
 	}
 }
 
-// untold reports whether a client is not told what became of its command.
+// untold reports whether err hides from a client what became of its command.
 func untold(err error) bool { return errors.Is(err, sim.ErrUnknown) || errors.Is(err, sim.ErrHalted) }

@@ -13,19 +13,18 @@ import (
 	"github.com/millrace/millrace/internal/engine"
 )
 
-// Holds is the property that a specification holds in every schedule of each case that g
-// generates: of a [Case], or of any other value that spec makes clients from. sim.Check decides it
-// with the options. It gives a case up after 10,000 executions unless an option says otherwise;
-// such a case is undecided, and gopter draws another one.
+// Holds is the property that a specification holds in every schedule of each value that g
+// generates, which is a [Case] or any other value from which spec makes clients. It checks each
+// specification with sim.Check and the options. It gives a case up after 10,000 executions unless
+// an option says otherwise; such a case is undecided, and gopter draws another one.
 //
-// A case that fails shrinks together with its schedule: a smaller one counts if any of its
-// schedules fails the same property. That is looked for with the schedule that failed last, then
-// in all of them, as far as 64 executions go, then with random ones, and then in all of them again,
-// as far as 1,000 executions go.
+// A failed case shrinks together with its schedule: a smaller case counts if any of its schedules
+// fails the same property. Holds first tries the schedule that failed last, then all schedules for
+// at most 64 executions, then random ones, and then all again for at most 1,000 executions.
 //
 // A case in which a Sometimes of the specification never holds is undecided too. An error that is
-// no failure of the specification, such as sim.ErrUnsteady, is one of the property. Holds never
-// touches a testing.TB.
+// not a failure of the specification, such as sim.ErrUnsteady, is an error of the property. Holds
+// never touches a testing.TB.
 func Holds[C, P any](spec func(c C) sim.Spec[P], g gopter.Gen, opts ...sim.Option) gopter.Prop {
 	engine.Given("simprop.Holds", spec, g)
 	if gives, takes := g(gopter.MinGenParameters()).ResultType, reflect.TypeFor[C](); gives == nil || !gives.AssignableTo(takes) {
@@ -38,23 +37,22 @@ func Holds[C, P any](spec func(c C) sim.Spec[P], g gopter.Gen, opts ...sim.Optio
 
 const (
 	caseLimit    = 10_000 // executions of a case
-	smallerRuns  = 64     // of a smaller case, before random schedules, and random schedules
+	smallerRuns  = 64     // executions of a smaller case before random schedules, and number of random schedules
 	smallerLimit = 1_000  // executions of a smaller case
 )
 
-// A holding decides whether a specification holds of one case, and then of smaller ones.
+// A holding decides whether a specification holds for one case, and then for smaller ones.
 type holding[C, P any] struct {
 	spec   func(C) sim.Spec[P]
 	opts   []sim.Option
-	failed *sim.Failure // of the smallest case that has failed
+	failed *sim.Failure // of the smallest failed case
 }
 
 func newHolding[C, P any](spec func(C) sim.Spec[P], opts []sim.Option) *holding[C, P] {
 	return &holding[C, P]{spec: spec, opts: append([]sim.Option{sim.Limit(caseLimit)}, opts...)}
 }
 
-// check is what gopter calls for the case that it has drawn, and for smaller ones once that has
-// failed.
+// check is called by gopter for the case that it has drawn, and after a failure for smaller cases.
 func (h *holding[C, P]) check(c C) *gopter.PropResult {
 	if h.failed != nil {
 		return h.checkSmaller(c)
@@ -71,7 +69,7 @@ func (h *holding[C, P]) check(c C) *gopter.PropResult {
 	return &gopter.PropResult{Status: gopter.PropError, Error: err}
 }
 
-// checkSmaller looks for a schedule of a smaller case that fails the property that failed before.
+// checkSmaller looks for a schedule of a smaller case that fails the same property as before.
 func (h *holding[C, P]) checkSmaller(c C) *gopter.PropResult {
 	ways := []sim.Option{sim.Limit(smallerRuns), sim.AtRandom(smallerRuns, 0), sim.Limit(smallerLimit)}
 	if x := h.failed.Counterexample; x != nil {
@@ -91,14 +89,14 @@ func (h *holding[C, P]) checkSmaller(c C) *gopter.PropResult {
 	return gopter.NewPropResult(true, "")
 }
 
-// same reports whether two properties are the same. What a client does may shrink to something
-// that another client does.
+// same reports whether two properties are the same. All clients count as one, since the operations
+// of one client may shrink to those of another.
 func same(a, b string) bool {
 	const client = `client "`
 	return a == b || strings.HasPrefix(a, client) && strings.HasPrefix(b, client)
 }
 
-// try checks the specification of a case.
+// try checks the specification for a case.
 func (h *holding[C, P]) try(c C, more ...sim.Option) (*sim.Report, error) {
 	return sim.Check(context.Background(), h.spec(c), append(h.opts[:len(h.opts):len(h.opts)], more...)...)
 }

@@ -11,9 +11,9 @@ import (
 	"github.com/millrace/millrace/internal/engine"
 )
 
-// Sequential is the property that a flow is like its model to a client that gives one command after
-// the other: random commands with random arguments, as far as Pre allows them, in every schedule
-// of the flow. A failure shows the shortest list of commands that was found.
+// Sequential is the property that a flow behaves like its model for a client that gives one command
+// after the other. It tries random commands with random arguments, as far as Pre allows them, in
+// every schedule of the flow. A failure shows the shortest list of commands that was found.
 func Sequential[P, M any](m Model[P, M], opts ...sim.Option) gopter.Prop {
 	m.check("simprop.Sequential")
 	return Holds(m.sequential, m.gen(1, 1), opts...)
@@ -58,8 +58,8 @@ func (m Model[P, M]) sequential(c Case[P]) sim.Spec[P] {
 	return spec
 }
 
-// gen generates commands for some number of clients. Those of several clients may be given in
-// each order that each client's own order leaves.
+// gen generates commands for fewest to most clients. The commands of several clients may be given
+// in every order that keeps each client's own order.
 func (m Model[P, M]) gen(fewest, most int) gopter.Gen {
 	limits := m.Limits.or()
 	steps := make([]*operations[P], len(m.Commands))
@@ -101,7 +101,8 @@ func sayArgument(_, arg any) string {
 	return fmt.Sprintf("%v", arg)
 }
 
-// allowed reports whether Pre allows each command in each order of the commands of several clients.
+// allowed reports whether Pre allows each command in every order of the commands of several
+// clients.
 func (m Model[P, M]) allowed(c Case[P]) bool {
 	type place struct {
 		at    string

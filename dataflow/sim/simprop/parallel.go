@@ -10,13 +10,13 @@ import (
 	"github.com/millrace/millrace/internal/engine"
 )
 
-// Parallel is the property that a flow is like its model to several clients that give commands beside
-// each other: that what they return is linearizable, so that each command can be given one moment
-// between its call and its return, and all of them one after the other return what the model says. See
-// package dataflow/sim/linear.
+// Parallel is the property that a flow behaves like its model for several clients that give commands
+// concurrently. Their results must be linearizable: each command can be given one moment between its
+// call and its return so that all of them, executed in the order of these moments, return what the
+// model says. See package dataflow/sim/linear.
 //
-// Clients give commands that Pre allows in each order in which their commands could be mixed. Limits
-// says how many clients there are at most; there are at least two, as far as there are commands.
+// Clients give only commands that Pre allows in every possible order of their commands. Limits sets
+// the maximum number of clients. There are at least two, if there are enough commands.
 func Parallel[P, M any](m Model[P, M], opts ...sim.Option) gopter.Prop {
 	m.check("simprop.Parallel")
 	most := m.Limits.or().Clients
@@ -26,7 +26,7 @@ func Parallel[P, M any](m Model[P, M], opts ...sim.Option) gopter.Prop {
 	return Holds(m.parallel, m.gen(2, most), opts...)
 }
 
-// given is a command as the checker of histories sees it.
+// given is a command in the form that the checker of histories sees.
 type given struct {
 	Client, At int
 	Command    string
@@ -60,7 +60,7 @@ func (m Model[P, M]) parallel(c Case[P]) sim.Spec[P] {
 	return spec
 }
 
-// linear returns the model for a checker of histories of a case.
+// linear returns the model for a checker of the histories of a case.
 func (m Model[P, M]) linear(c Case[P]) linear.Model {
 	return linear.Model{
 		Init: func() any { return m.Init() },
@@ -79,14 +79,14 @@ func (m Model[P, M]) linear(c Case[P]) linear.Model {
 	}
 }
 
-// history returns the commands that clients have given. What begins in the move in which another
-// command of the same client has ended comes behind it.
+// history returns the commands that clients have given. A command that begins in the move in which
+// another command of the same client has ended comes after that command.
 func history(v *sim.View) (all []linear.Operation) {
 	ops := v.History()
 	apart := 2*int64(len(ops)) + 2
 	for _, op := range ops {
 		in, ok := op.Input.(given)
-		if !ok || op.Call == 0 { // something else, or not begun
+		if !ok || op.Call == 0 { // not a command, or not begun
 			continue
 		}
 		at := 2 * int64(in.At)

@@ -12,15 +12,15 @@ import (
 	"github.com/millrace/millrace/internal/engine"
 )
 
-// A PortGen generates operations at one port of a flow, for [Traffic]. Its name is what reports
-// call the port, and generators of one name are for one port.
+// A PortGen generates operations at one port of a flow, for [Traffic]. Its name is the name of the
+// port in reports; generators with the same name are for the same port.
 type PortGen[P any] struct {
 	made   *operations[P]
 	weight int
-	last   bool // at most once, behind everything else that a client does
+	last   bool // at most once, after everything else that a client does
 }
 
-// portGen returns a generator of operations with keys and values, which may be nil.
+// portGen returns a generator of operations. The generators of keys and values may be nil.
 func portGen[P any](o *operations[P], keys, values gopter.Gen) PortGen[P] {
 	o.keys, o.values = keys, values
 	o.draw = func(params *gopter.GenParameters) (op operation[P], ok bool) {
@@ -40,8 +40,8 @@ func portGen[P any](o *operations[P], keys, values gopter.Gen) PortGen[P] {
 	return PortGen[P]{made: o, weight: 1}
 }
 
-// Weight returns a generator that is drawn n times as often as one of weight 1, which is what
-// every generator has at first. It panics if n is less than 1.
+// Weight returns a generator that is drawn n times as often as one of weight 1, which is the
+// default. It panics if n is less than 1.
 func (g PortGen[P]) Weight(n int) PortGen[P] {
 	if n < 1 {
 		engine.Misuse("simprop.PortGen", "%s has the weight %d, which has to be at least 1", g.made.name, n)
@@ -50,21 +50,21 @@ func (g PortGen[P]) Weight(n int) PortGen[P] {
 	return g
 }
 
-// A Sender is a port that values are sent to, with or without order.
+// A Sender is a port to which values are sent, with or without order.
 type Sender[T any] interface {
 	Send(ctx context.Context, x T) error
 	Close()
 }
 
-// A KeyedSender is a port that values with a key are sent to.
+// A KeyedSender is a port to which values with a key are sent.
 type KeyedSender[K comparable, V any] interface {
 	Send(ctx context.Context, k K, v V) error
 	Close()
 }
 
-// Values sends values to a port: a *dataflow.InputPort, which has one sender, so that in each case
-// one client sends all of them, or a *dataflow.SharedInputPort, where each client sends some. It
-// panics if the generator gives values of another type.
+// Values sends values to a port. A *dataflow.InputPort has one sender, so one client sends all its
+// values in each case. To a *dataflow.SharedInputPort each client may send. Values panics if the
+// generator gives values of another type.
 func Values[P any, In Sender[T], T any](name string, port func(P) In, values gopter.Gen) PortGen[P] {
 	engine.Given("simprop.Values", port)
 	gives[T]("simprop.Values", name, values)
@@ -82,9 +82,9 @@ func Values[P any, In Sender[T], T any](name string, port func(P) In, values gop
 	return portGen(o, nil, values)
 }
 
-// KeyedValues sends values with keys to a port: a *dataflow.KeyedInputPort, which has one sender
-// for each key, so that in each case one client sends all values of a key, or a
-// *dataflow.SharedKeyedInputPort. It panics if a generator gives values of another type.
+// KeyedValues sends values with keys to a port. A *dataflow.KeyedInputPort has one sender for each
+// key, so one client sends all values of a key in each case. To a *dataflow.SharedKeyedInputPort
+// each client may send. KeyedValues panics if a generator gives values of another type.
 func KeyedValues[P any, In KeyedSender[K, V], K comparable, V any](name string, port func(P) In, keys, values gopter.Gen) PortGen[P] {
 	engine.Given("simprop.KeyedValues", port)
 	gives[K]("simprop.KeyedValues", name, keys)
@@ -103,8 +103,8 @@ func KeyedValues[P any, In KeyedSender[K, V], K comparable, V any](name string, 
 	return portGen(o, keys, values)
 }
 
-// Entries puts entries into a keyed singleton. Several clients may put the same key, of which one
-// succeeds. It panics if a generator gives values of another type.
+// Entries puts entries into a keyed singleton. If several clients put the same key, one of them
+// succeeds. Entries panics if a generator gives values of another type.
 func Entries[P any, K comparable, V any](name string, port func(P) *dataflow.EntryInputPort[K, V], keys, values gopter.Gen) PortGen[P] {
 	engine.Given("simprop.Entries", port)
 	gives[K]("simprop.Entries", name, keys)
@@ -119,8 +119,8 @@ func Entries[P any, K comparable, V any](name string, port func(P) *dataflow.Ent
 	}, keys, values)
 }
 
-// Senders sends values to a port that has a handle for each sender: one client sends all of one
-// sender in each case. It panics if a generator gives values of another type.
+// Senders sends values to a port that has a handle for each sender. One client sends all values of
+// a sender in each case. Senders panics if a generator gives values of another type.
 func Senders[P any, S comparable, T any](name string, port func(P) *dataflow.SenderInputPort[S, T], ids, values gopter.Gen) PortGen[P] {
 	engine.Given("simprop.Senders", port)
 	gives[S]("simprop.Senders", name, ids)
@@ -136,8 +136,8 @@ func Senders[P any, S comparable, T any](name string, port func(P) *dataflow.Sen
 	}, ids, values)
 }
 
-// Close closes a port: in half of the cases, as the last operation of a client. What others send
-// there later is refused, which is no failure of theirs.
+// Close closes a port, in half of the cases, as the last operation of a client. What other clients
+// send there later is refused, which is not a failure.
 func Close[P any, In interface{ Close() }](name string, port func(P) In) PortGen[P] {
 	engine.Given("simprop.Close", port)
 	g := portGen(&operations[P]{
@@ -152,8 +152,8 @@ func Close[P any, In interface{ Close() }](name string, port func(P) In) PortGen
 	return g
 }
 
-// Op does what do says, with an argument: for whatever the other generators do not have, such as
-// waiting for an answer. An error fails the schedule. It panics if the generator gives values of
+// Op calls do with an argument. Use it for whatever the other generators do not offer, such as
+// waiting for an answer. An error fails the schedule. Op panics if the generator gives values of
 // another type.
 func Op[P, A any](name string, args gopter.Gen, do func(c *sim.Ctx, p P, arg A) error) PortGen[P] {
 	engine.Given("simprop.Op", do)
@@ -166,7 +166,7 @@ func Op[P, A any](name string, args gopter.Gen, do func(c *sim.Ctx, p P, arg A) 
 	}, nil, args)
 }
 
-// owned names what only one client may use: a port, or a key of it.
+// owned identifies what only one client may use: a port, or a key of it.
 type owned struct {
 	name string
 	key  any
@@ -178,8 +178,8 @@ func entryOf[K comparable, V any](k, v any) any {
 	return dataflow.Entry[K, V]{Key: as[K](k), Value: as[V](v)}
 }
 
-// as returns what a generator gave in its type. A generator gives nil for the zero value of an
-// interface or a pointer.
+// as converts a value of a generator to its type. For the zero value of an interface or a pointer
+// a generator gives nil.
 func as[T any](x any) T {
 	t, _ := x.(T)
 	return t

@@ -25,13 +25,13 @@ var (
 	casesFlag = flag.Int("simprop.cases", 100, "how many cases a property of simprop.Run has to pass")
 )
 
-// Run checks properties, each in a sub-test if t is a *testing.T, in order of their names. Each
-// has to pass 100 cases, or as many as -simprop.cases says. Run logs the seed first.
+// Run checks properties in order of their names, each in a subtest if t is a *testing.T. Each
+// property has to pass 100 cases, or the number in -simprop.cases. Run logs the seed first.
 //
-// A failure is reported with the smallest case that was found, what the property says of it, and
-// a command that runs only this property with the same cases. The case that failed is written to
-// a file in testdata/simprop, and is tried first from then on, unless -simprop.seed asks for
-// others: keep the file with the repaired program as a regression test, or delete it. A property
+// A failure is reported with the smallest case that was found, the property's message, and a
+// command that runs only this property with the same cases. The failed case is written to a file
+// in testdata/simprop and is tried first from then on, unless -simprop.seed asks for other
+// cases. Keep the file with the repaired program as a regression test, or delete it. A property
 // that discards five times as many cases as it passes fails too, since it has shown little.
 func Run(t testing.TB, props map[string]gopter.Prop) {
 	t.Helper()
@@ -50,12 +50,12 @@ func Run(t testing.TB, props map[string]gopter.Prop) {
 	}
 }
 
-// A run is a property that is checked.
+// A run is the check of one property.
 type run struct {
 	name string
 	prop gopter.Prop
 	seed int64
-	kept bool // the case that failed before is tried
+	kept bool // try the case that failed before
 }
 
 // check checks the property and fails t with what it found.
@@ -78,7 +78,7 @@ func (r run) check(t testing.TB) {
 	}
 	params := gopter.DefaultTestParametersWithSeed(r.seed)
 	params.MinSuccessfulTests = *casesFlag
-	var last drawn // the case that was drawn last
+	var last drawn // the last case that was drawn
 	var why []string
 	result := gopter.Prop(func(p *gopter.GenParameters) *gopter.PropResult {
 		last = drawn{p.MaxSize, p.Rng.Int63()}
@@ -105,7 +105,7 @@ func (r run) check(t testing.TB) {
 	}
 }
 
-// said returns what a failure says, a line each.
+// said formats the message of a failure, one line per fact.
 func said(isError bool, err error, stack []byte, labels []string, args gopter.PropArgs) string {
 	var lines []string
 	for _, arg := range args {
@@ -121,7 +121,7 @@ func said(isError bool, err error, stack []byte, labels []string, args gopter.Pr
 	return "\t" + strings.ReplaceAll(strings.TrimSpace(strings.Join(lines, "\n")), "\n", "\n\t")
 }
 
-// drawn says how a case was drawn, so that it can be drawn again.
+// drawn records how a case was drawn, so that it can be drawn again.
 type drawn struct {
 	size int
 	seed int64
@@ -131,7 +131,7 @@ func (d drawn) parameters() *gopter.GenParameters {
 	return gopter.DefaultGenParameters().WithSize(d.size).CloneWithSeed(d.seed)
 }
 
-// keptFile returns the file for a property of a test.
+// keptFile returns the name of the file for a property of a test.
 func keptFile(test, property string) string {
 	name := test
 	if !strings.HasSuffix(test, strings.ReplaceAll(property, " ", "_")) {
@@ -140,10 +140,10 @@ func keptFile(test, property string) string {
 	return filepath.Join("testdata", "simprop", unprintable.ReplaceAllString(name, "_")+".txt")
 }
 
-// unprintable is what not every system allows in the name of a file.
+// unprintable matches what some systems do not allow in file names.
 var unprintable = regexp.MustCompile(`[^A-Za-z0-9_.-]+`)
 
-// readKept returns the cases of a file, if there is one.
+// readKept returns the cases in a file, or none if the file does not exist.
 func readKept(file string) (all []drawn, err error) {
 	text, err := os.ReadFile(file)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -7,13 +7,13 @@ import (
 	"github.com/leanovate/gopter"
 )
 
-// A way makes a case smaller in some manner.
+// A way yields cases that are smaller in some respect.
 type way[P any] func(yield func(Case[P]) bool)
 
-// shrink returns smaller cases, those that leave out most first. Each is smaller by one measure
-// at least (clients, operations, different keys, operations that are not of the first client,
-// faults, values) and larger by none of those before, so that shrinking ends. What has one user still
-// has one.
+// shrink returns smaller cases, those that leave out most first. Each is smaller by at least one of
+// these measures and not larger by any measure before it, so that shrinking ends: clients,
+// operations, different keys, operations that are not of the first client, faults, values. What only
+// one client may use still has one user.
 func (c Case[P]) shrink() gopter.Shrink {
 	ways := []way[P]{c.withoutClients, c.withoutOperations, c.withFewerKeys, c.merged, c.moved, c.withFewerFaults}
 	for i, ops := range c.clients {
@@ -51,7 +51,7 @@ func (c Case[P]) withoutClients(yield func(Case[P]) bool) {
 	}
 }
 
-// withoutOperations leaves out halves of what a client does, then quarters, down to single
+// withoutOperations leaves out halves of a client's operations, then quarters, down to single
 // operations.
 func (c Case[P]) withoutOperations(yield func(Case[P]) bool) {
 	for i, ops := range c.clients {
@@ -65,7 +65,7 @@ func (c Case[P]) withoutOperations(yield func(Case[P]) bool) {
 	}
 }
 
-// withFewerKeys gives an operation the key of an operation before it, of the same generator.
+// withFewerKeys gives an operation the key of an earlier operation of the same generator.
 func (c Case[P]) withFewerKeys(yield func(Case[P]) bool) {
 	var before []operation[P]
 	for i, ops := range c.clients {
@@ -76,7 +76,7 @@ func (c Case[P]) withFewerKeys(yield func(Case[P]) bool) {
 					continue
 				}
 				if seen >= 0 && k > seen {
-					break // only earlier keys, so that two do not change places for ever
+					break // only earlier keys, so that two keys are not exchanged for ever
 				}
 				changed := slices.Clone(ops)
 				changed[j].key = b.key
@@ -89,12 +89,12 @@ func (c Case[P]) withFewerKeys(yield func(Case[P]) bool) {
 	}
 }
 
-// redraws is how many smaller cases are drawn where nothing else makes a case smaller. One in
-// twenty that fails is missed once in 20,000 times.
+// redraws is the number of smaller cases that are drawn when nothing else makes a case smaller. If
+// one in twenty of them fails, all are missed once in 20,000 times.
 const redraws = 200
 
-// drawnAgain leaves out one operation and draws the arguments of the others again. It finds the two
-// large values that do what three did, of which none can be left out or smaller.
+// drawnAgain leaves out one operation and draws the arguments of the others again. It finds two large
+// values that do what three did, if none of the three can be left out or made smaller.
 func (c Case[P]) drawnAgain(yield func(Case[P]) bool) {
 	n := c.Len()
 	if n < 2 {
@@ -124,7 +124,7 @@ func (c Case[P]) drawnAgain(yield func(Case[P]) bool) {
 	}
 }
 
-// merged has a client do what another one does, behind its own operations.
+// merged appends the operations of one client to those of another.
 func (c Case[P]) merged(yield func(Case[P]) bool) {
 	for i := range c.clients {
 		for j := range i {
@@ -136,7 +136,8 @@ func (c Case[P]) merged(yield func(Case[P]) bool) {
 	}
 }
 
-// moved has the first client do one operation more, or all of those that only one client may do.
+// moved moves one operation to the first client, or all operations that use what only one client may
+// use.
 func (c Case[P]) moved(yield func(Case[P]) bool) {
 	for i := 1; i < len(c.clients); i++ {
 		for j, op := range c.clients[i] {
@@ -158,7 +159,7 @@ func (c Case[P]) moved(yield func(Case[P]) bool) {
 	}
 }
 
-// withSmaller shrinks the value and the key of one operation as their generators have it.
+// withSmaller shrinks the value and the key of one operation with the rules of their generators.
 func (c Case[P]) withSmaller(client, at int) way[P] {
 	return func(yield func(Case[P]) bool) {
 		ops := c.clients[client]

@@ -13,14 +13,15 @@ import (
 	"github.com/millrace/millrace/internal/engine"
 )
 
-// Small is the property that what spec returns holds in every schedule of every small case: those of
-// at most n operations of at most two clients. Of each generator there are operations with two
-// keys and two values, the first different ones that the generator gives; to name them, use
-// gen.OneConstOf. If the property holds gopter reports that it is proved, which is true of
-// these cases. It is decided as [Holds] does it.
+// Small is the property that the specification that spec returns holds in every schedule of every
+// small case: those with at most n operations of at most two clients. For each generator there are
+// operations with two keys and two values, the first different ones that the generator gives; to
+// choose them, use gen.OneConstOf. If the property holds, gopter reports that it is proved, which is
+// true for these cases. Each case is decided as in [Holds].
 //
-// The cases grow exponentially with n: for one shared port with keys and values there are 159
-// of at most 3 operations, and 807 of at most 4. Most mistakes need no more, and the smallest cases are tried first.
+// The number of cases grows exponentially with n: for one shared port with keys and values there are
+// 159 cases of at most 3 operations, and 807 of at most 4. Most mistakes need no more, and the
+// smallest cases are tried first.
 func Small[P any](n int, spec func(c Case[P]) sim.Spec[P], ports []PortGen[P], opts ...sim.Option) gopter.Prop {
 	engine.Given("simprop.Small", spec)
 	if n < 1 || len(ports) == 0 {
@@ -39,9 +40,9 @@ func Small[P any](n int, spec func(c Case[P]) sim.Spec[P], ports []PortGen[P], o
 	}
 }
 
-// small iterates over all cases of at most two clients and at most n operations, those with few
-// operations first. Of each generator it takes the operations with up to two keys and up to two
-// values. Two cases that differ in the names of their clients only are one.
+// small iterates over all cases with at most two clients and at most n operations, those with few
+// operations first. For each generator it takes the operations with up to two keys and up to two
+// values. Cases that differ only in the names of their clients count as one.
 func small[P any](n int, ports []PortGen[P]) iter.Seq[Case[P]] {
 	var alphabet []operation[P]
 	var last []bool // by letter
@@ -53,7 +54,7 @@ func small[P any](n int, ports []PortGen[P]) iter.Seq[Case[P]] {
 	return func(yield func(Case[P]) bool) {
 		for size := range n + 1 {
 			for word := range words(size, len(alphabet)) {
-				for cut := size; 2*cut >= size; cut-- { // the first client does no less than the second
+				for cut := size; 2*cut >= size; cut-- { // the first client has at least as many operations as the second
 					first, second := word[:cut], word[cut:]
 					if len(first) == len(second) && slices.Compare(first, second) > 0 {
 						continue
@@ -71,7 +72,7 @@ func small[P any](n int, ports []PortGen[P]) iter.Seq[Case[P]] {
 	}
 }
 
-// words iterates over all words of a length.
+// words iterates over all words of the given length.
 func words(length, letters int) iter.Seq[[]int] {
 	return func(yield func([]int) bool) {
 		word := make([]int, length)
@@ -93,7 +94,7 @@ func words(length, letters int) iter.Seq[[]int] {
 	}
 }
 
-// inPlace reports whether letters that can only be the last one are.
+// inPlace reports whether each letter that may only come last does.
 func inPlace(word []int, last []bool) bool {
 	for i, x := range word {
 		if last[x] && i < len(word)-1 {
@@ -111,11 +112,11 @@ func spell[P any](word []int, alphabet []operation[P]) []operation[P] {
 	return ops
 }
 
-// attempts is how often a generator is asked for a second value.
+// attempts is the number of times a generator is asked for a second value.
 const attempts = 50
 
-// letters returns the operations of g with up to two keys and up to two values, the first ones
-// that its generators give. They are the same ones each time.
+// letters returns the operations of g with up to two keys and up to two values, the first ones that
+// its generators give. They are the same each time.
 func (g PortGen[P]) letters() []operation[P] {
 	keys, values := two(g.made.keys), two(g.made.values)
 	var all []operation[P]
@@ -130,7 +131,7 @@ func (g PortGen[P]) letters() []operation[P] {
 	return all
 }
 
-// two returns up to two different values of a generator, or an empty one if there is none.
+// two returns up to two different values of a generator, or one empty argument if g is nil.
 func two(g gopter.Gen) []argument {
 	if g == nil {
 		return []argument{{}}

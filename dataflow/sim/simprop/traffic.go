@@ -9,20 +9,21 @@ import (
 	"github.com/millrace/millrace/internal/engine"
 )
 
-// Limits are how large the cases of a generator may be. The schedules of a case grow
+// Limits bounds the size of the cases of a generator. The number of schedules of a case grows
 // exponentially with its operations.
 type Limits struct {
 	Clients    int // at most; 0 means 3
-	Operations int // of all clients, at most; 0 means 8
+	Operations int // of all clients together, at most; 0 means 8
 
-	// Faults has cases with as many faults of each kind at most, and with none. They happen if the
-	// specification has those that [Case.Faults] returns; a [Model] has them anyway. A case that fails
-	// shrinks to fewer faults. In a Model a client ends with a command of which it is not told what came of it, and
-	// Pre and Post have to allow that it was not given.
+	// Faults is the largest number of faults of each kind in a case; cases without faults are
+	// generated too. For faults to happen, the specification must have those that [Case.Faults]
+	// returns; the specification of a [Model] always does. A failed case shrinks to fewer faults. In a
+	// Model, a client ends with the first command whose outcome is hidden from it, and Pre and Post
+	// must allow that this command was not given.
 	Faults sim.Faults
 }
 
-// or returns the limits with defaults for what is not said.
+// or returns the limits with defaults for the zero fields.
 func (l Limits) or() Limits {
 	if l.Clients == 0 {
 		l.Clients = 3
@@ -42,9 +43,9 @@ func (l Limits) or() Limits {
 }
 
 // Traffic generates a [Case] of operations at ports, with the default [Limits]. Small cases come
-// first. A case that fails shrinks as one: clients and operations are left out, keys become the
-// same, values shrink as their generators have it, and what several clients do becomes what one
-// does.
+// first. A failed case shrinks as a whole: clients and operations are left out, keys become the same,
+// values shrink with the rules of their generators, and the operations of several clients become those
+// of one.
 func Traffic[P any](ports ...PortGen[P]) gopter.Gen { return TrafficWithin(Limits{}, ports...) }
 
 // TrafficWithin is [Traffic] with other limits.
@@ -63,7 +64,7 @@ func TrafficWithin[P any](limits Limits, ports ...PortGen[P]) gopter.Gen {
 		engine.Misuse("simprop.Traffic", "nothing is generated: give it a Values, KeyedValues, Entries, Senders or Op")
 	}
 	return caseGen(func(params *gopter.GenParameters) Case[P] {
-		// The size of gopter grows from 0 to its largest, 100, from case to case.
+		// The size in gopter grows from 0 to its maximum, 100, from case to case.
 		n := params.Rng.Intn(2 + (limits.Operations-1)*min(params.MaxSize, 100)/100)
 		d := dealer[P]{params: params, clients: make([][]operation[P], 1+params.Rng.Intn(limits.Clients)), owners: make(map[any]int)}
 		for range n {
@@ -98,14 +99,14 @@ func caseGen[P any](draw func(*gopter.GenParameters) Case[P]) gopter.Gen {
 	}
 }
 
-// A dealer gives operations to clients.
+// A dealer distributes operations among clients.
 type dealer[P any] struct {
 	params  *gopter.GenParameters
 	clients [][]operation[P]
 	owners  map[any]int
 }
 
-// deal draws an operation, unless its generator gives nothing, and has a client do it.
+// deal draws an operation, unless its generator gives nothing, and assigns it to a client.
 func (d *dealer[P]) deal(g PortGen[P]) {
 	op, ok := g.made.draw(d.params)
 	if !ok {

@@ -20,8 +20,8 @@ import (
 	"github.com/millrace/millrace/internal/plain"
 )
 
-// maxWait bounds how long a request for a result is kept. One that does not want to wait is
-// kept for atOnce, in which what is there is found.
+// maxWait limits how long a request may wait for a result. A request that does not want to
+// wait is given atOnce, which is enough to find an existing result.
 const (
 	maxWait = 5 * time.Minute
 	atOnce  = 50 * time.Millisecond
@@ -32,7 +32,7 @@ type api struct {
 	rt    *host.Runtime
 	user  *apiUser
 	token *edge.Token
-	note  func(toolServer string) string // what else is said of it on the pages
+	note  func(toolServer string) string // what else the pages show about a tool server
 }
 
 func (a api) handler() http.Handler {
@@ -92,15 +92,16 @@ func (a api) call(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// made202 is what a call that is kept is known by.
+// made202 identifies a call that is kept.
 type made202 struct {
 	GroupID string `json:"group_id"`
 	ID      string `json:"id"`
 }
 
-// result answers with the result, as soon as it is there, 204 if it is not there within the
-// time that the request wants to wait, and 404 at once if there is no such call. A call that
-// was answered 202 is not answered 404 until it is forgotten, a day after its result.
+// result answers with the result as soon as it exists. It answers 204 if there is no result
+// within the time that the request wants to wait, and 404 at once if the call does not
+// exist. A call that was answered with 202 is not answered with 404 until it is forgotten, a
+// day after its result.
 func (a api) result(w http.ResponseWriter, r *http.Request) {
 	wait, ok := waitOf(w, r)
 	if !ok {
@@ -139,10 +140,10 @@ func (a api) result(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// errPending says that there was no result in time.
+// errPending is the cause when there was no result in time.
 var errPending = errors.New("pending")
 
-// await waits for a result, at most so long.
+// await waits for a result, at most for the given time.
 func (a api) await(ctx context.Context, key agentproto.CallKey, wait time.Duration) (*agentproto.Resolution, error) {
 	if wait <= 0 {
 		return nil, errPending
@@ -156,8 +157,8 @@ func (a api) await(ctx context.Context, key agentproto.CallKey, wait time.Durati
 	return res, err
 }
 
-// waitOf returns how long a request wants to wait. It reports false if that cannot be
-// understood, and has answered then.
+// waitOf returns how long a request wants to wait. If the parameter is invalid, it answers
+// the request and reports false.
 func waitOf(w http.ResponseWriter, r *http.Request) (wait time.Duration, ok bool) {
 	text := r.URL.Query().Get("wait")
 	if text == "" {
@@ -171,8 +172,8 @@ func waitOf(w http.ResponseWriter, r *http.Request) (wait time.Duration, ok bool
 	return wait, true
 }
 
-// hold is edge.Hold for a request that wants to wait. One that does not is none of those
-// that are bounded.
+// hold is edge.Hold for a request that wants to wait. Requests that do not wait are not
+// limited.
 func hold(w http.ResponseWriter, r *http.Request, wait time.Duration) (release func(), ok bool) {
 	if wait <= atOnce {
 		return func() {}, true
@@ -196,7 +197,8 @@ func keyIn(r *http.Request) agentproto.CallKey {
 	return agentproto.CallKey{GroupID: r.PathValue("thread"), ID: r.PathValue("id")}
 }
 
-// resultOf returns a resolution as it is printed; what is not known of it stays out.
+// resultOf returns a resolution in the form in which it is printed. Unknown fields are left
+// out.
 func resultOf(res *agentproto.Resolution) apiResult {
 	return apiResult{
 		GroupID: res.Key.GroupID, ID: res.Key.ID,
@@ -204,7 +206,7 @@ func resultOf(res *agentproto.Resolution) apiResult {
 	}
 }
 
-// An apiResult is a result as the API gives it.
+// An apiResult is a result in the format of the API.
 type apiResult struct {
 	GroupID string               `json:"group_id"`
 	ID      string               `json:"id"`
@@ -218,7 +220,8 @@ type problem struct {
 	Error string `json:"error"`
 }
 
-// unavailable says that nothing was done, or that nobody knows, and when to ask again.
+// unavailable answers 503: nothing was done, or the outcome is unknown, and the client
+// should ask again in a second.
 func unavailable(w http.ResponseWriter, err error) {
 	w.Header().Set("Retry-After", "1")
 	answer(w, http.StatusServiceUnavailable, problem{err.Error()})
@@ -235,7 +238,7 @@ func answer(w http.ResponseWriter, status int, body any) {
 	w.Write(append(plain.JSON(text), '\n'))
 }
 
-// serveAPI serves the API, and the pages, for which its token is asked too, until ctx ends.
+// serveAPI serves the API and the pages, which require its token too, until ctx ends.
 func (f *serveFlags) serveAPI(ctx context.Context, a api, front http.Handler, guard edge.Policy, token string, logger *slog.Logger) error {
 	listener, err := f.apiTLS.listen(*f.address, logger)
 	if err != nil {
@@ -256,7 +259,7 @@ func (f *serveFlags) serveAPI(ctx context.Context, a api, front http.Handler, gu
 	stop := context.AfterFunc(ctx, func() {
 		closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 		defer cancel()
-		_ = server.Shutdown(closing) // what is not answered by then is cut off
+		_ = server.Shutdown(closing) // requests that are not answered by then are cut off
 	})
 	defer stop()
 	return server.Serve(listener)

@@ -16,17 +16,17 @@ import (
 	"github.com/millrace/millrace/internal/plain"
 )
 
-// What 'millrace mcp' needs of a runtime, over the API: the tools of a thread, where a call stands, and answers by the number of a
+// What 'millrace mcp' needs of a runtime over the API: the tools of a thread, the state of a call, and answers by the number of a
 // prompt.
 
-// handleCalls adds to the API what is asked for single calls.
+// handleCalls adds the requests about single calls to the API.
 func (a api) handleCalls(mux routes) {
 	mux.HandleFunc("GET /threads/{thread}/tools", a.tools)
 	mux.HandleFunc("GET /calls/{thread}/{id}/state", a.state)
 	mux.HandleFunc("POST /calls/{thread}/{id}/answers", a.answerCall)
 }
 
-// A toolBody is a tool as the API gives it.
+// A toolBody is a tool in the format of the API.
 type toolBody struct {
 	Name        string                 `json:"name"`
 	Description string                 `json:"description"`
@@ -52,7 +52,7 @@ func (a api) tools(w http.ResponseWriter, r *http.Request) {
 	answer(w, http.StatusOK, all)
 }
 
-// A stateBody is where a call stands, as the API gives it.
+// A stateBody is the state of a call in the format of the API.
 type stateBody struct {
 	GroupID   string         `json:"group_id"`
 	ID        string         `json:"id"`
@@ -63,17 +63,17 @@ type stateBody struct {
 	Created   time.Time      `json:"created,omitzero"`
 	Changed   time.Time      `json:"changed,omitzero"`
 	Prompt    *callPrompt    `json:"prompt,omitempty"`
-	Progress  *callProgress  `json:"progress,omitempty"` // what the tool has said last
+	Progress  *callProgress  `json:"progress,omitempty"` // the last report of the tool
 	Result    *resolvedState `json:"result,omitempty"`
 }
 
-// A callProgress is how far a call is, as its tool has said.
+// A callProgress is the last progress that a tool has reported for a call.
 type callProgress struct {
-	Number uint64 `json:"number"` // another one for each that was said
+	Number uint64 `json:"number"` // a new one for each report
 	agentproto.Progress
 }
 
-// A callPrompt is what a call asks its user.
+// A callPrompt is a question of a call to its user.
 type callPrompt struct {
 	Number  int       `json:"number"` // for an answer
 	Since   time.Time `json:"since"`
@@ -82,11 +82,11 @@ type callPrompt struct {
 	Prompt  string    `json:"prompt,omitempty"`
 	Choices []string  `json:"choices,omitempty"`
 	Default int       `json:"default,omitempty"`
-	// Form has the questions that are not answered yet, if it can be answered with values: see package form.
+	// Form holds the questions that are not answered yet, if the prompt can be answered with values: see package form.
 	Form jsontext.Value `json:"form,omitzero"`
 }
 
-// A resolvedState is a result as a program reads it: apiResult is for people.
+// A resolvedState is a result for programs; apiResult is for people.
 type resolvedState struct {
 	Cause        string               `json:"cause"`
 	Subscription bool                 `json:"subscription,omitzero"`
@@ -94,8 +94,9 @@ type resolvedState struct {
 	Content      []agentproto.Content `json:"content,omitempty"`
 }
 
-// state answers with where a call stands: at once or, with after and wait, when its version is more than that, or with progress too when its
-// progress has another number than that. After the wait it answers with what there is.
+// state answers with the state of a call. With the parameters after and wait it answers when the version of the call is greater
+// than after; with the parameter progress also when the number of the call's progress is another one. When the wait is over it
+// answers with the current state. Without these parameters it answers at once.
 func (a api) state(w http.ResponseWriter, r *http.Request) {
 	wait, ok := waitOf(w, r)
 	if !ok {
@@ -158,7 +159,7 @@ func stateOf(d host.Description) stateBody {
 		if c := p.Choice; c != nil {
 			s.Prompt.Prompt, s.Prompt.Choices, s.Prompt.Default = c.Prompt, c.Choices, c.Default
 			if !p.Form.IsZero() {
-				s.Prompt.Form, _ = p.Form.Encode() // a part of one that was encoded before
+				s.Prompt.Form, _ = p.Form.Encode() // part of a form that was encoded before
 			}
 		} else {
 			s.Prompt.AuthURL, s.Prompt.Host, _ = plain.URL(p.OAuth.AuthURL)
@@ -173,14 +174,15 @@ func stateOf(d host.Description) stateBody {
 	return s
 }
 
-// A callAnswer is an answer to a prompt of a call. Null dismisses. Values are those of questions of its form.
+// A callAnswer is an answer to a prompt of a call. If Selected is null, it dismisses the prompt. Values are the answers to
+// questions of its form.
 type callAnswer struct {
 	Prompt   int            `json:"prompt"`
 	Selected *int           `json:"selected"`
 	Values   jsontext.Value `json:"values,omitzero"`
 }
 
-// answerCall answers 204 when the answer is kept, also if the prompt is not open.
+// answerCall answers 204 when the answer is kept, even if the prompt is not open.
 func (a api) answerCall(w http.ResponseWriter, r *http.Request) {
 	var given callAnswer
 	if !body(w, r, &given) {
@@ -206,7 +208,7 @@ func (a api) answerCall(w http.ResponseWriter, r *http.Request) {
 	a.answered(w, err)
 }
 
-// answered says what became of an answer.
+// answered answers a request with the outcome of an answer to a prompt.
 func (a api) answered(w http.ResponseWriter, err error) {
 	switch {
 	case errors.Is(err, host.ErrUnknownCall):
@@ -218,7 +220,7 @@ func (a api) answered(w http.ResponseWriter, err error) {
 	}
 }
 
-// valuesIn reads the values of an answer, nil for none. It reports false if they are not what it takes, and has answered then.
+// valuesIn decodes the values of an answer; nil means none. If they are invalid, it answers the request and reports false.
 func valuesIn(w http.ResponseWriter, selected *int, values jsontext.Value) (map[string]jsontext.Value, bool) {
 	if values == nil || values.Kind() == 'n' {
 		return nil, true

@@ -13,20 +13,20 @@ import (
 	"github.com/millrace/millrace/internal/edge"
 )
 
-// apiClients makes the requests of all apiClients. The API does not redirect: whoever does is not to
-// have the token, and neither is a proxy that the environment names.
+// apiClients makes the requests of every apiClient. It follows no redirect and uses no proxy from
+// the environment: neither may receive the token, and the API does not redirect.
 var apiClients = edge.NewClient(edge.Outbound{Dial: new(net.Dialer).DialContext}.Transport())
 
-// maxAPIAnswer bounds what is read of an answer.
+// maxAPIAnswer limits the size of an answer, in bytes.
 const maxAPIAnswer = 64 << 20
 
-// An apiClient talks to the API of a runtime, or to what it has without a token.
+// An apiClient makes requests to the API of a runtime, or to its addresses that need no token.
 type apiClient struct {
 	base  string
-	token string // empty where none is asked for
+	token string // empty if none is required
 }
 
-// do makes a request, with body as JSON unless that is nil, and returns the answer.
+// do makes a request, with body as JSON unless it is nil, and returns the answer.
 func (c apiClient) do(ctx context.Context, method, path string, body any) (status int, text []byte, err error) {
 	var send io.Reader
 	if body != nil {
@@ -56,7 +56,7 @@ func (c apiClient) do(ctx context.Context, method, path string, body any) (statu
 	return a.Status, a.Body, nil
 }
 
-// problemIn returns what an answer says is wrong, or its status.
+// problemIn returns the error message in an answer, or its status if there is none.
 func problemIn(status int, text []byte) string {
 	var p problem
 	if json.Unmarshal(text, &p) == nil && p.Error != "" {

@@ -21,7 +21,7 @@ func (a api) handleEvents(mux routes) {
 	})
 }
 
-// An eventsBody is what is kept of a subscription. Events has the last ones, of which the last one has the number Last.
+// An eventsBody is what is kept of a subscription. Events holds the last events; the last of them has the number Last.
 type eventsBody struct {
 	ID        string   `json:"id"` // of the call
 	Operation string   `json:"operation"`
@@ -53,7 +53,8 @@ func (a api) subscriptions(w http.ResponseWriter, r *http.Request) {
 	answer(w, http.StatusOK, all)
 }
 
-// callEvents answers with the events of a subscription: at once or, with after and wait, when there is one behind that number.
+// callEvents answers with the events of a subscription. With the parameters after and wait it answers when there is an event with
+// a number greater than after; otherwise at once.
 func (a api) callEvents(w http.ResponseWriter, r *http.Request) {
 	wait, ok := waitOf(w, r)
 	if !ok {
@@ -116,7 +117,8 @@ func (c apiCalls) Subscriptions(ctx context.Context, thread string) ([]agentprot
 	return open, nil
 }
 
-// Events returns the events of a subscription as soon as there is one whose number is more than after, or it has ended.
+// Events returns the events of a subscription as soon as there is one whose number is greater than after, or the subscription has
+// ended.
 func (c apiCalls) Events(ctx context.Context, key agentproto.CallKey, after int) (agentproto.Events, error) {
 	query := "/events"
 	if after >= 0 {

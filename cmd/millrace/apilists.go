@@ -18,7 +18,7 @@ import (
 
 // Lists over the API: sessions, threads and calls, page by page.
 
-// How many entries a page has.
+// The default and the maximum number of entries of a page.
 const (
 	pageEntries = 50
 	mostPage    = 500
@@ -34,22 +34,22 @@ func (a api) handleLists(mux routes) {
 	mux.HandleFunc("GET /calls", a.calls)
 }
 
-// A threadBody is a thread as a list has it.
+// A threadBody is a thread in a list.
 type threadBody struct {
 	ID        string                        `json:"id"`
 	UserID    string                        `json:"user_id,omitempty"`
 	Ancestors []string                      `json:"ancestors,omitempty"`
-	Model     string                        `json:"model,omitempty"` // that the session names
+	Model     string                        `json:"model,omitempty"` // named by the session
 	State     string                        `json:"state"`           // in a few words
 	Messages  int                           `json:"messages"`
 	Pending   int                           `json:"pending"`
 	Usage     conversation.Usage            `json:"usage,omitzero"`
-	Models    map[string]conversation.Usage `json:"models,omitempty"` // the usage by the model
+	Models    map[string]conversation.Usage `json:"models,omitempty"` // usage by model
 	Closed    bool                          `json:"closed,omitzero"`
 }
 
-// threads answers with a page of threads, those of a user or in a state, open or closed, if the request says so, and of an owner's own
-// ones to the owner.
+// threads answers with a page of threads. The parameters user and state (open or closed) select some of them. An owner sees only
+// its own threads.
 func (a api) threads(w http.ResponseWriter, r *http.Request, name string, wanted func(conversation.Standing) bool) {
 	from := bearerOf(r)
 	user, state := r.URL.Query().Get("user"), r.URL.Query().Get("state")
@@ -65,7 +65,7 @@ func (a api) threads(w http.ResponseWriter, r *http.Request, name string, wanted
 	})
 }
 
-// A callBody is a call as a list has it.
+// A callBody is a call in a list.
 type callBody struct {
 	GroupID   string    `json:"group_id"`
 	ID        string    `json:"id"`
@@ -77,8 +77,8 @@ type callBody struct {
 	Made      time.Time `json:"made,omitzero"`
 }
 
-// calls answers with a page of calls, those of a thread or in a state if the request says so, and those in an owner's own threads to
-// the owner.
+// calls answers with a page of calls. The parameters thread and state select some of them. An owner sees only the calls in its
+// own threads.
 func (a api) calls(w http.ResponseWriter, r *http.Request) {
 	from := bearerOf(r)
 	thread, state := from.thread(r.URL.Query().Get("thread")), r.URL.Query().Get("state")
@@ -99,8 +99,8 @@ func (a api) calls(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// page answers with a page of what a runtime remembers: an object with the entries under a name and, if there are more, "next", which
-// the parameter after of the next request is.
+// page answers with a page of what a runtime remembers: an object with the entries under the given name. If there are more
+// entries, "next" is the parameter after of the next request.
 func page[S, T any](w http.ResponseWriter, r *http.Request, name string, more []string, all agentinspect.Each[S], wanted func(S) (T, bool)) {
 	after, limit, err := pageParameters(r.URL.Query(), more)
 	if err != nil {
@@ -126,7 +126,7 @@ func page[S, T any](w http.ResponseWriter, r *http.Request, name string, more []
 	answer(w, http.StatusOK, body)
 }
 
-// pageParameters reads where a page begins and how many entries it has at most.
+// pageParameters reads where a page begins and how many entries it may have.
 func pageParameters(q url.Values, more []string) (after string, limit int, err error) {
 	for name, values := range q {
 		switch {

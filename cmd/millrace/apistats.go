@@ -2,17 +2,18 @@ package main
 
 import "net/http"
 
-// A statsBody is what happened since this process began, as the API gives it.
+// A statsBody counts what has happened since this process began, in the format
+// of the API.
 type statsBody struct {
 	Calls      uint64 `json:"calls"`
 	Results    uint64 `json:"results"`    // calls that a tool resolved
 	Failures   uint64 `json:"failures"`   // calls that were resolved otherwise
 	Events     uint64 `json:"events"`     // of subscriptions
 	Duplicates uint64 `json:"duplicates"` // dropped: a second result
-	Late       uint64 `json:"late"`       // dropped: arrived after the call was resolved otherwise
+	Late       uint64 `json:"late"`       // dropped: arrived after another resolution
 	PutOff     uint64 `json:"put_off"`    // callbacks answered 503
-	LeftOut    uint64 `json:"left_out"`   // events that were more than is taken in
-	Forwarded  uint64 `json:"forwarded"`  // callbacks handed on to where their session moved
+	LeftOut    uint64 `json:"left_out"`   // events beyond the limit
+	Forwarded  uint64 `json:"forwarded"`  // callbacks forwarded to the new runtime of their session
 }
 
 func (a api) stats(w http.ResponseWriter, _ *http.Request) {

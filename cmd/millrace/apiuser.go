@@ -13,40 +13,40 @@ import (
 	"github.com/millrace/millrace/internal/plain"
 )
 
-// An apiUser is the [host.Surface] of users who look over the API: it keeps what they
-// are asked until that is answered or taken back.
+// An apiUser is the [host.Surface] of users of the API: it keeps prompts until they are
+// answered or withdrawn.
 type apiUser struct {
 	rt   host.Answerer
 	mu   sync.Mutex
 	open map[agentproto.CallKey]openPrompt
 }
 
-// An openPrompt is an authorization or a choice, and who asks for it.
+// An openPrompt is an authorization or a choice, with the tool that asks for it.
 type openPrompt struct {
 	oauth         *agentproto.OAuth
 	choice        *agentproto.UserChoice
 	toolset, tool string
 }
 
-// A promptBody is a prompt as the API gives it.
+// A promptBody is a prompt in the format of the API.
 type promptBody struct {
 	ID        string `json:"id"`                  // of the call
 	Toolset   string `json:"toolset,omitempty"`   // the tool server that asks
 	Operation string `json:"operation,omitempty"` // the tool
 	AuthURL   string `json:"auth_url,omitempty"`
-	// Host is where AuthURL leads: a name that is not ASCII as punycode, so that it cannot be
-	// taken for another one.
+	// Host is where AuthURL leads. A name that is not ASCII is written as punycode, so that
+	// it cannot be mistaken for another one.
 	Host    string   `json:"host,omitempty"`
 	Prompt  string   `json:"prompt,omitempty"`
 	Choices []string `json:"choices,omitempty"`
 	Default int      `json:"default,omitempty"`
-	// Form is what can be filled in instead of choosing: see package form.
+	// Form is what the user may fill in instead of choosing: see package form.
 	Form jsontext.Value `json:"form,omitzero"`
 }
 
 func newAPIUser() *apiUser { return &apiUser{open: map[agentproto.CallKey]openPrompt{}} }
 
-// asked returns what the user of a thread is asked, in the order of the calls.
+// asked returns the prompts for the user of a thread, in the order of the calls.
 func (u *apiUser) asked(thread string) []promptBody {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -74,7 +74,7 @@ func (u *apiUser) choice(key agentproto.CallKey) *agentproto.UserChoice {
 	return u.open[key].choice
 }
 
-// Bind tells the user which runtime asks.
+// Bind sets the runtime that asks.
 func (u *apiUser) Bind(rt host.Answerer) { u.rt = rt }
 
 func (u *apiUser) set(key agentproto.CallKey, p openPrompt) {
@@ -96,7 +96,7 @@ func (u *apiUser) Choice(_ context.Context, key agentproto.CallKey, c *agentprot
 	u.set(key, openPrompt{choice: c})
 }
 
-// Withdraw takes back what was asked, unless something else is asked by now.
+// Withdraw withdraws a prompt, unless another one has replaced it.
 func (u *apiUser) Withdraw(key agentproto.CallKey, detour string) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -106,7 +106,7 @@ func (u *apiUser) Withdraw(key agentproto.CallKey, detour string) {
 	}
 }
 
-// Progress forgets what was asked of a call that goes on.
+// Progress forgets the prompt of a call that continues.
 func (u *apiUser) Progress(key agentproto.CallKey, state agentproto.State) {
 	if state == agentproto.Pending || state == agentproto.Completed {
 		u.mu.Lock()
@@ -115,5 +115,5 @@ func (u *apiUser) Progress(key agentproto.CallKey, state agentproto.State) {
 	}
 }
 
-// View is seen in the status of the thread.
+// View does nothing: views appear in the status of the thread.
 func (u *apiUser) View(agentproto.CallKey, *agentproto.ViewUpdate) {}

@@ -25,8 +25,8 @@ func (c *durableCommand) backup(ctx context.Context) error {
 	return c.copy(ctx, log, disklog.Dir(*c.to))
 }
 
-// backupOfRunning asks a process that runs for a backup: nobody else can open its folder. It waits for as
-// long as that takes, and ends it if it is ended itself.
+// backupOfRunning asks a running process for a backup, since no other process can open its folder. It
+// waits until the backup is complete, and ends the backup if ctx ends.
 func (c *durableCommand) backupOfRunning(ctx context.Context) error {
 	if len(c.args) > 0 || *c.to != "" || *c.kept.state != "" || len(c.kept.servers) > 0 {
 		return misused(c.fs, "--monitor names a process, which knows what it keeps and where its backups are: give nothing else")

@@ -83,30 +83,30 @@ type chatting struct {
 	api    apiClient
 	thread string
 	out    io.Writer
-	typed  bool // lines come from a terminal: they are not waited with, nor printed again
+	typed  bool // lines come from a terminal: they are read at any time and not printed again
 
 	last    int    // number of the last message
-	caught  int    // number of the last message that there was at the start
-	said    string // what the user said last, until its message comes
-	sent    bool   // said is on its way, or its turn goes on
+	caught  int    // number of the last message that existed at the start
+	said    string // what the user said last, until its message arrives
+	sent    bool   // said is on its way, or its turn continues
 	asking  bool
 	prompts []follow.Prompt
 	form    formAsked
 	shown   map[string]bool   // prompts that were printed, by call and time
 	names   map[string]string // of tools, by call
 	states  map[string]string // of pending calls
-	written strings.Builder   // what the model has written and no message has taken the place of
-	calling map[int]bool      // calls that it writes
+	written strings.Builder   // what the model has written and no message has replaced
+	calling map[int]bool      // calls that the model is writing
 }
 
-// A chatEvent is an event, or says why there are no more.
+// A chatEvent is an event, or the reason why there are no more.
 type chatEvent struct {
 	e   follow.Event
 	err error
 	end bool
 }
 
-// catchUp finds out how many messages there are, before which nothing is said.
+// catchUp finds out how many messages already exist. The user cannot speak before that.
 func (c *chatting) catchUp(ctx context.Context) error {
 	_, err := c.until(ctx, func() (bool, error) {
 		status, text, err := c.api.do(ctx, http.MethodGet, "/threads/"+url.PathEscape(c.thread)+"/messages", nil)
@@ -126,7 +126,7 @@ func (c *chatting) catchUp(ctx context.Context) error {
 	return err
 }
 
-// run talks until the lines or the thread end.
+// run holds the conversation until the lines or the thread end.
 func (c *chatting) run(ctx context.Context, in io.Reader) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -198,10 +198,10 @@ func (c *chatting) run(ctx context.Context, in io.Reader) error {
 	}
 }
 
-// listens reports whether a line that was not typed is to be read: somebody waits for one.
+// listens reports whether to read a line that is not typed: something waits for one.
 func (c *chatting) listens() bool { return !c.sent || len(c.choices()) > 0 }
 
-// choices are the prompts that a line can answer.
+// choices returns the prompts that a line can answer.
 func (c *chatting) choices() (all []follow.Prompt) {
 	for _, p := range c.prompts {
 		if len(p.Choices) > 0 {
@@ -211,7 +211,7 @@ func (c *chatting) choices() (all []follow.Prompt) {
 	return all
 }
 
-// line takes what the user has entered.
+// line handles a line that the user has entered.
 func (c *chatting) line(ctx context.Context, line string) error {
 	path := "/threads/" + url.PathEscape(c.thread)
 	if strings.TrimSpace(line) == "/stop" {
@@ -229,7 +229,7 @@ func (c *chatting) line(ctx context.Context, line string) error {
 	c.said, c.sent = line, true
 	body := struct {
 		Text string `json:"text"`
-		Key  string `json:"key"` // so that it can be said again when nobody knows whether it was taken in
+		Key  string `json:"key"` // so that it can be repeated if the outcome is unknown
 	}{line, rand.Text()}
 	return c.ask(ctx, http.MethodPost, path+"/messages", body, http.StatusAccepted)
 }
@@ -251,7 +251,7 @@ func (c *chatting) answer(ctx context.Context, p follow.Prompt, line string) err
 		ID       string `json:"id"`
 		Selected *int   `json:"selected"`
 	}{p.ID, &selected}
-	// 404: it was answered, or taken back, meanwhile.
+	// 404: it was answered or withdrawn in the meantime.
 	return c.ask(ctx, http.MethodPost, "/threads/"+url.PathEscape(c.thread)+"/answers", body, http.StatusNoContent, http.StatusNotFound)
 }
 
@@ -265,7 +265,7 @@ func (c *chatting) dismiss(ctx context.Context) error {
 	return nil
 }
 
-// drop forgets a prompt that was answered: the next event has those that are open.
+// drop forgets an answered prompt. The next event lists the prompts that are open.
 func (c *chatting) drop(p follow.Prompt) {
 	for i := range c.prompts {
 		if c.prompts[i].ID == p.ID {
@@ -275,13 +275,13 @@ func (c *chatting) drop(p follow.Prompt) {
 	}
 }
 
-// How often the runtime is asked again that does not answer.
+// The interval between attempts while the runtime does not answer, and the time after which to give up.
 const (
 	chatPause   = 500 * time.Millisecond
 	chatTimeout = 5 * time.Minute
 )
 
-// ask makes a request whose repetition changes nothing, until it is answered with one of these statuses.
+// ask makes an idempotent request until it is answered with one of the wanted statuses.
 func (c *chatting) ask(ctx context.Context, method, path string, body any, want ...int) error {
 	_, err := c.until(ctx, func() (bool, error) {
 		status, text, err := c.api.do(ctx, method, path, body)
@@ -299,7 +299,7 @@ func (c *chatting) ask(ctx context.Context, method, path string, body any, want 
 	return err
 }
 
-// until calls do until it is done, with pauses.
+// until calls do with pauses until it reports done.
 func (c *chatting) until(ctx context.Context, do func() (done bool, err error)) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, chatTimeout)
 	defer cancel()

@@ -13,16 +13,17 @@ import (
 	"github.com/millrace/millrace/internal/plain"
 )
 
-// A formAsked is the form that lines fill in: that of the first prompt.
+// A formAsked is the form of the first prompt, which lines fill in.
 type formAsked struct {
-	prompt  string // its key, as of chatting.shown
+	prompt  string // its key, as in chatting.shown
 	filling *form.Filling
 }
 
-// promptKey names a prompt.
+// promptKey returns a key that identifies a prompt.
 func promptKey(p follow.Prompt) string { return p.ID + " " + p.Since.String() }
 
-// askForm shows the first field of the form of the first prompt, if that has one that can be read and is not being filled in.
+// askForm shows the first field of the form of the first prompt, if it has a
+// valid form that is not being filled in yet.
 func (c *chatting) askForm() {
 	open := c.choices()
 	if len(open) == 0 || open[0].Form == nil || c.form.prompt == promptKey(open[0]) {
@@ -30,13 +31,13 @@ func (c *chatting) askForm() {
 	}
 	f, err := form.Parse(open[0].Form)
 	if err != nil {
-		return // the choices are shown
+		return // the choices are shown instead
 	}
 	c.form = formAsked{promptKey(open[0]), form.NewFilling(f)}
 	fmt.Fprintln(c.out, c.form.filling.Ask())
 }
 
-// fill takes a line for a form, and reports false if the prompt has none.
+// fill enters a line into a form. It reports false if the prompt has none.
 func (c *chatting) fill(ctx context.Context, p follow.Prompt, line string) (bool, error) {
 	if p.Form == nil || c.form.prompt != promptKey(p) {
 		return false, nil

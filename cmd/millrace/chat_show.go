@@ -9,7 +9,7 @@ import (
 	"github.com/millrace/millrace/internal/plain"
 )
 
-// What a chat prints. All texts are others', so nothing of them can move the cursor.
+// What a chat prints. All texts come from others, so none of them may move the cursor.
 
 // show prints an event.
 func (c *chatting) show(e follow.Event) {
@@ -32,7 +32,7 @@ func (c *chatting) show(e follow.Event) {
 	}
 }
 
-// void ends a line of what the model has written, if there is one.
+// void ends the line of what the model has written, if there is one, and prints why it is replaced.
 func (c *chatting) void(why string) {
 	if c.written.Len() > 0 {
 		fmt.Fprintf(c.out, "\n%s\n", why)
@@ -55,7 +55,7 @@ func (c *chatting) showDelta(d *follow.Delta) {
 	}
 }
 
-// newLine returns what ends the line of what the model has written.
+// newLine returns the text that ends the line of what the model has written.
 func (c *chatting) newLine() string {
 	if text := c.written.String(); text != "" && !strings.HasSuffix(text, "\n") {
 		c.written.WriteString("\n")
@@ -96,7 +96,7 @@ func (c *chatting) showMessage(m *follow.Message) {
 	c.rest(m.Kind == "assistant" && len(m.Calls) == 0)
 }
 
-// showReply prints what of a reply was not printed while the model wrote it, and its calls.
+// showReply prints the part of a reply that was not printed while the model wrote it, and its calls.
 func (c *chatting) showReply(m *follow.Message) {
 	for _, note := range m.Notes {
 		fmt.Fprintf(c.out, "%s! %s\n", c.newLine(), plain.Line(note))
@@ -133,7 +133,7 @@ func (c *chatting) showState(s *follow.State) {
 	c.states = pending
 }
 
-// rest notes that a turn is over: the model has said something and made no calls, or it could not be asked.
+// rest notes that a turn is over: the model has answered without calls, or it could not be asked.
 func (c *chatting) rest(answered bool) {
 	if c.said == "" && c.last >= 0 && (answered || !c.asking && len(c.states) == 0) {
 		c.sent = false

@@ -50,7 +50,7 @@ working directory, as in flags.
 
 `
 
-// check is the command that looks at a configuration.
+// check is the command that checks a configuration.
 func check(_ context.Context, args []string) error {
 	fs := flag.NewFlagSet("check", flag.ContinueOnError)
 	fs.Usage = func() { fmt.Fprint(fs.Output(), checkUsage) }
@@ -75,7 +75,7 @@ func check(_ context.Context, args []string) error {
 	return nil
 }
 
-// look looks at what the flags name, so far as that changes nothing.
+// look checks what the flags name, as far as that is possible without changing anything.
 func (f *serveFlags) look() error {
 	if _, err := f.kept.opener(f.FlagSet); err != nil {
 		return err
@@ -97,7 +97,7 @@ func (f *serveFlags) look() error {
 	return err
 }
 
-// names returns what the tool servers are called.
+// names returns the names of the tool servers for messages.
 func (t *toolFlags) names() []string {
 	names := slices.Clone([]string(t.tools))
 	for _, c := range t.commands {
@@ -106,9 +106,10 @@ func (t *toolFlags) names() []string {
 	return names
 }
 
-// untilReload returns a context that ends with ctx, and when this process is told to read its flags and their file again and
-// nothing is wrong with them. Then reload returns what they say, and otherwise nil. It has to be called. If it is the tokens of users
-// that have changed, and not the file of the flags, they are read again and nothing ends but the requests with those that are revoked.
+// untilReload returns a context that ends with ctx, or when this process is signaled to read its flags and their file again and
+// they are valid. In the second case reload returns the new flags; otherwise it returns nil. The caller must call reload. If only
+// the tokens of users have changed, and not the file of the flags, the tokens are read again and the context does not end; only
+// requests with revoked tokens end.
 func untilReload(ctx context.Context, told <-chan os.Signal, args []string, now *serveFlags) (running context.Context, reload func() *serveFlags) {
 	running, cancel := context.WithCancel(ctx)
 	next := make(chan *serveFlags, 1)
@@ -145,7 +146,7 @@ func untilReload(ctx context.Context, told <-chan os.Signal, args []string, now 
 	}
 }
 
-// reloadTokens reads the tokens of users again, and reports whether that is all that there is to do.
+// reloadTokens reads the tokens of users again, and reports whether nothing else needs to be reloaded.
 func (f *serveFlags) reloadTokens() (done bool, err error) {
 	changed := false
 	if f.users.file != nil {
@@ -160,7 +161,7 @@ func (f *serveFlags) reloadTokens() (done bool, err error) {
 	return true, nil
 }
 
-// configStays reports whether the file of the flags is what it was when it was read.
+// configStays reports whether the file of the flags is unchanged since it was read.
 func (f *serveFlags) configStays() bool {
 	text, err := os.ReadFile(*f.config)
 	return err == nil && sha256.Sum256(text) == f.configSum

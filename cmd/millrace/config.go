@@ -16,8 +16,8 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// A config is what the file of --config says. Each member stands for a flag of serve, whose text it is in place of; a
-// flag that is given wins over the file: a --tool over all its tools, and so do a --model and an --mcp.
+// A config is the content of the file of --config. Each member stands for the text of a flag of serve. A flag on the command line
+// wins over the file; a --tool replaces all tools of the file, and the same holds for --model and --mcp.
 type config struct {
 	State         string   `json:"state" flag:"state"`
 	KeepFor       string   `json:"keep_for" flag:"keep-for"`
@@ -79,13 +79,13 @@ type config struct {
 	Models []configModel `json:"models"`
 }
 
-// A configTLS has the files of a listener. Its flags are tls-cert and tls-key, behind the prefix of its own.
+// A configTLS names the files of a listener. Its flags are tls-cert and tls-key after the prefix of the listener.
 type configTLS struct {
 	Cert string `json:"cert" flag:"tls-cert"`
 	Key  string `json:"key" flag:"tls-key"`
 }
 
-// A configTool is a tool server: of another process, or one that this starts.
+// A configTool is a tool server, either of another process or started by this one.
 type configTool struct {
 	URL     string                  `json:"url"`
 	Command string                  `json:"command"` // as --tool-command without a URL
@@ -101,16 +101,16 @@ type configMCP struct {
 	URL     string                  `json:"url"`
 	Headers map[string]configSecret `json:"headers"`
 	Repeat  map[string]string       `json:"repeat"` // by tool: never, if-safe or always
-	Pin     bool                    `json:"pin"`    // tools that change are refused
+	Pin     bool                    `json:"pin"`    // refuses tools that have changed
 
-	Idle     string `json:"idle"`      // how long its program runs that nobody uses, or never
-	PerUser  bool   `json:"per_user"`  // each user has a program
+	Idle     string `json:"idle"`      // how long its program runs unused, or never
+	PerUser  bool   `json:"per_user"`  // a program for each user
 	MaxUsers *int   `json:"max_users"` // how many at once
 
 	Client configClient `json:"client"`
 }
 
-// A configClient is what an authorization server knows this program by.
+// A configClient is the registration of this program at an authorization server.
 type configClient struct {
 	ID     string       `json:"id"`
 	Issuer string       `json:"issuer"`
@@ -122,19 +122,19 @@ type configModel struct {
 	Name     string       `json:"name"`
 	OpenAI   string       `json:"openai"`
 	Script   string       `json:"script"`
-	Model    string       `json:"model"` // which one of the API
+	Model    string       `json:"model"` // the model of the API
 	Key      configSecret `json:"key"`
 	Fallback []string     `json:"fallback"`
 	Context  string       `json:"context"`
 }
 
-// A configSecret says where a secret is. It is never in the file itself.
+// A configSecret says where a secret is. The secret is never in the file itself.
 type configSecret struct {
 	File string `json:"file"`
 	Env  string `json:"env"`
 }
 
-// place returns the secret's place as flags name it, "" if there is none.
+// place returns the secret's place in the notation of flags, or "" if there is none.
 func (s configSecret) place() (string, error) {
 	switch {
 	case s.File != "" && s.Env != "":
@@ -145,10 +145,10 @@ func (s configSecret) place() (string, error) {
 	return s.File, nil
 }
 
-// envPrefix begins the place of a secret that is a variable of the environment. Any other place is a file.
+// envPrefix begins the place of a secret in an environment variable. Any other place is a file.
 const envPrefix = "env:"
 
-// secretAt reads a secret at its place.
+// secretAt reads the secret at a place.
 func secretAt(place string) (string, error) {
 	if name, ok := strings.CutPrefix(place, envPrefix); ok {
 		value, ok := os.LookupEnv(name)
@@ -161,10 +161,10 @@ func secretAt(place string) (string, error) {
 	return strings.TrimRight(string(data), "\r\n"), err
 }
 
-// mostConfig bounds a file, in bytes.
+// mostConfig limits the size of a configuration file, in bytes.
 const mostConfig = 1 << 20
 
-// readConfig reads a file. What is unknown, or twice there, is an error that names its place.
+// readConfig reads a file. An unknown or repeated member is an error that names its place.
 func readConfig(name string) (*config, error) {
 	f, err := os.Open(name)
 	if err != nil {
@@ -185,7 +185,7 @@ func readConfig(name string) (*config, error) {
 	return c, nil
 }
 
-// inConfig says where an error of the JSON package is, without the value that is wrong.
+// inConfig converts an error of the JSON package to one that names the place, but not the wrong value.
 func inConfig(err error) error {
 	if e, ok := errors.AsType[*json.SemanticError](err); ok {
 		switch {
@@ -202,7 +202,7 @@ func inConfig(err error) error {
 	return err
 }
 
-// wordOf says what JSON a member has to be.
+// wordOf names the kind of JSON value that a member has to be.
 func wordOf(t reflect.Type) string {
 	if t == nil {
 		return "something else"
@@ -222,10 +222,10 @@ func wordOf(t reflect.Type) string {
 	return "an object"
 }
 
-// A setting is the text of a flag, and where in the file it comes from.
+// A setting is the text of a flag, and its place in the file.
 type setting struct{ flag, text, at string }
 
-// settings returns what a file sets, in its order.
+// settings returns the settings of a file, in their order there.
 func (c *config) settings() (all []setting, err error) {
 	all = settingsOf(reflect.ValueOf(c).Elem(), "", "", nil)
 	for i, t := range c.Tools {
@@ -270,7 +270,7 @@ func (c *config) settings() (all []setting, err error) {
 	return all, nil
 }
 
-// settingsOf returns what the members with a flag say. Those that are zero say nothing.
+// settingsOf returns the settings of the members that stand for a flag. Members with a zero value set nothing.
 func settingsOf(v reflect.Value, at, prefix string, all []setting) []setting {
 	for i := range v.NumField() {
 		f, is := v.Type().Field(i), v.Field(i)
@@ -297,8 +297,8 @@ func settingsOf(v reflect.Value, at, prefix string, all []setting) []setting {
 	return all
 }
 
-// configFlag adds --config to the flags of a command. What it returns has to be called when the flags are parsed, and sets
-// those that are not given.
+// configFlag adds --config to the flags of a command. The caller must call apply after the flags are parsed; it sets the flags
+// that are not given on the command line.
 func configFlag(fs *flag.FlagSet) (name *string, apply func() error) {
 	name = fs.String("config", "", "`file` that says what flags say, see 'millrace check -h'; a flag that is given wins over it")
 	return name, func() error {

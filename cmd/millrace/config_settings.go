@@ -9,9 +9,9 @@ import (
 	"strings"
 )
 
-// What the entries of a configuration set, in the words of flags.
+// The entries of a configuration as settings of flags.
 
-// settings returns what the flags of a tool server are.
+// settings returns the flags of a tool server.
 func (t *configTool) settings(at string) (all []setting, err error) {
 	url := strings.TrimSuffix(t.URL, "/")
 	switch {
@@ -41,7 +41,7 @@ func (t *configTool) settings(at string) (all []setting, err error) {
 	return all, nil
 }
 
-// settings returns what the flags of an MCP server are.
+// settings returns the flags of an MCP server.
 func (m configMCP) settings(name, at string) (all []setting, err error) {
 	switch {
 	case !mcpName.MatchString(name+"=x") || strings.ToUpper(name) == name:
@@ -116,7 +116,7 @@ func (m configMCP) settings(name, at string) (all []setting, err error) {
 	return all, nil
 }
 
-// settings returns what the flags of a model are.
+// settings returns the flags of a model.
 func (m configModel) settings(at string) (all []setting, err error) {
 	switch {
 	case !namedFlag.MatchString(m.Name + "="):
@@ -143,7 +143,7 @@ func (m configModel) settings(at string) (all []setting, err error) {
 	return all, nil
 }
 
-// placed adds what flags say of secrets by name: NAME=@PLACE behind a prefix.
+// placed adds the flags for secrets by name: NAME=@PLACE after a prefix.
 func placed(all []setting, flag, prefix string, secrets map[string]configSecret, at string) ([]setting, error) {
 	for _, name := range slices.Sorted(maps.Keys(secrets)) {
 		place, err := secrets[name].place()
@@ -158,5 +158,5 @@ func placed(all []setting, flag, prefix string, secrets map[string]configSecret,
 	return all, nil
 }
 
-// quoted writes a word as a command has it.
+// quoted quotes a word for a command.
 func quoted(word string) string { return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'" }

@@ -39,7 +39,7 @@ the cases could not be run.
 
 `
 
-// conformance runs the cases.
+// conformance is the command that runs the conformance cases.
 func conformance(ctx context.Context, args []string) error {
 	fs := flag.NewFlagSet("conform", flag.ContinueOnError)
 	fs.Usage = func() { fmt.Fprint(fs.Output(), conformUsage); fs.PrintDefaults() }
@@ -83,7 +83,7 @@ func conformance(ctx context.Context, args []string) error {
 	return errUsage
 }
 
-// A conformRun is what the flags say.
+// A conformRun holds the flags.
 type conformRun struct {
 	self, json, progress          bool
 	url, profile, baseline, junit string
@@ -91,7 +91,8 @@ type conformRun struct {
 	out                           io.Writer
 }
 
-// run runs the cases of a side and reports. It returns errFailed if they failed.
+// run runs the cases of a side and writes the report. It returns errFailed if
+// they failed.
 func (c *conformRun) run(ctx context.Context, side string, command []string) error {
 	if c.baseline != "" {
 		f, err := os.Open(c.baseline)
@@ -165,7 +166,7 @@ func (c *conformRun) runtime(ctx context.Context, command []string) (*conform.Re
 	return conform.RunRuntime(ctx, conform.RuntimeCommand{Args: command}, c.opts)
 }
 
-// report writes the report where the flags say.
+// report writes the report to the outputs that the flags name.
 func (c *conformRun) report(r *conform.Report) error {
 	var err error
 	if c.junit != "" {

@@ -64,7 +64,7 @@ func control(ctx context.Context, args []string) error {
 	return ended(ctx, p.rt, p.serve(serving))
 }
 
-// controlled returns the options that a configuration says.
+// controlled returns the options of a configuration.
 func controlled(c *conform.RuntimeConfig, now func() time.Time) (host.Options, error) {
 	logger := slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	opts := host.Options{
@@ -72,7 +72,7 @@ func controlled(c *conform.RuntimeConfig, now func() time.Time) (host.Options, e
 		Bounds: host.Bounds{Subscriptions: c.Limits.Subscriptions, Views: c.Limits.Views},
 	}
 	opts.Limits.Bytes = c.Limits.BodyBytes
-	if c.MigrateSecret != "" { // sessions are taken in where callbacks are
+	if c.MigrateSecret != "" { // sessions are received at the callback address
 		key := sha256.Sum256([]byte(c.MigrateSecret))
 		opts.MigrationKey = key[:]
 	}
@@ -160,10 +160,10 @@ func (p *puppet) serve(ctx context.Context) error {
 	return server.Serve(listener)
 }
 
-// done is the answer of what has nothing to say.
+// done is the answer of requests that return nothing.
 var done = struct{}{}
 
-// read reads the body of a control request.
+// read decodes the body of a control request.
 func read(r *http.Request, into any) error {
 	if err := json.UnmarshalRead(r.Body, into); err != nil {
 		return fmt.Errorf("not what %s %s takes: %w", r.Method, r.URL.Path, err)

@@ -18,30 +18,30 @@ import (
 	"github.com/millrace/millrace/agentproto/host"
 )
 
-// A puppet is the model and the user of a runtime under test: it says what it is told to,
-// and shows what it is shown.
+// A puppet is the model and the user of a runtime under test. It says what the control
+// interface tells it, and records the prompts that it receives.
 type puppet struct {
 	rt       *host.Runtime
 	migrates bool
-	ahead    atomic.Int64 // of the machine's clock, in nanoseconds
+	ahead    atomic.Int64 // of the system clock, in nanoseconds
 
 	mu      sync.Mutex
-	turns   map[string]*conversation.Reply // by what the user says before them
+	turns   map[string]*conversation.Reply // by the text of the user before them
 	count   int
 	prompts map[agentproto.CallKey]shownPrompt
 }
 
-// A shownPrompt is one that the user has not answered.
+// A shownPrompt is a prompt that the user has not answered.
 type shownPrompt struct {
 	conform.Prompt
-	detour string // what it is withdrawn by
+	detour string // identifies it for Withdraw
 }
 
 func newPuppet() *puppet {
 	return &puppet{turns: map[string]*conversation.Reply{}, prompts: map[agentproto.CallKey]shownPrompt{}}
 }
 
-// now is what the runtime's clock says.
+// now returns the time of the runtime's clock.
 func (p *puppet) now() time.Time { return time.Now().Add(time.Duration(p.ahead.Load())) }
 
 // setClock sets the runtime's clock.
@@ -54,7 +54,7 @@ func (p *puppet) setClock(r *http.Request) (any, error) {
 	return done, nil
 }
 
-// Reply gives the model's turn if the user has just asked for it, and nothing otherwise.
+// Reply returns the turn that the user has just asked for, or nothing.
 func (p *puppet) Reply(_ context.Context, r *conversation.Request) (*conversation.Reply, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -70,7 +70,7 @@ func (p *puppet) Reply(_ context.Context, r *conversation.Request) (*conversatio
 	return &conversation.Reply{}, nil
 }
 
-// calls has the model take a turn, and returns when it is in the history.
+// calls makes the model take a turn, and returns when the turn is in the history.
 func (p *puppet) calls(r *http.Request) (any, error) {
 	var in conform.Turn
 	if err := read(r, &in); err != nil {
@@ -84,7 +84,7 @@ func (p *puppet) calls(r *http.Request) (any, error) {
 		}
 		turn.Calls = append(turn.Calls, conversation.Call{ID: c.ID, CallID: c.CallID, Name: c.Operation, Arguments: string(args)})
 	}
-	prompt := "It is the model's turn " + rand.Text() + "." // also none of a process before
+	prompt := "It is the model's turn " + rand.Text() + "." // unique across processes
 	p.mu.Lock()
 	p.turns[prompt] = turn
 	p.mu.Unlock()
@@ -214,7 +214,7 @@ func (p *puppet) ask(key agentproto.CallKey, detour string, prompt conform.Promp
 	p.prompts[key] = shownPrompt{prompt, detour}
 }
 
-// Withdraw takes a prompt back.
+// Withdraw removes a prompt.
 func (p *puppet) Withdraw(key agentproto.CallKey, detour string) { p.forget(key, detour) }
 
 func (p *puppet) forget(key agentproto.CallKey, detour string) {
@@ -225,8 +225,8 @@ func (p *puppet) forget(key agentproto.CallKey, detour string) {
 	}
 }
 
-// Progress is seen in the thread.
+// Progress does nothing: it appears in the thread.
 func (p *puppet) Progress(agentproto.CallKey, agentproto.State) {}
 
-// View is seen in the thread.
+// View does nothing: it appears in the thread.
 func (p *puppet) View(agentproto.CallKey, *agentproto.ViewUpdate) {}

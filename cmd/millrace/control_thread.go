@@ -10,7 +10,7 @@ import (
 	"github.com/millrace/millrace/agentproto/conversation"
 )
 
-// thread shows a thread as a conformance run wants to see it.
+// thread returns a thread in the format of a conformance run.
 func (p *puppet) thread(r *http.Request) (any, error) {
 	t := p.of(r)
 	status, err := t.Status(r.Context())
@@ -61,20 +61,20 @@ func (p *puppet) thread(r *http.Request) (any, error) {
 	return out, nil
 }
 
-// An injection is what the conversation says in the name of the model to bring what came
-// in: the arguments of a call of [conversation.EventTool].
+// An injection is a message in the name of the model with which the conversation
+// announces an event. These are the arguments of a call of [conversation.EventTool].
 type injection struct {
 	Kind       string `json:"kind"`
 	ToolCallID string `json:"tool_call_id"`
 	Final      bool   `json:"final"`
 }
 
-// authorizing is how the result of a call begins that waits for an authorization: its own
-// result comes later, as an injection.
+// authorizing begins the preliminary result of a call that waits for an authorization.
+// Its own result comes later, as an injection.
 const authorizing = "Authorization in progress"
 
-// messagesOf returns a history as a conformance run wants to see it: what was injected
-// under its own role, and empty messages of the model left out.
+// messagesOf returns a history in the format of a conformance run: injections have their
+// own role, and empty messages of the model are left out.
 func messagesOf(history []conversation.Message) []conform.Message {
 	out := []conform.Message{}
 	injected := map[string]injection{} // by the call that brings it
@@ -128,7 +128,7 @@ func shownResult(r *conversation.ToolResult, injected map[string]injection) conf
 	return m
 }
 
-// displayOf returns the first way to show a result that a terminal has.
+// displayOf returns the first form of a result that a terminal can show.
 func displayOf(ways []agentproto.Display) *conform.Display {
 	for _, d := range ways {
 		switch {

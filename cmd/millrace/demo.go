@@ -30,7 +30,7 @@ expected one, and the conversation has gone on as if it had not moved.
 
 `
 
-// demoPatience bounds the whole demo.
+// demoPatience limits the time of the whole demo.
 const demoPatience = 40 * time.Second
 
 func demo(ctx context.Context, args []string) error {
@@ -106,7 +106,7 @@ func demo(ctx context.Context, args []string) error {
 	return nil
 }
 
-// totals is what the demo comes to.
+// totals are the figures of the demo.
 type totals struct {
 	Calls             int    `json:"calls"`
 	Results           int    `json:"results"`
@@ -121,8 +121,8 @@ func (t totals) good() bool {
 	return t.Results == t.Calls && t.Expected == t.Calls && t.DuplicatesDropped == wantDuplicates && t.LateDropped == wantLate && t.Session.good()
 }
 
-// A demoRun is the session: the conversation that makes the calls, and the user at
-// the surface.
+// A demoRun is the session: the conversation that makes the calls, and the user who
+// answers prompts.
 type demoRun struct {
 	rt    *host.Runtime
 	out   io.Writer
@@ -133,10 +133,10 @@ type demoRun struct {
 	order    []*taken
 	problems []string
 	resolved chan struct{}
-	users    sync.WaitGroup // what the user is doing
+	users    sync.WaitGroup // actions of the user that have not finished
 }
 
-// taken is a scene that is played.
+// taken is a scene that has been started.
 type taken struct {
 	*scene
 	key     agentproto.CallKey
@@ -146,8 +146,8 @@ type taken struct {
 	results []*agentproto.Resolution
 }
 
-// play makes the calls and waits until each has a result and what comes too late
-// has come.
+// play makes the calls and waits until each has a result and the late answers have
+// arrived.
 func (d *demoRun) play(ctx context.Context) error {
 	results := d.rt.Results(ctx)
 	go func() {
@@ -181,7 +181,7 @@ func (d *demoRun) play(ctx context.Context) error {
 // take makes the call of a scene.
 func (d *demoRun) take(ctx context.Context, s *scene) error {
 	d.mu.Lock()
-	defer d.mu.Unlock() // so that the result and the surface find the call
+	defer d.mu.Unlock() // held until the result and the surface can find the call
 	t := &taken{scene: s, at: time.Now()}
 	key, err := d.rt.Call(ctx, host.Request{
 		GroupID: s.thread, Operation: s.operation, Arguments: jsontext.Value(s.arguments),
@@ -199,7 +199,7 @@ func (d *demoRun) take(ctx context.Context, s *scene) error {
 	return nil
 }
 
-// stragglers waits for what the tools send although the call is resolved.
+// stragglers waits for what the tools send after the call is resolved.
 func (d *demoRun) stragglers(ctx context.Context) error {
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
@@ -216,19 +216,19 @@ func (d *demoRun) stragglers(ctx context.Context) error {
 	return nil // the table shows what is missing
 }
 
-// cancelSoon has the user cancel the call.
+// cancelSoon cancels the call for the user, after a while.
 func cancelSoon(d *demoRun, t *taken) {
 	<-time.After(400 * time.Millisecond)
 	d.did("cancelling "+t.operation, d.rt.Cancel(context.Background(), t.key))
 }
 
-// closeSoon has the user close the thread.
+// closeSoon closes the thread for the user, after a while.
 func closeSoon(d *demoRun, t *taken) {
 	<-time.After(2500 * time.Millisecond)
 	d.did("closing "+t.thread, d.rt.CloseThread(context.Background(), t.thread))
 }
 
-// did notes what went wrong with something that the user did.
+// did records the error of an action of the user.
 func (d *demoRun) did(what string, err error) {
 	if err == nil {
 		return
@@ -245,26 +245,26 @@ func (d *demoRun) find(key agentproto.CallKey) *taken {
 	return d.calls[key]
 }
 
-// OAuth is for tools that need the user's account elsewhere, which none of these does.
+// OAuth does nothing: none of these tools needs an account of the user.
 func (d *demoRun) OAuth(context.Context, agentproto.CallKey, *agentproto.OAuth) {}
 
-// Choice has the user pick what the scene says.
+// Choice makes the user pick what the scene says.
 func (d *demoRun) Choice(ctx context.Context, key agentproto.CallKey, c *agentproto.UserChoice) {
 	t := d.find(key)
 	t.detour = "choice pending"
 	d.users.Go(func() { d.did("choosing", d.rt.Answer(ctx, key, c.ResponseURL, t.pick)) })
 }
 
-// Withdraw has nothing to take back: the user was quick.
+// Withdraw does nothing: the user has already answered.
 func (d *demoRun) Withdraw(agentproto.CallKey, string) {}
 
-// Progress is seen in the table.
+// Progress does nothing: the table shows it.
 func (d *demoRun) Progress(agentproto.CallKey, agentproto.State) {}
 
-// View shows nothing.
+// View does nothing.
 func (d *demoRun) View(agentproto.CallKey, *agentproto.ViewUpdate) {}
 
-// styleFor returns colours for a terminal.
+// styleFor returns a style with colours if f is a terminal.
 func styleFor(f *os.File) style {
 	return style{colour: term.IsTerminal(int(f.Fd())) && os.Getenv("NO_COLOR") == ""}
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/millrace/millrace/agentproto/conversation"
 )
 
-// processes are those of this program that the demo has started.
+// processes are the processes that the demo has started.
 type processes []*process
 
 // A process is a tool server or a runtime.
@@ -24,11 +24,11 @@ type process struct {
 	url  string    // of a tool server, or of a runtime's callback endpoint
 	api  apiClient // of a runtime
 	cmd  *exec.Cmd
-	in   io.Closer // it ends when this is closed
+	in   io.Closer // the process ends when this is closed
 }
 
-// start starts this program with some arguments. The caller reads what it says from the
-// pipe that it chooses.
+// start starts this program with the given arguments. The caller chooses the pipe from which
+// it reads the output.
 func (p *processes) start(name string, env []string, pipe func(*exec.Cmd) (io.ReadCloser, error), args ...string) (*process, io.Reader, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -52,13 +52,13 @@ func (p *processes) start(name string, env []string, pipe func(*exec.Cmd) (io.Re
 	return x, out, nil
 }
 
-// stop ends all of them, the last ones first, and waits.
+// stop ends all processes, the last one first, and waits for them.
 func (p processes) stop() {
 	for i := len(p) - 1; i >= 0; i-- {
 		x := p[i]
 		x.in.Close()
 		late := time.AfterFunc(3*time.Second, func() { x.cmd.Process.Kill() })
-		_ = x.cmd.Wait() // how it ends does not matter any more
+		_ = x.cmd.Wait() // it no longer matters how the process ends
 		late.Stop()
 	}
 }
@@ -103,11 +103,11 @@ func (p processes) urls() []string {
 	return urls
 }
 
-// hostNames are those of the two runtimes, and of their folders.
+// hostNames are the names of the two runtimes, and of their folders.
 var hostNames = [2]string{"A", "B"}
 
-// start starts two runtimes, each with a tool server of its own whose sessions have to
-// move with theirs. The tool servers of the calls, but for the last, they have in common.
+// start starts two runtimes, each with a tool server of its own whose sessions move with
+// those of the runtime. The tool servers of the calls, except the last, are shared.
 func (h *hosts) start(p *processes, shared processes, logs io.Writer) (err error) {
 	if h.folder, err = os.MkdirTemp("", "millrace-demo-"); err != nil {
 		return err
@@ -146,10 +146,11 @@ func (h *hosts) start(p *processes, shared processes, logs io.Writer) (err error
 	return nil
 }
 
-// introduction is how a runtime tells where it is.
+// introduction matches the line in which a runtime prints its addresses.
 var introduction = regexp.MustCompile(`^millrace serve: calls at (http://\S+)/calls, callbacks at (http://\S+)\s*$`)
 
-// introduced waits until a runtime has said where it is. What it says else goes to the logs.
+// introduced waits until a runtime has printed its addresses. Its other output goes to the
+// logs.
 func (x *process) introduced(said *bufio.Reader, logs io.Writer) error {
 	for {
 		line, err := said.ReadString('\n')

@@ -16,18 +16,18 @@ import (
 	"github.com/millrace/millrace/agentproto/follow"
 )
 
-// hosts are two runtimes and the session that moves from the first to the second.
+// hosts holds two runtimes and the session that moves from the first to the second.
 type hosts struct {
-	folder string // of everything that they keep
+	folder string // contains everything that they keep
 	hosts  [2]*process
 	feeds  [2]*process  // the tool server of each host
-	said   [2]io.Reader // what each host says
+	said   [2]io.Reader // output of each host
 
 	history []follow.Message
-	here    int  // how many messages there were at the first host
-	whole   bool // whether the second host has these as they were
+	here    int  // number of messages at the first host
+	whole   bool // whether the second host has the same messages
 	moved   time.Duration
-	refused int // what the first host answers when the session is spoken to there afterwards
+	refused int // status of the first host when the session is used there afterwards
 	stats   [2]statsBody
 }
 
@@ -35,8 +35,8 @@ func (h *hosts) remove() { os.RemoveAll(h.folder) }
 
 const demoSession = "errands"
 
-// move holds the conversation: up to the model's nap at the first host, and from then on at
-// the second.
+// move holds the conversation: at the first host until the model sleeps, and then at the
+// second.
 func (d *demoRun) move(ctx context.Context, h *hosts) error {
 	a, b := h.hosts[0], h.hosts[1]
 	if _, err := a.ask(ctx, http.MethodPost, "/sessions", sessionBody{ID: demoSession, UserID: "ada"}, nil, http.StatusCreated); err != nil {
@@ -51,7 +51,7 @@ func (d *demoRun) move(ctx context.Context, h *hosts) error {
 	if err := h.read(ctx, a, func(m *follow.Message) bool { return len(m.Calls) > 0 && m.Calls[0].Operation == "sleep" }); err != nil {
 		return err
 	}
-	// While a call is pending events wait, so these are all messages of the first host.
+	// Events wait while a call is pending, so these are all messages of the first host.
 	before := h.history
 	h.here, h.history = len(before), nil
 	start := time.Now()
@@ -93,7 +93,7 @@ func (x *process) say(ctx context.Context, text string) error {
 	return err
 }
 
-// read reads the history at a host until a message is there.
+// read reads the history at a host until it contains a certain message.
 func (h *hosts) read(ctx context.Context, x *process, until func(*follow.Message) bool) error {
 	for {
 		var more []follow.Message
@@ -112,7 +112,7 @@ func (h *hosts) read(ctx context.Context, x *process, until func(*follow.Message
 	}
 }
 
-// choose waits until the user is asked something, and picks.
+// choose waits for a prompt, and answers it.
 func (x *process) choose(ctx context.Context, pick int) error {
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
@@ -137,8 +137,8 @@ func (x *process) choose(ctx context.Context, pick int) error {
 	}
 }
 
-// ask makes a request to the API of a runtime. It returns the status, which is an error if
-// it is none of those that are good.
+// ask makes a request to the API of a runtime. It returns the status, and an error if the
+// status is not one of the good ones.
 func (x *process) ask(ctx context.Context, method, path string, body, into any, good ...int) (int, error) {
 	status, text, err := x.api.do(ctx, method, path, body)
 	switch {

@@ -60,7 +60,7 @@ the flow may run. The exit status is 1 if something is wrong.
 
 `
 
-// A durableCommand is what the flags of 'millrace durable' say.
+// A durableCommand holds the flags of 'millrace durable'.
 type durableCommand struct {
 	fs             *flag.FlagSet
 	kept           historyFlags
@@ -71,7 +71,7 @@ type durableCommand struct {
 	monitor        *string
 	watch          *bool
 	api, tokenFile *string
-	args           []string // behind the flags
+	args           []string // after the flags
 }
 
 func durables(ctx context.Context, args []string) error {
@@ -107,14 +107,14 @@ func durables(ctx context.Context, args []string) error {
 	return commands[args[0]](&c, ctx)
 }
 
-// options returns what is needed to open a log.
+// options returns the options for opening a log.
 func (c *durableCommand) options(log journal.Opener) durable.Options {
 	return durable.Options{
 		Name: *c.kept.name, Log: log, Logger: slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: slog.LevelError})),
 	}
 }
 
-// log returns the log that the one argument or the flags say.
+// log returns the log that the one argument or the flags name.
 func (c *durableCommand) log() (journal.Opener, error) {
 	switch {
 	case len(c.args) > 1:
@@ -127,7 +127,7 @@ func (c *durableCommand) log() (journal.Opener, error) {
 	return c.kept.opener(c.fs)
 }
 
-// folderLog returns the log in a folder, of whichever kind it is.
+// folderLog returns the log in a folder, whatever its kind.
 func folderLog(dir string) (journal.Opener, error) {
 	there := func(name string) bool {
 		_, err := os.Stat(filepath.Join(dir, name))

@@ -21,7 +21,7 @@ type urls []string
 func (u *urls) String() string     { return strings.Join(*u, " ") }
 func (u *urls) Set(s string) error { *u = append(*u, s); return nil }
 
-// prefixes is a flag of networks.
+// prefixes is a flag with networks.
 type prefixes []netip.Prefix
 
 func (p *prefixes) String() string { return fmt.Sprint([]netip.Prefix(*p)) }
@@ -32,13 +32,13 @@ func (p *prefixes) Set(s string) error {
 	return err
 }
 
-// signedBy is a flag of secrets by what they are shared with.
+// signedBy is a flag with secrets, by the URL with which they are shared.
 type signedBy map[string][]string
 
-// String does not tell the secrets.
+// String returns the number of secrets, but not the secrets.
 func (s signedBy) String() string { return fmt.Sprint(len(s)) }
 
-// Set takes URL=FILE. The secrets are in a file, because everybody on a machine can read
+// Set takes URL=FILE. The secrets are in a file because every user of a machine can read
 // the flags of a process.
 func (s signedBy) Set(text string) error {
 	url, name, ok := strings.Cut(text, "=")
@@ -69,8 +69,8 @@ func secretsOf(name string) ([]string, error) {
 	return secrets, nil
 }
 
-// leashed returns a context that ends, too, when standard input is closed: so a process
-// ends with the one that started it, however that ends.
+// leashed returns a context that also ends when standard input is closed. So a process
+// ends with the one that started it, however that process ends.
 func leashed(ctx context.Context) context.Context {
 	ctx, cancel := context.WithCancel(ctx)
 	go func() {
@@ -80,7 +80,7 @@ func leashed(ctx context.Context) context.Context {
 	return ctx
 }
 
-// A keepFor is a flag of durable.Options.KeepFor.
+// A keepFor is a flag for durable.Options.KeepFor.
 type keepFor time.Duration
 
 func (k *keepFor) String() string {
@@ -103,7 +103,7 @@ func (k *keepFor) Set(text string) error {
 	return err
 }
 
-// witnessFlag adds a flag of durable.Options.Witness.
+// witnessFlag adds a flag for durable.Options.Witness.
 func witnessFlag(fs *flag.FlagSet) func() durable.Witness {
 	dir := fs.String("witness", "", "`folder` on another disk that knows how far the history has come, so that one that was put back as it was earlier is refused; none unless given")
 	return func() durable.Witness {

@@ -10,7 +10,7 @@ import (
 	"github.com/millrace/millrace/dataflow/durable/natslog"
 )
 
-// A historyFlags is where a history is kept, as said on the command line.
+// historyFlags are the flags that say where a history is kept.
 type historyFlags struct {
 	state                     *string
 	servers                   urls
@@ -23,7 +23,7 @@ type historyFlags struct {
 	partitions                *int
 }
 
-// add adds the flags; stateUsage says what is in the folder.
+// add adds the flags. stateUsage describes the folder.
 func (h *historyFlags) add(fs *flag.FlagSet, stateUsage string) {
 	h.state = fs.String("state", "", stateUsage)
 	fs.Var(&h.servers, "nats", "`address` of a NATS server, such as nats://10.0.0.1:4222 or tls://…, instead of one inside this process; may be given more than once")
@@ -40,7 +40,8 @@ func (h *historyFlags) add(fs *flag.FlagSet, stateUsage string) {
 	h.replicas = fs.Int("replicas", 3, "how many NATS servers keep each record")
 }
 
-// divided returns into how many parts the sessions of a history that is made are divided. On one disk, one is fastest.
+// divided returns the number of partitions for the sessions of a new history.
+// On one disk, one partition is fastest.
 func (h *historyFlags) divided() int {
 	switch {
 	case *h.partitions != 0:

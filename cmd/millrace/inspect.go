@@ -39,13 +39,13 @@ answer.
 
 `
 
-// inspectTokenEnv is the variable with the token of a page.
+// inspectTokenEnv is the environment variable with the token of a page.
 const inspectTokenEnv = "MILLRACE_INSPECT_TOKEN"
 
-// inspectWithin is how long an answer may take. That of a flow in a long step takes 10 ms.
+// inspectWithin limits the time of an answer. A flow in a long step answers within 10 ms.
 const inspectWithin = 10 * time.Second
 
-// An inspection is what the flags of 'millrace inspect' say.
+// An inspection holds the flags of 'millrace inspect'.
 type inspection struct {
 	client            apiClient
 	view              string
@@ -71,7 +71,7 @@ type graphBody struct {
 	} `json:"edges"`
 }
 
-// A graphOperator is an operator there.
+// A graphOperator is an operator in a graphBody.
 type graphOperator struct {
 	Name     string `json:"name"`
 	Port     string `json:"port"`
@@ -93,7 +93,7 @@ func inspectFlow(ctx context.Context, args []string) error {
 	fs.BoolVar(&i.mermaid, "mermaid", false, "print the graph as a flowchart of Mermaid")
 	tokenFile := fs.String("token-file", "", "`file` with the token of the page")
 	var words []string
-	for { // flags may come before, between and behind
+	for { // flags may come before, between and after arguments
 		if err := parse(fs, args); err != nil {
 			return err
 		}
@@ -138,7 +138,7 @@ func inspectFlow(ctx context.Context, args []string) error {
 	return i.run(ctx)
 }
 
-// pageURL returns the URL at which a page is, without the slash behind it.
+// pageURL returns the URL of a page, without a slash at the end.
 func pageURL(raw string) (string, error) {
 	if !strings.Contains(raw, "://") {
 		raw = "http://" + raw
@@ -150,7 +150,8 @@ func pageURL(raw string) (string, error) {
 	return strings.TrimRight(u.String(), "/"), nil
 }
 
-// run prints once, or again and again. The exit status is that of the last time that was not interrupted.
+// run prints once, or repeatedly with --watch. The exit status is that of the last print that was not
+// interrupted.
 func (i *inspection) run(ctx context.Context) error {
 	last := errNoAnswer
 	for {
@@ -189,7 +190,7 @@ func (i *inspection) print(ctx context.Context) error {
 	return nil
 }
 
-// show prints the view, which is a picture, JSON, or text.
+// show prints the view: a picture, JSON, or text.
 func (i *inspection) show(ctx context.Context, health *healthBody, healthText []byte) error {
 	for path, is := range map[string]bool{"/v1/graph.svg": i.svg, "/v1/graph.dot": i.dot, "/v1/graph.mmd": i.mermaid} {
 		if is {
@@ -226,7 +227,7 @@ func (i *inspection) show(ctx context.Context, health *healthBody, healthText []
 
 func written(_ int, err error) error { return err }
 
-// printJSON prints a value: with --watch as one line.
+// printJSON prints a value; with --watch on one line.
 func (i *inspection) printJSON(x any) error {
 	text, err := json.Marshal(x)
 	if err != nil {
@@ -242,8 +243,9 @@ func (i *inspection) printJSON(x any) error {
 	return written(fmt.Fprintf(stdout, "%s\n", plain.JSON(text)))
 }
 
-// get reads an answer with one of these statuses, as JSON into a value unless that is nil. All other answers are
-// none: it says why, and returns errNoAnswer. Of a request that was interrupted there is nothing to say.
+// get makes a request and returns an answer with one of the wanted statuses. Unless into is nil, it
+// decodes the answer as JSON into it. For any other answer it prints the reason and returns errNoAnswer.
+// It prints nothing for a request that was interrupted.
 func (i *inspection) get(ctx context.Context, path string, into any, want ...int) ([]byte, error) {
 	status, text, err := i.client.do(ctx, http.MethodGet, path, nil)
 	for _, w := range want {
@@ -262,7 +264,7 @@ func (i *inspection) get(ctx context.Context, path string, into any, want ...int
 	case err != nil:
 	case status == http.StatusUnauthorized:
 		err = fmt.Errorf("%s asks for a token: give it in %s or --token-file", i.client.base, inspectTokenEnv)
-	case status == http.StatusNotFound && !json.Valid(text): // what answers knows no such path
+	case status == http.StatusNotFound && !json.Valid(text): // the server knows no such path
 		err = fmt.Errorf("there is no page of a flow at %s: is it mounted elsewhere, such as at /inspect?", i.client.base)
 	default:
 		err = fmt.Errorf("%s: %s", i.client.base, problemIn(status, text))

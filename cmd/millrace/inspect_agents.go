@@ -11,9 +11,10 @@ import (
 	"time"
 )
 
-// The pages of a runtime of agents in a terminal: what package agentinspect gives as JSON.
+// The pages of a runtime of agents in a terminal: the JSON of package agentinspect as
+// text.
 
-// agentViews print what there is of agents, by the word that asks for it.
+// agentViews print what agents do, by the word that asks for it.
 var agentViews = map[string]struct {
 	path string
 	row  func(t *report, at time.Time, line []byte) error
@@ -26,10 +27,10 @@ var agentViews = map[string]struct {
 	"prompts": {"prompts", promptRow, []any{"thread", "call", "tool", "since", "asks"}, "prompts"},
 }
 
-// mostAgents is how many lines of calls and threads are printed.
+// mostAgents limits the lines for calls and threads.
 const mostAgents = 1000
 
-// showAgents prints what a word asks for, page by page.
+// showAgents prints the view of a word, page by page.
 func (i *inspection) showAgents(ctx context.Context) error {
 	view := agentViews[i.view]
 	t := newReport(nil, nil, nil)
@@ -77,7 +78,7 @@ func (i *inspection) showAgents(ctx context.Context) error {
 	return t.flush(stdout)
 }
 
-// since says how long before a moment a time was.
+// since says how long before at the time t was.
 func since(at, t time.Time) string {
 	if t.IsZero() {
 		return "-"

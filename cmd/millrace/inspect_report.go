@@ -15,7 +15,7 @@ import (
 	"github.com/millrace/millrace/internal/plain"
 )
 
-// busiest is how many operators there are without a word behind the URL.
+// busiest is the number of operators in the summary.
 const busiest = 10
 
 // views print parts of a report, by the word that asks for them.
@@ -28,7 +28,7 @@ var views = map[string]func(*report){
 	"graph":      (*report).operatorsAndReaders,
 }
 
-// A report is what is said of a flow, or of agents. What it has of strangers is on one line each.
+// A report describes a flow, or agents. Each text from elsewhere is printed on one line.
 type report struct {
 	s      *inspect.Snapshot
 	graph  *graphBody
@@ -47,7 +47,7 @@ func newReport(s *inspect.Snapshot, graph *graphBody, health *healthBody) *repor
 }
 
 func (t *report) flush(to io.Writer) error {
-	t.table.Flush() // to memory
+	t.table.Flush() // writes to memory, so there is no error
 	_, err := to.Write(t.text.Bytes())
 	return err
 }
@@ -67,7 +67,7 @@ func (t *report) row(cells ...any) {
 	fmt.Fprintln(t.table, strings.Join(texts, "\t"))
 }
 
-// summary is what is there to know at first.
+// summary prints the overview.
 func (t *report) summary() {
 	name := plain.Line(t.graph.Name)
 	switch {
@@ -176,7 +176,7 @@ func (t *report) ago(at time.Time) string {
 	}
 }
 
-// busiest returns the operators to which most came or, where that is not counted, that do and keep most.
+// busiest returns the operators that received most or, where that is not counted, that do and keep most.
 func (t *report) busiest() (all []int) {
 	for i, o := range t.s.Operators {
 		if o != (inspect.Operator{}) {
@@ -218,7 +218,7 @@ func (t *report) place(location int) string {
 	return t.graph.Locations[location]
 }
 
-// operatorsAndReaders is the graph: each operator with those that read it.
+// operatorsAndReaders prints the graph: each operator with those that read it.
 func (t *report) operatorsAndReaders() {
 	readers := make(map[int][]string)
 	for _, e := range t.graph.Edges {

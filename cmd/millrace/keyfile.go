@@ -12,8 +12,8 @@ import (
 	"github.com/millrace/millrace/agentproto/host"
 )
 
-// keyOf returns the key that is kept in a file, made if there is none. It is written whole
-// or not at all, and for the owner alone.
+// keyOf returns the key in a file, which it makes if there is none. The file is written
+// completely or not at all, and only its owner may read it.
 func keyOf(name string) (secret [32]byte, err error) {
 	text, err := os.ReadFile(name)
 	if errors.Is(err, os.ErrNotExist) {
@@ -31,8 +31,9 @@ func keyOf(name string) (secret [32]byte, err error) {
 	return [32]byte(raw), nil
 }
 
-// callbackKey returns the key of callback URLs in a state folder, made if there is none. It is
-// not made beside a history: what is pending there has URLs that only the old one opens.
+// callbackKey returns the key of callback URLs in a state folder, which it makes if there is
+// none. It does not make one beside an existing history: pending calls there have URLs that
+// only the old key opens.
 func callbackKey(state string, other bool) ([32]byte, error) {
 	name, history := filepath.Join(state, "callback.key"), filepath.Join(state, "history")
 	_, missing := os.Stat(name)
@@ -43,10 +44,10 @@ func callbackKey(state string, other bool) ([32]byte, error) {
 	return keyOf(name)
 }
 
-// acceptKeys says what can be done where a key is lost.
+// acceptKeys is the advice for a lost key.
 const acceptKeys = "If it is lost, start once with --accept-other-keys: results of calls that are pending are refused then, and these calls end by their timeouts"
 
-// keyFiles are the files of a runtime's keys, and which of them were there.
+// keyFiles are the files of a runtime's keys; fresh are those that did not exist.
 type keyFiles struct{ names, fresh []string }
 
 func findKeys(state, migration string) (k keyFiles) {
@@ -62,8 +63,8 @@ func findKeys(state, migration string) (k keyFiles) {
 	return k
 }
 
-// advise adds to an error about another key where the keys are and what can be done. A key that
-// was made in place of a lost one is removed again.
+// advise adds to an error about another key where the keys are and what can be done. It removes
+// a key that was made in place of a lost one.
 func (k keyFiles) advise(err error) error {
 	if !errors.Is(err, host.ErrOtherKey) {
 		return err
@@ -80,8 +81,8 @@ func makeKey(name string) ([]byte, error) {
 	return makeSecret(name, hex.EncodeToString(secret[:]))
 }
 
-// makeSecret makes a file with a line of text that its owner alone can read, and returns what
-// is in it. If there is such a file, it is left alone: another process was first.
+// makeSecret makes a file with a line of text that only its owner can read, and returns its
+// content. If the file exists, it is not changed: another process was first.
 func makeSecret(name, line string) ([]byte, error) {
 	text := []byte(line + "\n")
 	draft, err := draftOf(name, text)
@@ -97,7 +98,7 @@ func makeSecret(name, line string) ([]byte, error) {
 	return text, nil
 }
 
-// replaceSecret is makeSecret in place of what is there.
+// replaceSecret is makeSecret, but replaces an existing file.
 func replaceSecret(name, text string) error {
 	draft, err := draftOf(name, []byte(text))
 	if err != nil {
@@ -110,7 +111,7 @@ func replaceSecret(name, text string) error {
 	return nil
 }
 
-// draftOf writes a file beside name, of mode 0600, and returns what it is called.
+// draftOf writes a file with mode 0600 beside name, and returns its name.
 func draftOf(name string, text []byte) (string, error) {
 	folder := filepath.Dir(name)
 	if err := os.MkdirAll(folder, 0o700); err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/millrace/millrace/dataflow/durable/historycmd"
 )
 
-// logs looks at what 'millrace serve' keeps.
+// logs is the command that looks at what 'millrace serve' keeps.
 func logs(ctx context.Context, args []string) error {
 	var kept historyFlags
 	command := historycmd.Command{

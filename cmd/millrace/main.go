@@ -32,7 +32,7 @@ import (
 	"syscall"
 )
 
-// A command is one word after millrace.
+// A command is a word after millrace on the command line.
 type command struct {
 	name    string
 	summary string
@@ -57,7 +57,8 @@ var commands = []command{
 	{"conform", "tell whether a tool server or a runtime keeps to the protocol", conformance},
 }
 
-// errFailed ends the program with 1, and errNoAnswer with 3, after everything has been said.
+// errFailed ends the program with status 1, and errNoAnswer with 3, after all messages have
+// been printed.
 var (
 	errFailed   = errors.New("failed")
 	errNoAnswer = errors.New("no answer")
@@ -111,7 +112,7 @@ func usage(w io.Writer) {
 	fmt.Fprint(w, "\nmillrace COMMAND -h tells the flags.\n")
 }
 
-// errUsage ends the program with 2; the flag package has said why.
+// errUsage ends the program with status 2; the flag package has printed why.
 var errUsage = errors.New("usage")
 
 // parse parses the flags of a command.
@@ -123,7 +124,7 @@ func parse(fs *flag.FlagSet, args []string) error {
 	return errUsage
 }
 
-// misused tells what is wrong with the arguments of a command.
+// misused prints what is wrong with the arguments of a command.
 func misused(fs *flag.FlagSet, format string, args ...any) error {
 	fmt.Fprintf(fs.Output(), "millrace %s: %s\n\n", strings.TrimPrefix(fs.Name(), "millrace "), fmt.Sprintf(format, args...))
 	fs.Usage()

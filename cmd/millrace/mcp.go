@@ -42,7 +42,7 @@ runtime was killed.
 
 `
 
-// mcpFront serves MCP on standard input and output, over the API of a runtime.
+// mcpFront is the command that serves MCP on standard input and output, over the API of a runtime.
 func mcpFront(ctx context.Context, args []string) error {
 	fs := flag.NewFlagSet("mcp", flag.ContinueOnError)
 	fs.Usage = func() { fmt.Fprint(fs.Output(), mcpUsage); fs.PrintDefaults() }
@@ -74,7 +74,7 @@ func mcpFront(ctx context.Context, args []string) error {
 	return speakMCP(ctx, apiClient{base: *address, token: token}, *owner)
 }
 
-// speakMCP serves MCP on standard input and output until the input or ctx ends, over an API.
+// speakMCP serves MCP on standard input and output, over an API, until the input or ctx ends.
 func speakMCP(ctx context.Context, client apiClient, owner string) error {
 	sealer, err := taskSealer([]byte(client.token))
 	if err != nil {
@@ -94,12 +94,12 @@ func speakMCP(ctx context.Context, client apiClient, owner string) error {
 	return err
 }
 
-// A writeCloser is a writer that is not closed.
+// A writeCloser is a writer whose Close does nothing.
 type writeCloser struct{ io.Writer }
 
 func (writeCloser) Close() error { return nil }
 
-// taskSealer returns what seals taskIds: with a key that is made of a secret, and from which the secret cannot be found.
+// taskSealer returns the sealer of task IDs. Its key is derived from a secret; the secret cannot be found from the key.
 func taskSealer(secret []byte) (host.Sealer, error) {
 	key, err := hkdf.Key(sha256.New, secret, nil, "millrace mcp tasks", 32)
 	if err != nil {
@@ -108,7 +108,8 @@ func taskSealer(secret []byte) (host.Sealer, error) {
 	return host.SealerOf([32]byte(key))
 }
 
-// mcpAt returns MCP as serve has it at its API, which has asked for a token. Whoever has the operator's is one owner.
+// mcpAt returns the MCP server that serve offers at its API, which checks the token. All clients with the operator's token are
+// one owner.
 func mcpAt(rt *host.Runtime, secret [32]byte, hosts []string, logger *slog.Logger) (*mcpserver.Server, error) {
 	sealer, err := taskSealer(secret[:])
 	if err != nil {
@@ -126,7 +127,7 @@ func mcpAt(rt *host.Runtime, secret [32]byte, hosts []string, logger *slog.Logge
 	})
 }
 
-// mcpThread returns the thread of the tasks of an owner. Owners of tokens find it under the name mcp.
+// mcpThread returns the thread of the tasks of an owner. Owners of tokens see it under the name mcp.
 func mcpThread(owner string) string {
 	if owner == operatorName {
 		return ""
@@ -134,17 +135,17 @@ func mcpThread(owner string) string {
 	return (&bearer{owner: owner}).thread("mcp")
 }
 
-// apiCalls are the calls of a runtime over its API. While the runtime is started again, they wait for it.
+// apiCalls are the calls of a runtime over its API. While the runtime restarts, they wait for it.
 type apiCalls struct{ client apiClient }
 
-// How long a request waits for a runtime that is not there, and how often it looks.
+// How long a request waits for a runtime that does not answer, how often it tries, and how long one request for a change waits.
 const (
 	awaitRuntime   = 20 * time.Second
 	lookForRuntime = 50 * time.Millisecond
 	eachWait       = 30 * time.Second
 )
 
-// do makes a request that may be repeated, and decodes the answer of a status that is wanted.
+// do makes a request that may be repeated, and decodes the answer if its status is below 300.
 func (c apiCalls) do(ctx context.Context, method, path string, body, into any) error {
 	end := time.Now().Add(awaitRuntime)
 	for {
@@ -172,7 +173,7 @@ func (c apiCalls) do(ctx context.Context, method, path string, body, into any) e
 	}
 }
 
-// apiError returns what an answer says in the words of package host.
+// apiError converts an answer to an error of package host.
 func apiError(status int, text []byte) error {
 	said := errors.New(problemIn(status, text))
 	switch status {
@@ -193,7 +194,7 @@ func callPath(key agentproto.CallKey) string {
 	return "/calls/" + url.PathEscape(key.GroupID) + "/" + url.PathEscape(key.ID)
 }
 
-// Tools returns what a thread is offered.
+// Tools returns the tools that a thread is offered.
 func (c apiCalls) Tools(ctx context.Context, thread string) ([]host.Tool, error) {
 	var all []toolBody
 	if err := c.do(ctx, http.MethodGet, "/threads/"+url.PathEscape(thread)+"/tools", nil, &all); err != nil {
@@ -208,8 +209,8 @@ func (c apiCalls) Tools(ctx context.Context, thread string) ([]host.Tool, error)
 	return tools, nil
 }
 
-// Call makes a call. Its identifier is made here, so that a request whose answer was lost can be repeated: the second one is
-// told that there is such a call, which is then this one.
+// Call makes a call. It chooses the identifier itself, so that a request whose answer was lost can be repeated: if the repeated
+// request is answered that the call exists, it is this one.
 func (c apiCalls) Call(ctx context.Context, req host.Request) (agentproto.CallKey, error) {
 	given := req.ID != ""
 	if !given {
@@ -229,7 +230,7 @@ func (c apiCalls) Call(ctx context.Context, req host.Request) (agentproto.CallKe
 	return key, err
 }
 
-// Describe returns where a call stands.
+// Describe returns the state of a call.
 func (c apiCalls) Describe(ctx context.Context, key agentproto.CallKey) (host.Description, error) {
 	var s stateBody
 	if err := c.do(ctx, http.MethodGet, callPath(key)+"/state", nil, &s); err != nil {
@@ -238,19 +239,21 @@ func (c apiCalls) Describe(ctx context.Context, key agentproto.CallKey) (host.De
 	return descriptionOf(key, s), nil
 }
 
-// Changed returns the same when the version is more than after.
+// Changed returns the state of a call when its version is greater than after.
 func (c apiCalls) Changed(ctx context.Context, key agentproto.CallKey, after uint64) (host.Description, error) {
 	return c.await(ctx, key, after, "", func(host.Description) bool { return false })
 }
 
-// Progressed returns the same when the progress is another than that with the number said.
+// Progressed returns the state of a call when its version is greater than after, or when the number of its progress differs
+// from said.
 func (c apiCalls) Progressed(ctx context.Context, key agentproto.CallKey, after, said uint64) (host.Description, error) {
 	return c.await(ctx, key, after, "&progress="+strconv.FormatUint(said, 10), func(d host.Description) bool {
 		return d.Progress != nil && d.Progress.Number != said
 	})
 }
 
-// await returns where a call stands when the version is more than after, or something else has changed that more asks for.
+// await returns the state of a call when its version is greater than after, or when something else has changed for which the
+// parameters in more ask.
 func (c apiCalls) await(ctx context.Context, key agentproto.CallKey, after uint64, more string, changed func(host.Description) bool) (host.Description, error) {
 	query := "/state?wait=" + eachWait.String() + "&after=" + strconv.FormatUint(after, 10) + more
 	for {
@@ -262,7 +265,7 @@ func (c apiCalls) await(ctx context.Context, key agentproto.CallKey, after uint6
 	}
 }
 
-// descriptionOf returns a description of what the API says.
+// descriptionOf converts the state in the format of the API.
 func descriptionOf(key agentproto.CallKey, s stateBody) host.Description {
 	d := host.Description{Key: key, Operation: s.Operation, Toolset: s.Toolset, Version: s.Version, Created: s.Created, Changed: s.Changed}
 	for _, state := range []agentproto.State{agentproto.Pending, agentproto.OAuthPending, agentproto.ChoicePending, agentproto.Completed} {

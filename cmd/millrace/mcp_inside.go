@@ -9,8 +9,9 @@ import (
 	"github.com/millrace/millrace/dataflow/durable/journal"
 )
 
-// mcpInside serves MCP on standard input and output, with a runtime that is in this process for as long. The two speak over the
-// API, so that whatever serve has is there, and other clients of the same folder have an address to go to.
+// mcpInside serves MCP on standard input and output, with a runtime in this process that ends with it. The
+// two communicate over the API: so all features of serve exist, and other clients of the same folder have
+// an address to use.
 func mcpInside(ctx context.Context, state, owner string, args []string) error {
 	f, err := parseServe(append([]string{"--state", state}, args...))
 	if err != nil {

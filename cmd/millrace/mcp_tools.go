@@ -71,7 +71,7 @@ var (
 	variable = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 )
 
-// set takes one server.
+// set adds one server.
 func (f *mcpFlags) set(text string) error {
 	s := mcptools.Server{}
 	if m := mcpName.FindStringSubmatch(text); m != nil && !capitals.MatchString(m[1]) {
@@ -89,7 +89,7 @@ func (f *mcpFlags) set(text string) error {
 	return nil
 }
 
-// commandOf reads a command, with the variables before it.
+// commandOf parses a command, with the variables before it.
 func commandOf(s *mcptools.Server, text string) error {
 	words, err := splitWords(text)
 	if err != nil {
@@ -118,7 +118,7 @@ func commandOf(s *mcptools.Server, text string) error {
 	return nil
 }
 
-// valueOf returns a value, or what is at the place that it names.
+// valueOf returns a value, or the content of the place that it names.
 func valueOf(text string) (string, error) {
 	if place, ok := strings.CutPrefix(text, "@"); ok {
 		return secretAt(place)
@@ -126,7 +126,7 @@ func valueOf(text string) (string, error) {
 	return text, nil
 }
 
-// nameOfCommand names a server by its program or, if that fetches others, by what it fetches.
+// nameOfCommand returns a name for a server: that of its program or, if the program fetches others, that of what it fetches.
 func nameOfCommand(words []string) string {
 	name := filepath.Base(words[0])
 	if name == "npx" || name == "uvx" || name == "bunx" || name == "node" || name == "python" || name == "python3" {
@@ -146,7 +146,7 @@ func nameOfCommand(words []string) string {
 	return name[:min(len(name), 32)]
 }
 
-// settle adds what other flags say about the servers.
+// settle applies the other flags about the servers.
 func (f *mcpFlags) settle() error {
 	find := func(flag, text string) (*mcptools.Server, string, string, error) {
 		parts := strings.SplitN(text, "=", 3)
@@ -215,7 +215,7 @@ func (f *mcpFlags) settle() error {
 	return nil
 }
 
-// settleLife adds what flags say about the life of programs.
+// settleLife applies the flags about the lifetime of programs.
 func (f *mcpFlags) settleLife() error {
 	find := func(flag, text string) (s *mcptools.Server, value string, err error) {
 		name, value, _ := strings.Cut(text, "=")
@@ -252,7 +252,7 @@ func (f *mcpFlags) settleLife() error {
 	return nil
 }
 
-// idleOf reads how long a program may be idle.
+// idleOf parses how long a program may be idle.
 func idleOf(text string) (time.Duration, error) {
 	if text == "never" {
 		return -1, nil
@@ -264,11 +264,11 @@ func idleOf(text string) (time.Duration, error) {
 	return d, nil
 }
 
-// mcpTools are the MCP servers that run.
+// mcpTools are the running MCP servers.
 type mcpTools struct{ set *mcptools.Set }
 
-// open starts the MCP servers and has the runtime offer their tools, and serve the pages at which users who have authorized
-// access to them come back. The runtime listens already.
+// open starts the MCP servers. The runtime then offers their tools, and serves the pages to which users return who have
+// authorized access to them. The runtime must already listen.
 func (f *mcpFlags) open(ctx context.Context, o *host.Options, state string, networks []netip.Prefix, log *slog.Logger) (mcpTools, error) {
 	if len(f.all) == 0 {
 		return mcpTools{}, nil
@@ -293,7 +293,7 @@ func (f *mcpFlags) open(ctx context.Context, o *host.Options, state string, netw
 	return mcpTools{set}, nil
 }
 
-// note says how the MCP server with a base URL is, "" if there is none.
+// note describes the state of the MCP server with a base URL, or returns "" if there is none.
 func (m mcpTools) note(base string) string {
 	if m.set != nil {
 		for _, s := range m.set.Status() {
@@ -305,7 +305,7 @@ func (m mcpTools) note(base string) string {
 	return ""
 }
 
-// serve gives the results of the tools to a runtime.
+// serve connects the results of the tools to a runtime.
 func (m mcpTools) serve(callbacks http.Handler) {
 	if m.set == nil {
 		return
@@ -314,13 +314,13 @@ func (m mcpTools) serve(callbacks http.Handler) {
 		fmt.Fprintf(stderr, "millrace serve: %v\n", p)
 	}
 	m.set.SetCallbacks(callbacks)
-	if err := m.set.Resume(); err != nil { // what an earlier process had accepted does not wait for somebody to call
+	if err := m.set.Resume(); err != nil { // calls that an earlier process had accepted continue without waiting for a new one
 		fmt.Fprintf(stderr, "millrace serve: MCP servers: %v\n", err)
 	}
 }
 
-// mcpCloseTime is how long calls under way may take when the process ends. Those that are cut off go on with the
-// next one, as far as they can.
+// mcpCloseTime limits how long running calls may take when the process ends. Those that are cut off continue with the next
+// process, as far as they can.
 const mcpCloseTime = 3 * time.Second
 
 func (m mcpTools) close() {

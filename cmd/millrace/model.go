@@ -10,14 +10,14 @@ import (
 	"github.com/millrace/millrace/agentproto/conversation"
 )
 
-// A scriptReply is one reply in a file of them.
+// A scriptReply is one reply in a script file.
 type scriptReply struct {
 	Text  string       `json:"text"`
 	Calls []scriptCall `json:"calls"`
 	Times int          `json:"times,omitempty"` // how often in a row; zero means once
 }
 
-// maxTimes bounds how often a reply may be given in a row.
+// maxTimes limits how often a reply may be given in a row.
 const maxTimes = 100_000
 
 type scriptCall struct {
@@ -26,7 +26,7 @@ type scriptCall struct {
 	Arguments jsontext.Value `json:"arguments"`
 }
 
-// scriptOf reads a model that says what a file says.
+// scriptOf reads a model that gives the replies in a file.
 func scriptOf(name string) (conversation.Model, error) {
 	data, err := os.ReadFile(name)
 	if err != nil {

@@ -13,14 +13,14 @@ import (
 	"github.com/millrace/millrace/agentproto/conversation/openai"
 )
 
-// keyEnv has the key of the services of models that have no other one. It is not a flag, because
-// everybody on a machine can read the flags of a process.
+// keyEnv is the environment variable with the key for models that have no other one. It is not a flag, because every user of a
+// machine can read the flags of a process.
 const keyEnv = "OPENAI_API_KEY"
 
-// onlyModel is what a model is called that was given no name.
+// onlyModel is the name of a model that was given none.
 const onlyModel = "default"
 
-// contextOf is how many bytes of messages a model is shown unless a flag says otherwise: those of some 100,000 tokens.
+// contextOf is the default limit for the messages that a model is shown, in bytes: some 100,000 tokens.
 const contextOf = 384 << 10
 
 // modelFlags are the models that answer in conversations. Each of the flags may begin with the name of a model and =.
@@ -34,17 +34,17 @@ func (f *modelFlags) add(fs *flag.FlagSet) {
 	fs.Var(&f.contexts, "model-context", "`[MODEL=]BYTES` of messages that a model is shown, 384KiB unless given, which is some 100,000 tokens; of more, the first ones are summarized. At least 16KiB, or 0 for no bound")
 }
 
-// A modelSpec is what the flags say of a model.
+// A modelSpec combines the flags of one model.
 type modelSpec struct {
 	name, kind, at, model, key string
 	fallback                   []string
 	context                    int
 }
 
-// namedFlag is a flag of one of several models.
+// namedFlag matches a flag that names one of several models.
 var namedFlag = regexp.MustCompile(`^([A-Za-z0-9][A-Za-z0-9._-]{0,63})=(.*)$`)
 
-// specs puts together what the flags say of each model. It reads no files.
+// specs combines the flags of each model. It reads no files.
 func (f *modelFlags) specs() (all []modelSpec, err error) {
 	for _, text := range f.models {
 		if text == "" {
@@ -102,7 +102,8 @@ func (f *modelFlags) specs() (all []modelSpec, err error) {
 	return all, nil
 }
 
-// modelIn returns which model a flag is about, and what it says: the one that it names or, if there is one only, that one.
+// modelIn returns the model that a flag is about, and the rest of the flag. It is the named model or, if there is only one model,
+// that one.
 func modelIn(all []modelSpec, text string) (*modelSpec, string) {
 	if m := namedFlag.FindStringSubmatch(text); m != nil {
 		for i := range all {
@@ -117,7 +118,7 @@ func modelIn(all []modelSpec, text string) (*modelSpec, string) {
 	return nil, ""
 }
 
-// open returns the models, nil if there are none. It reads their keys and scripts.
+// open returns the models, or nil if there are none. It reads their keys and scripts.
 func (f *modelFlags) open() (conversation.Model, error) {
 	specs, err := f.specs()
 	if err != nil || len(specs) == 0 {

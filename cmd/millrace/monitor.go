@@ -25,20 +25,20 @@ import (
 	"github.com/millrace/millrace/internal/edge"
 )
 
-// A watched is a runtime that keeps what it does.
+// A watched is a durable runtime.
 type watched struct {
 	rt   *host.Runtime
-	runs context.Context // ends when the runtime is to stop
+	runs context.Context // ends when the runtime should stop
 	note func(toolServer string) string
 }
 
-// Health returns how its flow is.
+// Health returns the health of its flow.
 func (w watched) Health() durable.Health {
 	h, _ := w.rt.Health()
 	return h
 }
 
-// Backup copies its history, unless it is to stop: a stop would wait for the copy.
+// Backup copies its history. The copy ends when the runtime should stop, since the stop would wait for it.
 func (w watched) Backup(ctx context.Context, to journal.Opener) (durable.Copied, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -46,8 +46,8 @@ func (w watched) Backup(ctx context.Context, to journal.Opener) (durable.Copied,
 	return w.rt.Backup(ctx, to)
 }
 
-// backupsIn returns the folder for backups, with its whole name, after making it if it is not there. It
-// does so at the start, so that the first backup does not find out that there can be none.
+// backupsIn makes the folder for backups if it does not exist, and returns its absolute name. It is called at the start, so that
+// a problem does not first appear at a backup.
 func backupsIn(dir string) (string, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
@@ -56,14 +56,14 @@ func backupsIn(dir string) (string, error) {
 	return dir, os.MkdirAll(dir, 0o700)
 }
 
-// flowName is what the page and the metrics call the flow.
+// flowName is the name of the flow in the page and the metrics.
 const flowName = "agent runtime"
 
 // inspectPages begins the paths of the pages of the flow.
 const inspectPages = "/inspect/"
 
-// flowPages are the pages of the flow and of what the runtime does. With a token they show what is remembered and what was written,
-// and what can be answered, tried again and skipped; without one they are for everybody who can reach them.
+// flowPages returns the pages of the flow and of what the runtime does. With a token they show values, and allow answering,
+// retrying and skipping. Without one they show none of that, because everybody who can reach the address can see them.
 func flowPages(rt *host.Runtime, token string, note func(toolServer string) string) http.Handler {
 	trusted := token != ""
 	return http.StripPrefix(strings.TrimSuffix(inspectPages, "/"), inspect.Handler(rt.Flow(), inspect.Options{
@@ -72,7 +72,7 @@ func flowPages(rt *host.Runtime, token string, note func(toolServer string) stri
 	}))
 }
 
-// metrics serves all that there is to count in one answer: what is kept, the flow, the runtime and the process.
+// metrics serves all metrics in one answer: those of the history, the flow, the runtime and the process.
 func (w watched) metrics() http.Handler {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(
@@ -82,8 +82,8 @@ func (w watched) metrics() http.Handler {
 	return promhttp.HandlerFor(registry, promhttp.HandlerOpts{})
 }
 
-// serveMonitor serves what probes and Prometheus ask for, and a page of the flow, and makes backups if there is a folder for
-// them, until stop is called. It goes on while the runtime stops: whoever asks then is told so.
+// serveMonitor serves probes, the metrics for Prometheus, and a page of the flow, and makes backups if there is a folder for
+// them, until stop is called. It continues while the runtime stops, and reports that to its clients.
 func serveMonitor(w watched, address, backups string) (stop func(), err error) {
 	listener, err := net.Listen("tcp", address)
 	if err != nil {

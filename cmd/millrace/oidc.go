@@ -22,8 +22,8 @@ import (
 	"github.com/millrace/millrace/internal/netguard"
 )
 
-// Tokens of an authorization server: JWTs, of RFC 9068, which name the API as who they are for. The API says of itself where clients get
-// them, as RFC 9728 and the authorization of MCP have it. It asks the server for its keys, and never about a token.
+// Tokens of an authorization server: JWTs according to RFC 9068 whose audience is the API. The API publishes where clients get
+// them, as RFC 9728 and the authorization of MCP require. It asks the server for its keys, and never about a token.
 
 // oidcFlags are the flags of an authorization server.
 type oidcFlags struct{ issuer, audience, api *string }
@@ -34,7 +34,7 @@ func (f *oidcFlags) add(fs *flag.FlagSet) {
 	f.api = fs.String("api-url", "", "`URL` at which clients reach the API, if not its address")
 }
 
-// wrong returns what is wrong with the flags, for the address of the API.
+// wrong returns an error if the flags are invalid for the address of the API.
 func (f *oidcFlags) wrong(address string) error {
 	if *f.api != "" && !isOrigin(*f.api) {
 		return fmt.Errorf("--api-url %q is not http:// or https:// with a host, and nothing else", *f.api)
@@ -60,10 +60,10 @@ func isOrigin(text string) bool {
 	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != "" && u.String() == u.Scheme+"://"+u.Host
 }
 
-// resourceMetadata is where the API says of itself that it is a protected resource: for the path /mcp, and for the whole.
+// resourceMetadata is the path at which the API describes itself as a protected resource: for the path /mcp, and as a whole.
 const resourceMetadata = "/.well-known/oauth-protected-resource"
 
-// An issuer takes the tokens of an authorization server. Its methods may be used concurrently.
+// An issuer verifies the tokens of an authorization server. Its methods may be used concurrently.
 type issuer struct {
 	url, audience string
 	client        *http.Client
@@ -74,9 +74,9 @@ type issuer struct {
 	tried    time.Time
 }
 
-// Bounds of what is asked of an authorization server.
+// Limits for requests to an authorization server.
 const (
-	askIssuerEvery = 5 * time.Second // at most, for each URL, whatever tokens come
+	askIssuerEvery = 5 * time.Second // per URL, whatever tokens arrive
 	askIssuerTime  = 10 * time.Second
 	maxIssuerBody  = 1 << 20
 	maxJWT         = 16 << 10
@@ -88,7 +88,8 @@ func newIssuer(address, audience string, networks []netip.Prefix, log *slog.Logg
 	return &issuer{url: address, audience: audience, log: log, client: edge.NewClient(transport).Standard(maxIssuerBody, askIssuerTime)}
 }
 
-// A seldom transport asks each URL seldom, since whoever sends tokens that name unknown keys has the keys asked for.
+// A seldom transport limits how often each URL is requested: otherwise anyone could trigger requests for the keys with tokens
+// that name unknown keys.
 type seldom struct {
 	to http.RoundTripper
 
@@ -96,16 +97,16 @@ type seldom struct {
 	asked map[string]asked
 }
 
-// asked is when a URL was asked last, and what came of it.
+// asked is the time and the result of the last request to a URL.
 type asked struct {
 	at  time.Time
 	err error
 }
 
 var (
-	// errIssuer is that an authorization server does not answer.
+	// errIssuer is returned if an authorization server does not answer.
 	errIssuer = errors.New("the authorization server does not answer")
-	// errFresh is that it has answered just now.
+	// errFresh is returned if it has just answered.
 	errFresh = errors.New("the authorization server is not asked again so soon")
 )
 
@@ -116,7 +117,7 @@ func (s *seldom) RoundTrip(r *http.Request) (*http.Response, error) {
 	last := s.asked[url]
 	soon := time.Since(last.at) < askIssuerEvery
 	if !soon {
-		s.asked[url] = asked{at: time.Now(), err: errIssuer} // until it has answered
+		s.asked[url] = asked{at: time.Now(), err: errIssuer} // until the server has answered
 	}
 	s.mu.Unlock()
 	if soon {
@@ -136,7 +137,7 @@ func (s *seldom) RoundTrip(r *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// discover returns what verifies tokens, and asks the server to describe itself unless it has.
+// discover returns the verifier of tokens. If necessary, it first asks the server to describe itself.
 func (i *issuer) discover() (*oidc.IDTokenVerifier, error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -146,7 +147,7 @@ func (i *issuer) discover() (*oidc.IDTokenVerifier, error) {
 	if time.Since(i.tried) < askIssuerEvery {
 		return nil, edge.ErrUnchecked
 	}
-	// All requests need the description, so the end of one of them must not end the request for it.
+	// All requests need the description, so it must not depend on the context of one of them.
 	ctx, cancel := context.WithTimeout(context.Background(), askIssuerTime)
 	defer cancel()
 	provider, err := oidc.NewProvider(oidc.ClientContext(ctx, i.client), i.url)
@@ -168,7 +169,8 @@ func (i *issuer) discover() (*oidc.IDTokenVerifier, error) {
 	return i.verifier, nil
 }
 
-// noticing keys put why they have not verified a signature where unverifiedKey says: the verifier makes a text of it.
+// noticing is a key set that stores the error of a verification under unverifiedKey in the context: the verifier only keeps its
+// text.
 type noticing struct{ oidc.KeySet }
 
 type unverifiedKey struct{}
@@ -182,10 +184,10 @@ func (n noticing) VerifySignature(ctx context.Context, jwt string) ([]byte, erro
 	return payload, err
 }
 
-// errJWT is why a JWT is not taken, in words that say nothing of what would be.
+// errJWT is the error for a JWT that is not accepted. It does not reveal what would be accepted.
 var errJWT = errors.New("the token is not one for this server: it has another issuer or audience, or was altered")
 
-// verify returns who a token is from, and when it ends.
+// verify returns the bearer of a token, and when the token expires.
 func (i *issuer) verify(ctx context.Context, text string) (*bearer, time.Time, error) {
 	if len(text) > maxJWT || strings.Count(text, ".") != 2 {
 		return nil, time.Time{}, errJWT
@@ -208,7 +210,7 @@ func (i *issuer) verify(ctx context.Context, text string) (*bearer, time.Time, e
 	}
 	var claims struct {
 		Scope string `json:"scope"`
-		SCP   any    `json:"scp"` // of servers that were there before RFC 9068: a text or a list
+		SCP   any    `json:"scp"` // from servers older than RFC 9068: a text or a list
 	}
 	if err := token.Claims(&claims); err != nil || token.Subject == "" || token.Expiry.IsZero() {
 		return nil, time.Time{}, errJWT
@@ -216,7 +218,7 @@ func (i *issuer) verify(ctx context.Context, text string) (*bearer, time.Time, e
 	sum := sha256.Sum256([]byte(token.Issuer + "\n" + token.Subject))
 	b := &bearer{owner: "_" + hex.EncodeToString(sum[:16]), user: token.Subject}
 	for _, word := range append(strings.Fields(claims.Scope), wordsOf(claims.SCP)...) {
-		if word != "admin" { // which a file of this machine gives, and no other server
+		if word != "admin" { // only a local file may give that scope
 			b.scopes |= scopeNames[word]
 		}
 	}
@@ -238,8 +240,8 @@ func wordsOf(claim any) (words []string) {
 	return words
 }
 
-// admit is for [edge.Token].Others. What is not from MCP ends with the token, and can be asked again with the next one; a call of MCP
-// that is held would be cancelled.
+// admit is for [edge.Token].Others. A request ends when its token expires, and may be repeated with the next token. Requests of
+// MCP do not, because a call that waits would be cancelled.
 func (i *issuer) admit(r *http.Request, text string) (ctx context.Context, end func(), err error) {
 	b, expires, err := i.verify(r.Context(), text)
 	if err != nil {
@@ -253,7 +255,7 @@ func (i *issuer) admit(r *http.Request, text string) (ctx context.Context, end f
 	return ctx, cancel, nil
 }
 
-// metadata serves what the API says of itself as a protected resource.
+// metadata serves the description of the API as a protected resource.
 func (i *issuer) metadata(resource string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		answer(w, http.StatusOK, map[string]any{

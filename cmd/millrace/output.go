@@ -6,8 +6,9 @@ import (
 	"github.com/millrace/millrace/internal/plain"
 )
 
-// stdout and stderr are where this command writes what others had a word in: what a terminal
-// would obey, and what cannot be seen, is spelled out. JSON goes through [plain.JSON] first.
+// stdout and stderr are the outputs for text that others may have influenced: control
+// sequences for a terminal and invisible characters are spelled out. JSON goes through
+// [plain.JSON] first.
 var (
 	stdout = plain.NewWriter(os.Stdout)
 	stderr = plain.NewWriter(os.Stderr)

@@ -11,7 +11,8 @@ import (
 	"github.com/millrace/millrace/dataflow/durable/monitor"
 )
 
-// quarantine asks a flow that runs: only its program can handle a record.
+// quarantine sends the request to a running flow, since only its program can
+// handle a record.
 func (c *durableCommand) quarantine(ctx context.Context) error {
 	do := "list"
 	if len(c.args) > 0 {

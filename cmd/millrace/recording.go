@@ -39,7 +39,7 @@ The file has what came in as it was: keep it as you keep the data.
 
 `
 
-// A recordingView is what the flags of 'millrace history' say.
+// A recordingView holds the flags of 'millrace history'.
 type recordingView struct {
 	path     string
 	location string
@@ -101,7 +101,7 @@ func recordings(ctx context.Context, args []string) error {
 	return errors.Join(err, v.out.Flush())
 }
 
-// ending says how the file and the run end, once everything was read.
+// ending prints how the file and the run end, after everything was read.
 func (v *recordingView) ending(r *history.Reader) {
 	switch e := r.End(); {
 	case e == nil:
@@ -187,8 +187,8 @@ func (v *recordingView) check(r *history.Reader) error {
 	return nil
 }
 
-// export writes a partition of a durable history to a new file. One that could not be written whole
-// is removed.
+// export writes a partition of a durable history to a new file. It removes the file if it could not
+// be written completely.
 func (v *recordingView) export(ctx context.Context, fs *flag.FlagSet) (err error) {
 	log, err := v.kept.opener(fs)
 	if err != nil {

@@ -6,8 +6,8 @@ import (
 	"github.com/millrace/millrace/internal/edge"
 )
 
-// userRoutes are the routes that tokens of users are good for, and the scope that each takes. All others take the operator's token,
-// or one with the scope admin, those too that nobody has thought of here.
+// userRoutes maps the routes that tokens of users may use to the scope that each requires. All other routes, including any that
+// are missing here by mistake, require the operator's token or one with the scope admin.
 var userRoutes = map[string]scope{
 	"POST /calls":                         scopeCall,
 	"GET /calls/{thread}/{id}":            scopeRead,
@@ -36,11 +36,11 @@ var userRoutes = map[string]scope{
 // mcpPath is where the API speaks MCP.
 const mcpPath = "/mcp"
 
-// A routes is a mux behind a guard whose handlers are called with what a token is good for. In place of the thread that
-// a user names in a path, they are given the user's own of that name.
+// A routes is a mux that checks the scope of the token before it calls a handler. Where a user names a thread in a path, the
+// handler receives the user's own thread of that name.
 type routes struct {
 	*http.ServeMux
-	token *edge.Token // which says what is asked for
+	token *edge.Token // writes the challenge for a missing scope
 }
 
 func (m routes) HandleFunc(pattern string, h func(http.ResponseWriter, *http.Request)) {

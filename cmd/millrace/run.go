@@ -38,7 +38,7 @@ exactly once. What went wrong with a line or a tool server is said on standard e
 
 `
 
-// A callLine is a call as it stands in a file.
+// A callLine is a call as a line of a file.
 type callLine struct {
 	GroupID   string         `json:"group_id"`
 	Operation string         `json:"operation"`
@@ -111,7 +111,7 @@ func run(ctx context.Context, args []string) error {
 		fmt.Fprintf(status, "millrace run: %v\n", p)
 	}
 	r := &runner{rt: rt, status: status, room: make(chan struct{}, *ahead), out: bufio.NewWriter(stdout)}
-	results := rt.Results(context.WithoutCancel(ctx)) // from before the first call
+	results := rt.Results(context.WithoutCancel(ctx)) // subscribed before the first call
 	printed := make(chan error, 1)
 	go func() { printed <- r.print(results) }()
 	bad := r.read(ctx, in, name)
@@ -128,7 +128,7 @@ func run(ctx context.Context, args []string) error {
 type runner struct {
 	rt     *host.Runtime
 	status *progress
-	room   chan struct{} // one for each call that is not resolved
+	room   chan struct{} // one element for each unresolved call
 	out    *bufio.Writer
 
 	mu    sync.Mutex
@@ -136,14 +136,14 @@ type runner struct {
 	open  sync.WaitGroup
 }
 
-// made is what is remembered of a call.
+// made records a call that was made.
 type made struct {
 	operation string
 	at        time.Time
 	results   int
 }
 
-// read makes the calls of in and returns how many lines were none.
+// read makes the calls of in and returns the number of invalid lines.
 func (r *runner) read(ctx context.Context, in io.Reader, name string) (bad int) {
 	r.mu.Lock()
 	r.calls = make(map[agentproto.CallKey]*made)
@@ -185,7 +185,7 @@ func (r *runner) call(ctx context.Context, line []byte) error {
 		return ctx.Err()
 	}
 	r.mu.Lock()
-	defer r.mu.Unlock() // so that the result finds its call
+	defer r.mu.Unlock() // held until the result can find its call
 	key, err := r.rt.Call(ctx, host.Request{
 		GroupID: c.GroupID, ID: c.ID, Operation: c.Operation, UserID: c.UserID,
 		Arguments: append(jsontext.Value(nil), c.Arguments...),
@@ -200,7 +200,7 @@ func (r *runner) call(ctx context.Context, line []byte) error {
 	return nil
 }
 
-// print prints the results as they come.
+// print prints the results as they arrive.
 func (r *runner) print(results func(func(*agentproto.Resolution) bool)) error {
 	var failed error
 	for res := range results {
@@ -233,8 +233,8 @@ func (r *runner) print(results func(func(*agentproto.Resolution) bool)) error {
 	return errors.Join(failed, r.out.Flush())
 }
 
-// wait waits until every call is resolved. If ctx ends before, what is pending is
-// interrupted: also that is a result.
+// wait waits until every call is resolved. If ctx ends first, it interrupts the
+// pending calls, which also gives them a result.
 func (r *runner) wait(ctx context.Context) {
 	done := make(chan struct{})
 	go func() { r.open.Wait(); close(done) }()
@@ -260,7 +260,7 @@ func (r *runner) wait(ctx context.Context) {
 	<-done
 }
 
-// verdict says whether every call resolved exactly once.
+// verdict returns an error unless every call resolved exactly once.
 func (r *runner) verdict(bad int) error {
 	wrong := 0
 	for key, m := range r.calls {
@@ -278,7 +278,7 @@ func (r *runner) verdict(bad int) error {
 	return nil
 }
 
-// A runSurface is a terminal that also counts in which state calls are.
+// A runSurface is a terminal that also counts the states of calls.
 type runSurface struct {
 	*host.Terminal
 	status *progress
@@ -290,16 +290,16 @@ func (s *runSurface) Progress(key agentproto.CallKey, state agentproto.State) {
 	s.Terminal.Progress(key, state)
 }
 
-// A progress is the line at the bottom of a terminal that says how far the calls
-// are. Whatever else is written goes above it. If the terminal is none, there is no
-// line, and the rest is written as it is.
+// A progress is the line at the bottom of a terminal that shows how many calls are
+// done. Other output is written above it. If the output is not a terminal, there is
+// no line.
 type progress struct {
 	live bool
 
 	mu      sync.Mutex
 	w       io.Writer
-	plain   *plain.Writer // in front of w, for what is not the line
-	shown   int           // columns of the line that is shown
+	plain   *plain.Writer // writes to w, for everything except the line
+	shown   int           // columns of the visible line
 	last    time.Time
 	detours map[agentproto.CallKey]agentproto.State
 	all, ok int
@@ -333,7 +333,8 @@ func (p *progress) state(key agentproto.CallKey, s agentproto.State) {
 	})
 }
 
-// change changes the figures and shows them, if that was not done just now.
+// change changes the figures. It shows them unless that was done less than 50 ms
+// ago; now forces it.
 func (p *progress) change(now bool, f func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -367,7 +368,7 @@ func (p *progress) show() {
 	p.shown = n
 }
 
-// done takes the line away.
+// done removes the line.
 func (p *progress) done() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -8,23 +8,23 @@ import (
 	"github.com/millrace/millrace/agentproto/conversation"
 )
 
-// A scene is one call of the demo: what is done, and how it has to end.
+// A scene is one call of the demo: what happens, and how it has to end.
 type scene struct {
 	thread, operation string
 	arguments         string
-	lifetime          time.Duration // zero for the demo's usual one
+	lifetime          time.Duration // zero for the default of the demo
 	what              string        // what happens, for the table
 
-	pick  int                        // which choice the user picks
-	after func(d *demoRun, s *taken) // what the user does meanwhile
+	pick  int                        // the choice that the user picks
+	after func(d *demoRun, s *taken) // what the user does in the meantime
 
 	cause agentproto.Cause
-	text  string // what the result's text has to be
+	text  string // the expected text of the result
 }
 
 const demoLifetime = 6 * time.Second
 
-// The session of the demo. What is wrong with tools here happens to real ones.
+// The session of the demo. The faults of these tools occur with real ones too.
 var scenes = []scene{
 	{thread: "kitchen", operation: "echo", arguments: `{"text":"good morning"}`, what: "answers at once",
 		cause: agentproto.ByResult, text: "good morning"},
@@ -54,8 +54,8 @@ var scenes = []scene{
 		cause: agentproto.ByClosure, text: "Error: the thread was closed"},
 }
 
-// What has to be dropped in all: the second and third answer of thrice, and the
-// answer of overdue.
+// How many results must be dropped: the second and third answer of thrice, and the answer
+// of overdue.
 const (
 	wantDuplicates = 2
 	wantLate       = 1
@@ -68,7 +68,7 @@ const (
 	secondPick = 2 // No
 
 	demoTicks = 16
-	noted     = "Noted." // to every event that comes alone
+	noted     = "Noted." // the reply to every event that arrives alone
 )
 
 var dialogue = append(conversation.Script{
@@ -91,7 +91,8 @@ var dialogue = append(conversation.Script{
 	{Text: "As you like."},
 }, slices.Repeat(conversation.Script{{Text: noted}}, demoTicks)...)
 
-// What tools answer, in the order of the conversation, and what there is to say about it.
+// The expected answers of the tools, in the order of the conversation, with their
+// descriptions.
 var answers = []struct{ tool, text, what string }{
 	{"add", "42", "one of three calls at once"},
 	{"echo", "sweeping", "another"},

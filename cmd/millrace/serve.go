@@ -129,7 +129,7 @@ itself, it has to end when its standard input does, as 'millrace tool --leash'.
 
 `
 
-// stopWithin is how long a runtime that is told to stop may take.
+// stopWithin limits the time in which a runtime has to stop.
 const stopWithin = 15 * time.Second
 
 // serveFlags are the flags of serve.
@@ -156,8 +156,8 @@ type serveFlags struct {
 	timeout                              *time.Duration
 }
 
-// parseServe reads the flags of serve, and the file that they name, and returns what is wrong with them. It makes
-// nothing and connects nowhere.
+// parseServe parses the flags of serve and the file that they name. It returns an error if
+// they are invalid. It makes nothing and connects nowhere.
 func parseServe(args []string) (f *serveFlags, err error) {
 	fs := flag.NewFlagSet("serve", flag.ContinueOnError)
 	fs.Usage = func() { fmt.Fprint(fs.Output(), serveUsage); fs.PrintDefaults() }
@@ -197,7 +197,7 @@ func parseServe(args []string) (f *serveFlags, err error) {
 	if err := parse(fs, args); err != nil {
 		return nil, err
 	}
-	if text, err := os.ReadFile(*config); err == nil { // before it is read for what it says, so that what changes then is seen as a change
+	if text, err := os.ReadFile(*config); err == nil { // read first, so that a later change is noticed
 		f.configSum = sha256.Sum256(text)
 	}
 	if err := apply(); err != nil {
@@ -214,7 +214,7 @@ func parseServe(args []string) (f *serveFlags, err error) {
 	}
 }
 
-// wrong returns what is wrong with the flags.
+// wrong returns an error if the flags are invalid.
 func (f *serveFlags) wrong() error {
 	switch {
 	case *f.kept.state == "":
@@ -247,7 +247,8 @@ func (f *serveFlags) wrong() error {
 	return nil
 }
 
-// serve runs until ctx ends, and again with what its file says when it is told so.
+// serve runs until ctx ends. When it is signaled to reload, it restarts with the new content
+// of its file.
 func serve(ctx context.Context, args []string) error {
 	f, err := parseServe(args)
 	if err != nil {
@@ -320,7 +321,7 @@ func (f *serveFlags) serve(ctx context.Context) error {
 		Timeouts: host.Timeouts{Call: *f.timeout}, Bounds: host.Bounds{Memory: *f.memory << 20}, OtherKeys: *f.otherKeys,
 		State: &durable.Options{
 			Name: *f.kept.name, Log: history, Partitions: f.kept.divided(), KeepFor: time.Duration(f.keep), Witness: f.witness(), Logger: logger,
-			Flow: dataflow.Options{Count: *f.watch != ""}, // a nanosecond or two an element, where a call costs a sync of the disk
+			Flow: dataflow.Options{Count: *f.watch != ""}, // costs a nanosecond or two per element, while a call costs a sync of the disk
 		},
 	}
 	if f.users.file != nil {
@@ -366,7 +367,7 @@ func (f *serveFlags) serve(ctx context.Context) error {
 	return ended(ctx, rt, f.serveAPI(serving, api{rt, user, guard.Token, mcp.note}, front, guard, token, logger))
 }
 
-// untilEnded returns a context that ends with ctx, and when the runtime can do nothing more.
+// untilEnded returns a context that ends with ctx, or when the runtime can do nothing more.
 func untilEnded(ctx context.Context, rt *host.Runtime) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(ctx)
 	go func() {
@@ -379,7 +380,7 @@ func untilEnded(ctx context.Context, rt *host.Runtime) (context.Context, context
 	return ctx, cancel
 }
 
-// ended stops a runtime and returns why it has ended, if not because it was told to.
+// ended stops a runtime and returns the reason why it has ended, unless it was told to stop.
 func ended(ctx context.Context, rt *host.Runtime, err error) error {
 	failed := rt.Err()
 	stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopWithin)

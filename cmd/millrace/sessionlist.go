@@ -23,7 +23,7 @@ forgotten, and those of other processes that share the state, are not listed.
 
 `
 
-// listSessions is 'millrace sessions'.
+// listSessions is the command 'millrace sessions'.
 func listSessions(ctx context.Context, args []string) error {
 	fs := flag.NewFlagSet("sessions", flag.ContinueOnError)
 	fs.Usage = func() { fmt.Fprint(fs.Output(), sessionsUsage); fs.PrintDefaults() }
@@ -95,7 +95,8 @@ func listSessions(ctx context.Context, args []string) error {
 	return nil
 }
 
-// listPage returns a page of a list of the API, and where the next one begins, "" for nowhere.
+// listPage returns a page of a list of the API, and where the next page begins, or "" if there
+// is none.
 func listPage(ctx context.Context, client apiClient, list string, query url.Values) (page []json.RawMessage, next string, err error) {
 	status, text, err := client.do(ctx, http.MethodGet, "/"+list+"?"+query.Encode(), nil)
 	if err != nil {

@@ -19,9 +19,9 @@ import (
 	"github.com/millrace/millrace/internal/edge"
 )
 
-// Sessions over the API: conversations with the model that serve was given.
+// Sessions over the API: conversations with the models of serve.
 
-// A sessionBody opens a session.
+// A sessionBody is the request to open a session.
 type sessionBody struct {
 	ID           string `json:"id"`
 	UserID       string `json:"user_id"`
@@ -30,7 +30,7 @@ type sessionBody struct {
 	Model        string `json:"model,omitempty"` // empty is the default
 }
 
-// A sessionOpened says what an opened session may use.
+// A sessionOpened lists what an opened session may use.
 type sessionOpened struct {
 	ThreadID string   `json:"thread_id"`
 	Tools    []string `json:"tools"`
@@ -67,7 +67,7 @@ func (a api) openSession(w http.ResponseWriter, r *http.Request) {
 	answer(w, http.StatusCreated, out)
 }
 
-// sessionOf is how a run of AG-UI opens the thread that it names.
+// sessionOf returns the request with which a run of AG-UI opens the thread that it names.
 func sessionOf(r *http.Request, name string) (host.SessionRequest, error) {
 	open := host.SessionRequest{ID: name}
 	if b := bearerOf(r); b != nil {
@@ -101,7 +101,7 @@ func (a api) say(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusAccepted)
 }
 
-// messages answers with the history from a number on, as soon as there is one message or
+// messages answers with the history from a given number on, as soon as there is a message or
 // the wait is over.
 func (a api) messages(w http.ResponseWriter, r *http.Request) {
 	from := 0
@@ -142,7 +142,7 @@ func (a api) messages(w http.ResponseWriter, r *http.Request) {
 		}
 		all = append(all, follow.MessageOf(&m))
 		if m.N+1 >= status.Messages {
-			break // what came meanwhile comes with the next request
+			break // what arrived in the meantime comes with the next request
 		}
 	}
 	answer(w, http.StatusOK, all)
@@ -152,7 +152,7 @@ func (a api) interrupt(w http.ResponseWriter, r *http.Request) {
 	a.done(w, a.thread(r).Interrupt(r.Context()))
 }
 
-// asks answers with what the user of a thread is asked at present.
+// asks answers with the open prompts for the user of a thread.
 func (a api) asks(w http.ResponseWriter, r *http.Request) {
 	answer(w, http.StatusOK, a.user.asked(r.PathValue("thread")))
 }
@@ -188,11 +188,12 @@ func (a api) answerPrompt(w http.ResponseWriter, r *http.Request) {
 	a.answered(w, a.rt.Answer(r.Context(), key, choice.ResponseURL, selected))
 }
 
-// maxMove bounds how long the answer to a migration may take: a tool server may take ten
-// minutes to hand over what it has, and several do so at once.
+// maxMove limits how long the answer to a migration may take. A tool server may take ten
+// minutes to hand over its state, and several do so at the same time.
 const maxMove = 15 * time.Minute
 
-// migrate moves a session to another runtime. It answers when it is there, or stayed.
+// migrate moves a session to another runtime. It answers when the session has moved, or has
+// stayed.
 func (a api) migrate(w http.ResponseWriter, r *http.Request) {
 	var b migrateBody
 	if !body(w, r, &b) {
@@ -214,16 +215,17 @@ func (a api) migrate(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// A migrateBody says where a session goes.
+// A migrateBody is the request to move a session.
 type migrateBody struct {
 	To string `json:"to"` // the public URL of the other runtime
 }
 
 func (a api) thread(r *http.Request) *host.Thread { return a.rt.Thread(r.PathValue("thread")) }
 
-// body reads the body of a request. It reports false if that is none, and has answered then.
+// body decodes the body of a request. If the body is invalid, it answers the request and
+// reports false.
 func body(w http.ResponseWriter, r *http.Request, into any) bool {
-	text, err := io.ReadAll(r.Body) // which is bounded by the server
+	text, err := io.ReadAll(r.Body) // the server limits its size
 	if tooLarge := new(http.MaxBytesError); errors.As(err, &tooLarge) {
 		edge.Refuse(w, r, http.StatusRequestEntityTooLarge, "the body is too large")
 		return false
@@ -239,7 +241,7 @@ func body(w http.ResponseWriter, r *http.Request, into any) bool {
 	return true
 }
 
-// done answers that something was done, or why not.
+// done answers 204, or with the error.
 func (a api) done(w http.ResponseWriter, err error) {
 	if err != nil {
 		failed(w, err)
@@ -248,7 +250,7 @@ func (a api) done(w http.ResponseWriter, err error) {
 	w.WriteHeader(http.StatusNoContent)
 }
 
-// failed says why something was not done.
+// failed answers with the status for an error.
 func failed(w http.ResponseWriter, err error) {
 	switch {
 	case errors.Is(err, conversation.ErrUnknownThread):

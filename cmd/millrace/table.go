@@ -11,7 +11,7 @@ import (
 	"github.com/millrace/millrace/internal/plain"
 )
 
-// A style paints for terminals.
+// A style colours text for terminals.
 type style struct{ colour bool }
 
 func (s style) paint(code, text string) string {
@@ -26,7 +26,7 @@ func (s style) bold(text string) string { return s.paint("1", text) }
 func (s style) good(text string) string { return s.paint("32", text) }
 func (s style) bad(text string) string  { return s.paint("31;1", text) }
 
-// intro says what was started.
+// intro prints what was started.
 func (d *demoRun) intro(s processes) {
 	fmt.Fprintf(d.out, "%s\n\n", d.style.bold("An agent runtime and its tools: every call resolves to exactly one result."))
 	for _, x := range s {
@@ -35,7 +35,7 @@ func (d *demoRun) intro(s processes) {
 	fmt.Fprintf(d.out, "  runtime                   %s\n\n", d.rt.PublicURL())
 }
 
-// table shows how each call resolved, and what it comes to.
+// table prints how each call resolved, and returns the totals.
 func (d *demoRun) table(stats host.Stats) totals {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -84,7 +84,8 @@ func (d *demoRun) table(stats host.Stats) totals {
 	return t
 }
 
-// rows prints a table; a nil row is a gap, and one cell alone is a line across.
+// rows prints a table. A nil row is a gap, and a row of one cell spans the
+// table.
 func (d *demoRun) rows(head []string, rows [][]string) {
 	for _, r := range rows {
 		for i := range r {
@@ -138,7 +139,7 @@ func (d *demoRun) rows(head []string, rows [][]string) {
 	}
 }
 
-// took prints a duration as a person says it.
+// took formats a duration for people.
 func took(d time.Duration) string {
 	switch {
 	case d < 10*time.Millisecond:

@@ -11,14 +11,14 @@ import (
 	"github.com/millrace/millrace/internal/plain"
 )
 
-// sessionTotals is what the conversation comes to.
+// sessionTotals are the figures of the conversation.
 type sessionTotals struct {
 	Calls     int    `json:"calls"`
 	Results   int    `json:"results"`
-	Expected  int    `json:"expected"` // messages and events that are the expected ones
+	Expected  int    `json:"expected"` // messages and events as expected
 	Messages  int    `json:"messages"`
 	Events    int    `json:"events"`
-	Forwarded uint64 `json:"forwarded"` // callbacks that came to the old address afterwards
+	Forwarded uint64 `json:"forwarded"` // callbacks that arrived later at the old address
 	Moved     bool   `json:"moved"`
 }
 
@@ -26,7 +26,7 @@ func (t sessionTotals) good() bool {
 	return t.Moved && t.Results == t.Calls && t.Calls == len(answers) && t.Expected == t.Messages && t.Events == demoTicks && t.Forwarded > 1
 }
 
-// A line is a line of the conversation as people read it.
+// A line is a line of the conversation in the table.
 type line struct {
 	host      string
 	who, text string
@@ -35,8 +35,8 @@ type line struct {
 	good      bool
 }
 
-// eventOf reports whether a message is the call that announces an event, and whether that
-// is the last of its subscription.
+// eventOf reports whether a message is the call that announces an event, and whether the
+// event is the last of its subscription.
 func eventOf(m *follow.Message) (event, final bool) {
 	if len(m.Calls) == 0 || m.Calls[0].Operation != conversation.EventTool {
 		return false, false
@@ -45,12 +45,12 @@ func eventOf(m *follow.Message) (event, final bool) {
 	return json.Unmarshal(m.Calls[0].Arguments, &about) == nil, about.Final
 }
 
-// lines reads the history. Each line is compared with what is expected in its place: the
-// request, the replies, the results and the events, each in their own order.
+// lines reads the history. It compares each line with the expected one: the request, the
+// replies, the results and the events, each kind in its own order.
 func (h *hosts) lines() (all []line, t sessionTotals) {
 	called := map[string]string{} // the tool of each call
 	final := map[string]bool{}    // announced events
-	next := map[string]int{}      // how many of each kind there were
+	next := map[string]int{}      // number of lines of each kind so far
 	for i := range h.history {
 		m := &h.history[i]
 		l := line{host: "A", who: m.Kind, text: m.Text}
@@ -109,7 +109,7 @@ func (h *hosts) lines() (all []line, t sessionTotals) {
 			next[m.Kind]++
 		}
 		if len(all) == 0 && m.Kind != conversation.User.String() {
-			l.good = false // nobody asked for it
+			l.good = false // nothing asked for it
 		}
 		if t.Messages++; l.good {
 			t.Expected++
@@ -119,7 +119,7 @@ func (h *hosts) lines() (all []line, t sessionTotals) {
 	return all, t
 }
 
-// table shows the conversation, and what it comes to.
+// table prints the conversation, and returns its totals.
 func (h *hosts) table(d *demoRun) sessionTotals {
 	all, t := h.lines()
 	t.Forwarded = h.stats[0].Forwarded
@@ -163,8 +163,8 @@ func (h *hosts) table(d *demoRun) sessionTotals {
 	return t
 }
 
-// together makes one line of good events that follow each other, and of the model's notes
-// of them.
+// together joins consecutive expected events, and the model's notes about them, to one
+// line.
 func together(all []line) (out []line) {
 	first, n := "", 0
 	for _, l := range all {

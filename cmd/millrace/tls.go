@@ -11,13 +11,14 @@ import (
 	"time"
 )
 
-// tlsFlags are the files of a listener's certificate. Without them it is not encrypted.
+// tlsFlags name the files of a listener's certificate. Without them the listener is not
+// encrypted.
 type tlsFlags struct{ cert, key *string }
 
 // given reports whether the listener is encrypted.
 func (f *tlsFlags) given() bool { return *f.cert != "" }
 
-// check returns what is wrong with the files.
+// check returns an error if the files are invalid.
 func (f *tlsFlags) check() error {
 	switch {
 	case (*f.cert == "") != (*f.key == ""):
@@ -59,8 +60,8 @@ type fileState struct {
 	at   time.Time
 }
 
-// get returns the certificate. While its files are no certificate, as when only one of the two was replaced, it is the last
-// one that was.
+// get returns the certificate. While its files are invalid, for example because only
+// one of the two was replaced, it returns the last valid certificate.
 func (c *certificate) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

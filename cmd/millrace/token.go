@@ -14,22 +14,22 @@ import (
 	"strings"
 )
 
-// The files of the API's token in the folder of serve: the token, and the headers with it that
-// 'curl -H @FILE' sends.
+// The files of the API's token in the folder of serve: the token, and the header with the
+// token for 'curl -H @FILE'.
 const (
 	tokenName   = "api.token"
 	headersName = "api.headers"
 )
 
-// newToken returns a token that nobody can guess.
+// newToken returns a random token that cannot be guessed.
 func newToken() string {
 	var secret [32]byte
 	rand.Read(secret[:])
 	return base64.RawURLEncoding.EncodeToString(secret[:])
 }
 
-// keptToken returns the token in the folder of serve, made if there is none, with the headers
-// beside it.
+// keptToken returns the token in the folder of serve. If there is none, it makes the token and
+// the file with the header.
 func keptToken(state string) (string, error) {
 	name := filepath.Join(state, tokenName)
 	token, err := readToken(name)
@@ -46,11 +46,10 @@ func keptToken(state string) (string, error) {
 	return token, replaceSecret(filepath.Join(state, headersName), headers)
 }
 
-// tokenText is what a token consists of (RFC 6750). It is long enough not to be guessed if it
-// was drawn at random.
+// tokenText matches a token (RFC 6750). A random token of this length cannot be guessed.
 var tokenText = regexp.MustCompile(`^[A-Za-z0-9._~+/-]{32,512}=*$`)
 
-// readToken returns the token in a file, which nobody but its owner may read.
+// readToken returns the token in a file. Only the owner of the file may be able to read it.
 func readToken(name string) (string, error) {
 	f, err := os.Open(name)
 	if err != nil {
@@ -64,7 +63,7 @@ func readToken(name string) (string, error) {
 	if !info.Mode().IsRegular() {
 		return "", fmt.Errorf("%s is not a file", name)
 	}
-	if open := info.Mode().Perm() & 0o077; open != 0 && goruntime.GOOS != "windows" { // which has no such modes
+	if open := info.Mode().Perm() & 0o077; open != 0 && goruntime.GOOS != "windows" { // Windows has no such modes
 		return "", fmt.Errorf("%s has mode %04o: others can read or write it, so it keeps no secret. Remove it to have a new one made, or run: chmod 600 %s", name, info.Mode().Perm(), name)
 	}
 	text := make([]byte, 1024)
@@ -76,8 +75,8 @@ func readToken(name string) (string, error) {
 	return token, nil
 }
 
-// findToken returns the token of a runtime for one of its clients: the one in a file or, if no
-// file is named, the one in the runtime's folder.
+// findToken returns the token of a runtime for a client: the one in the given file or, if
+// there is none, the one in the runtime's folder.
 func findToken(file, state string) (string, error) {
 	if file != "" {
 		return readToken(file)
@@ -89,17 +88,17 @@ func findToken(file, state string) (string, error) {
 	return token, err
 }
 
-// onLoopback reports whether an address to listen on can be reached from this host alone.
+// onLoopback reports whether a listen address can be reached only from this host.
 func onLoopback(address string) (bool, error) {
 	at, err := net.ResolveTCPAddr("tcp", address)
 	if err != nil {
 		return false, err
 	}
-	return at.IP.IsLoopback(), nil // an address without an IP is all of this host's
+	return at.IP.IsLoopback(), nil // an address without an IP means all addresses of this host
 }
 
 // apiToken returns the token of the API of serve. Without a file it is the one in the folder,
-// which is good for this host alone: who opens the API to others chooses a token for it.
+// which is only for this host: to open the API to others, the operator has to choose a token.
 func apiToken(fs *flag.FlagSet, address, file, state string) (string, error) {
 	local, err := onLoopback(address)
 	switch {

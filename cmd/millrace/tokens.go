@@ -22,22 +22,22 @@ import (
 	"github.com/millrace/millrace/internal/edge"
 )
 
-// Tokens of users: a file in which each line gives a token to an owner. The token that serve makes, or that of --token-file, is
-// the operator's and none of these.
+// Tokens of users: a file in which each line assigns a token to an owner. The token that serve makes, or that of --token-file, is
+// the operator's and is not in the file.
 
-// A scope is a set of what a token is good for.
+// A scope is a set of permissions of a token.
 type scope uint8
 
 const (
-	scopeRead  scope = 1 << iota // looks at the threads of its owner
-	scopeCall                    // makes calls and conversations in them, and looks at them
-	scopeAdmin                   // may do what the operator's token may
+	scopeRead  scope = 1 << iota // look at the threads of its owner
+	scopeCall                    // make calls and conversations in them, and look at them
+	scopeAdmin                   // everything that the operator's token may do
 )
 
-// scopeNames are the scopes in the words of the file, with what each includes.
+// scopeNames maps the scopes in the file to the permissions that each includes.
 var scopeNames = map[string]scope{"read": scopeRead, "call": scopeRead | scopeCall, "admin": scopeRead | scopeCall | scopeAdmin}
 
-// name returns the scope that is to be asked for.
+// name returns the scope to request for s.
 func (s scope) name() string {
 	switch {
 	case s&scopeAdmin != 0:
@@ -48,16 +48,16 @@ func (s scope) name() string {
 	return "read"
 }
 
-// A bearer is who a request is from that has the token of a user.
+// A bearer is the user whose token a request has.
 type bearer struct {
 	owner  string
-	user   string // what tools are told; may be empty
+	user   string // passed to tools; may be empty
 	scopes scope
-	tools  string // patterns of the tools that it may have, with commas; empty is all
+	tools  string // patterns of the allowed tools, separated by commas; empty means all
 }
 
-// thread returns the thread of the runtime that a bearer means with a name. Threads of an owner begin with the owner's name, so
-// that there is no name by which one owner could mean a thread of another. Nil is the operator, whose names are the runtime's.
+// thread returns the thread of the runtime to which a bearer refers by a name. Threads of an owner begin with the owner's name,
+// so no name of one owner can refer to a thread of another. A nil bearer is the operator, who uses the runtime's names.
 func (b *bearer) thread(name string) string {
 	if b == nil || b.scopes&scopeAdmin != 0 || name == "" {
 		return name
@@ -65,7 +65,7 @@ func (b *bearer) thread(name string) string {
 	return b.prefix() + name
 }
 
-// named is the reverse of thread.
+// named is the inverse of thread.
 func (b *bearer) named(thread string) string {
 	if b == nil || b.scopes&scopeAdmin != 0 {
 		return thread
@@ -73,7 +73,7 @@ func (b *bearer) named(thread string) string {
 	return strings.TrimPrefix(thread, b.prefix())
 }
 
-// allNamed is named of several threads.
+// allNamed applies named to several threads.
 func (b *bearer) allNamed(threads []string) []string {
 	var names []string
 	for _, thread := range threads {
@@ -87,8 +87,8 @@ func (b *bearer) owns(thread string) bool {
 	return b == nil || b.scopes&scopeAdmin != 0 || strings.HasPrefix(thread, b.prefix())
 }
 
-// userID returns the user of a call or a session for which a request names one, perhaps "". The user of an owner is in the file of
-// tokens, and to name another one is refused: it reports false then, and has answered.
+// userID returns the user for a call or a session; given is the one that the request names, or "". The user of an owner is set in
+// the file of tokens. If the request names another one, userID answers the request and reports false.
 func (b *bearer) userID(w http.ResponseWriter, r *http.Request, given string) (user string, ok bool) {
 	if b == nil || b.scopes&scopeAdmin != 0 {
 		return given, true
@@ -100,12 +100,12 @@ func (b *bearer) userID(w http.ResponseWriter, r *http.Request, given string) (u
 	return b.user, true
 }
 
-// prefix begins the threads of an owner: the name, and a mark that no name has.
+// prefix begins the names of an owner's threads: the owner's name, and a character that no such name contains.
 func (b *bearer) prefix() string { return b.owner + ":" }
 
 type bearerKey struct{}
 
-// bearerOf returns who a request is from, nil for the operator.
+// bearerOf returns the bearer of a request, or nil for the operator.
 func bearerOf(r *http.Request) *bearer {
 	b, _ := r.Context().Value(bearerKey{}).(*bearer)
 	return b
@@ -125,12 +125,12 @@ type userTokens struct {
 	mu   sync.RWMutex
 	all  []*userToken
 	text []byte // of the file
-	// tools are the patterns of owners that may not have all tools. An owner that the file no longer has is among them: its
-	// conversations go on.
+	// tools maps owners that may not use all tools to their patterns. It keeps owners that were removed from the file, because
+	// their conversations continue.
 	tools map[string][]string
 }
 
-// Bounds of a file of tokens.
+// Limits for a file of tokens.
 const (
 	maxTokens     = 4096
 	maxTokensFile = 1 << 20 // bytes
@@ -143,8 +143,8 @@ func openTokens(name string) (*userTokens, error) {
 	return t, err
 }
 
-// reload reads the file again, and reports whether it has changed. A token that the file no longer has, or has with other words,
-// is revoked: requests that were made with it end. If the file is wrong, nothing changes.
+// reload reads the file again, and reports whether it has changed. A token that was removed or whose settings have changed is
+// revoked: requests that were made with it end. If the file is invalid, nothing changes.
 func (t *userTokens) reload() (changed bool, err error) {
 	text, err := readTokens(t.name)
 	if err != nil {
@@ -188,7 +188,7 @@ func (t *userTokens) reload() (changed bool, err error) {
 	return true, nil
 }
 
-// errToken is that a token is none of a file's.
+// errToken is returned for a token that is not in the file.
 var errToken = errors.New("the header Authorization does not have the token: Bearer TOKEN")
 
 // admit is for [edge.Token].Others.
@@ -196,7 +196,7 @@ func (t *userTokens) admit(r *http.Request, text string) (ctx context.Context, e
 	digest := sha256.Sum256([]byte(text))
 	var found *userToken
 	t.mu.RLock()
-	for _, u := range t.all { // each of them, so that the time tells nothing of which it was
+	for _, u := range t.all { // compare with all, so that the time does not reveal which one it was
 		if subtle.ConstantTimeCompare(digest[:], u.digest[:]) == 1 {
 			found = u
 		}
@@ -210,19 +210,19 @@ func (t *userTokens) admit(r *http.Request, text string) (ctx context.Context, e
 	return ctx, func() { stop(); cancel() }, nil
 }
 
-// permits reports whether a session may have a tool. Sessions of an owner begin with its name.
+// permits reports whether a session may use a tool. The names of an owner's sessions begin with the owner's name.
 func (t *userTokens) permits(session, tool string) bool {
 	owner, _, _ := strings.Cut(session, ":")
 	t.mu.RLock()
 	patterns, limited := t.tools[owner]
 	t.mu.RUnlock()
 	return !limited || !strings.HasPrefix(session, owner+":") || slices.ContainsFunc(patterns, func(p string) bool {
-		ok, _ := path.Match(p, tool) // the patterns were checked
+		ok, _ := path.Match(p, tool) // the patterns were validated before
 		return ok
 	})
 }
 
-// readTokens reads a file of tokens, which nobody but its owner may change.
+// readTokens reads a file of tokens. Only its owner may be able to change it.
 func readTokens(name string) ([]byte, error) {
 	f, err := os.Open(name)
 	if err != nil {
@@ -245,10 +245,10 @@ func readTokens(name string) ([]byte, error) {
 	return text, err
 }
 
-// ownerName is what an owner may be called. It is a part of names of threads.
+// ownerName matches the name of an owner. It is a part of the names of threads.
 var ownerName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
 
-// parseTokens returns the tokens of a file. Errors name the line and never a token.
+// parseTokens parses a file of tokens. Errors name the line and never a token.
 func parseTokens(text []byte) (all []*userToken, err error) {
 	all = []*userToken{}
 	owners, digests := map[string]bearer{}, map[[sha256.Size]byte]bool{}
@@ -279,7 +279,7 @@ func parseTokens(text []byte) (all []*userToken, err error) {
 	return all, lines.Err()
 }
 
-// parseToken reads a line: the owner, the token, and settings.
+// parseToken parses a line: the owner, the token, and settings.
 func parseToken(words []string) (*userToken, error) {
 	if len(words) < 2 {
 		return nil, errors.New("it has to have the name of an owner and a token: the SHA-256 of one in hexadecimal digits, the name of a file with it, or env:NAME")
@@ -332,5 +332,5 @@ func parseToken(words []string) (*userToken, error) {
 	return u, nil
 }
 
-// operatorName is the owner of what comes to /mcp with the operator's token.
+// operatorName is the owner of requests to /mcp with the operator's token.
 const operatorName = "api"

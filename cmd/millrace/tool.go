@@ -101,9 +101,9 @@ func tool(ctx context.Context, args []string) error {
 		if err != nil {
 			return err
 		}
-		// By which names others know this host is not known here.
+		// The names by which others know this host are not known here.
 		guarded := edge.Guard(edge.Policy{AnyHost: !local}, handler)
-		server := edge.New(guarded, edge.Options{Body: -1}) // the server's own limit, which is another for a session that moves here
+		server := edge.New(guarded, edge.Options{Body: -1}) // the server has its own limit, which is different for a session that moves here
 		go func() { failed <- server.Serve(l) }()
 		defer server.Close()
 		if embedded {
@@ -120,16 +120,16 @@ func tool(ctx context.Context, args []string) error {
 	}
 }
 
-// An exampleConfig is what the servers of one process have in common.
+// An exampleConfig is the configuration that the servers of one process share.
 type exampleConfig struct {
 	state string            // a folder, or empty
 	key   toolserver.Secret // of migrations
-	moves bool              // whether there is a key
+	moves bool              // whether key is set
 	host  string
 
-	secrets      []toolserver.Secret // of every runtime
+	secrets      []toolserver.Secret // shared with every runtime
 	destinations []string            // of sessions, besides this machine
-	networks     []netip.Prefix      // that runtimes may be in
+	networks     []netip.Prefix      // in which runtimes may be
 }
 
 func exampleOptions(state, keyFile, secretFile, host string) (c exampleConfig, err error) {
@@ -154,8 +154,8 @@ func exampleOptions(state, keyFile, secretFile, host string) (c exampleConfig, e
 	return c, err
 }
 
-// knownRuntimes is the name of the runtimes that have the secrets. They have one in common,
-// so that a session that moves between them finds what was granted in it.
+// knownRuntimes is the common name of the runtimes that have the secrets. With a common name,
+// a session that moves between them keeps what was granted in it.
 const knownRuntimes = "runtimes"
 
 // of returns the options of one server.
@@ -175,7 +175,7 @@ func (c exampleConfig) of(name, url string) toolserver.Options {
 	return opts
 }
 
-// open returns one of the servers, started.
+// open starts and returns one of the servers.
 func (c exampleConfig) open(name, url string) (_ http.Handler, end func(), err error) {
 	opts := c.of(name, url)
 	var s *toolserver.Server
@@ -199,12 +199,13 @@ func (c exampleConfig) open(name, url string) (_ http.Handler, end func(), err e
 	return s, closing(s), nil
 }
 
-// closing returns what ends a server.
+// closing returns a function that closes a server.
 func closing(s *toolserver.Server) func() {
 	return func() {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
-		// Without --state, what does not end within a second is lost, which an example may do.
+		// Without --state, what does not end within a second is lost. That is acceptable for
+		// an example.
 		_ = s.Close(ctx)
 	}
 }

@@ -17,13 +17,13 @@ import (
 	"github.com/millrace/millrace/internal/freeport"
 )
 
-// commandFlags are what --tool-command was given.
+// commandFlags are the values of --tool-command.
 type commandFlags []commandFlag
 
 // A commandFlag is a tool server that this process starts.
 type commandFlag struct {
 	text string // as it was given
-	url  string // where it is to listen; empty until settle
+	url  string // where it should listen; empty until settle
 	env  []string
 	args []string
 }
@@ -39,7 +39,7 @@ func (c *commandFlags) String() string {
 
 var assignment = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*=`)
 
-// Set takes a URL, which may be missing, assignments to the environment, a program and its arguments.
+// Set parses an optional URL, assignments to the environment, a program and its arguments.
 func (c *commandFlags) Set(text string) error {
 	words, err := splitWords(text)
 	if err != nil {
@@ -63,10 +63,10 @@ func (c *commandFlags) Set(text string) error {
 	return nil
 }
 
-// splitWords splits a command as a shell does that knows blanks, quotes and backslashes only.
+// splitWords splits a command like a shell that knows only blanks, quotes and backslashes.
 func splitWords(text string) (words []string, err error) {
 	var word strings.Builder
-	in, quote := false, rune(0) // a word, and a quotation in it
+	in, quote := false, rune(0) // inside a word, and inside a quotation in it
 	escaped := false
 	for _, r := range text {
 		switch {
@@ -103,12 +103,12 @@ func splitWords(text string) (words []string, err error) {
 	return words, nil
 }
 
-// commandURLs is the file of a state folder with the URLs that were found for commands, because
-// calls that are kept refer to tool servers by URL.
+// commandURLs is the file in a state folder with the URLs that were chosen for commands. It is needed
+// because kept calls refer to tool servers by URL.
 const commandURLs = "tool-commands.json"
 
-// settle finds URLs for the commands that have none: those of an earlier start with this state
-// folder, or free ports. Without a folder they are free ports each time.
+// settle chooses URLs for the commands that have none: those of an earlier start with this state
+// folder, or free ports. Without a folder they are new free ports each time.
 func (c commandFlags) settle(state string) error {
 	known := map[string]string{}
 	name := filepath.Join(state, commandURLs)
@@ -148,7 +148,7 @@ func (c commandFlags) settle(state string) error {
 	return replaceSecret(name, string(text)+"\n")
 }
 
-// urls returns the base URLs of the commands, or what stands for those that have none yet.
+// urls returns the base URLs of the commands, or a placeholder for those that have none yet.
 func (c commandFlags) urls() (all []string) {
 	for _, f := range c {
 		if f.url == "" {
@@ -159,7 +159,7 @@ func (c commandFlags) urls() (all []string) {
 	return all
 }
 
-// commands returns what a runtime is told, of flags that are settled.
+// commands returns the settled flags in the form that a runtime takes.
 func (c commandFlags) commands() (all []host.Command) {
 	for _, f := range c {
 		all = append(all, host.Command{
@@ -170,19 +170,19 @@ func (c commandFlags) commands() (all []host.Command) {
 	return all
 }
 
-// isKey reports whether a variable is the key of the model, which is no business of tools.
+// isKey reports whether a variable is the key of the model, which tools must not receive.
 func isKey(variable string) bool { return strings.HasPrefix(variable, keyEnv+"=") }
 
-// A lines writer puts something before each line.
+// A lines writer writes a prefix before each line.
 type lines struct {
 	to     io.Writer
 	before string
 
 	mu   sync.Mutex
-	text []byte // of a line that has no end yet
+	text []byte // an unfinished line
 }
 
-// longestLine is where a line is cut in two.
+// longestLine is the length at which a line is split.
 const longestLine = 4 << 10
 
 // Write implements [io.Writer].

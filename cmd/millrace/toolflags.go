@@ -11,7 +11,7 @@ import (
 	"github.com/millrace/millrace/agentproto/host"
 )
 
-// toolFlags are the flags about tool servers that serve and run have in common.
+// toolFlags are the flags about tool servers that serve and run share.
 type toolFlags struct {
 	tools     urls
 	commands  commandFlags
@@ -23,7 +23,7 @@ type toolFlags struct {
 	others    int // tool servers that other flags name
 }
 
-// add adds the flags to those of a command.
+// add adds the flags to a flag set.
 func (t *toolFlags) add(fs *flag.FlagSet) {
 	fs.Var(&t.tools, "tool", "base `URL` of a tool server; may be given more than once")
 	fs.Var(&t.commands, "tool-command", "a tool server that this starts, keeps running and ends: `[URL] [NAME=VALUE ...] PROGRAM [ARGUMENT ...]`, with {port}, {host} and {url} in place of where it is to listen. Without a URL that is a free port of 127.0.0.1, the same at every start with a --state folder; may be given more than once")
@@ -34,7 +34,7 @@ func (t *toolFlags) add(fs *flag.FlagSet) {
 	fs.Var(&t.maxResult, "max-result", "how many `bytes` a result of a tool may have, instead of 8MiB for one with images and 1MiB for any other: from 64KiB to 64MiB, and no more than the log can keep, which is somewhat less than 8MiB with serve")
 }
 
-// check returns what is wrong with the flags, without the value of a header.
+// check returns an error if the flags are invalid. The error contains no value of a header.
 func (t *toolFlags) check() error {
 	if len(t.tools)+len(t.commands)+t.others == 0 {
 		return fmt.Errorf("no tool server: give at least one --tool URL or --tool-command COMMAND")
@@ -46,8 +46,8 @@ func (t *toolFlags) check() error {
 // bases returns the base URLs of all tool servers.
 func (t *toolFlags) bases() []string { return slices.Concat(t.tools, t.commands.urls()) }
 
-// set sets the options of a runtime, of flags that were checked. State is the folder of what it
-// keeps, or empty.
+// set sets the options of a runtime from flags that were checked. State is the folder of its
+// data, or empty.
 func (t *toolFlags) set(o *host.Options, state string) (err error) {
 	if err := t.commands.settle(state); err != nil {
 		return err
@@ -70,14 +70,14 @@ func (t *toolFlags) set(o *host.Options, state string) (err error) {
 	return err
 }
 
-// headerFlags are what --tool-header was given. They are looked at when all flags are known,
-// and not by the flag package, whose errors repeat what was given.
+// headerFlags are the values of --tool-header. They are checked after all flags are known, and
+// not in Set, because errors of the flag package repeat the value.
 type headerFlags []string
 
-// String does not tell the values.
+// String returns "", to keep the values secret.
 func (h *headerFlags) String() string { return "" }
 
-// Set keeps one.
+// Set adds a header.
 func (h *headerFlags) Set(text string) error { *h = append(*h, text); return nil }
 
 // of returns the headers by base URL. Errors do not contain values.
@@ -114,16 +114,16 @@ func (h headerFlags) of(tools []string) (map[string]http.Header, error) {
 	return headers, nil
 }
 
-// A size is a flag of bytes.
+// A size is a flag for a number of bytes.
 type size int64
 
-// The least and the most that a message may be limited to.
+// The smallest and the largest limit for a message.
 const (
 	leastSize = 64 << 10
 	mostSize  = 64 << 20
 )
 
-// String returns the size as Set takes it.
+// String returns the size in the format that Set takes.
 func (s *size) String() string {
 	switch {
 	case *s != 0 && *s%(1<<20) == 0:
@@ -134,7 +134,7 @@ func (s *size) String() string {
 	return fmt.Sprint(int64(*s))
 }
 
-// Set takes a number of bytes, or one of KiB or MiB with that behind it.
+// Set takes a number of bytes, KiB or MiB, followed by its unit unless it is bytes.
 func (s *size) Set(text string) error {
 	n, err := bytesOf(text)
 	if err != nil || n < leastSize || n > mostSize {
@@ -144,7 +144,7 @@ func (s *size) Set(text string) error {
 	return nil
 }
 
-// bytesOf reads a number of bytes, or one of KiB or MiB with that behind it.
+// bytesOf parses a number of bytes, KiB or MiB, followed by its unit unless it is bytes.
 func bytesOf(text string) (int64, error) {
 	number, unit := text, int64(1)
 	if n, ok := strings.CutSuffix(text, "KiB"); ok {

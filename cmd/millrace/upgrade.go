@@ -11,10 +11,11 @@ import (
 	"github.com/millrace/millrace/dataflow/durable"
 )
 
-// lookAgain is how often 'millrace durable upgrade -watch' looks.
+// lookAgain is the interval of 'millrace durable upgrade -watch'.
 const lookAgain = time.Second
 
-// upgrade shows which programs run a flow: once, or until all partitions are run by the newest one.
+// upgrade shows which programs run a flow: once, or repeatedly until the newest one runs all
+// partitions.
 func (c *durableCommand) upgrade(ctx context.Context) error {
 	log, err := c.log()
 	if err != nil {

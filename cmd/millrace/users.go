@@ -10,13 +10,14 @@ import (
 	"github.com/millrace/millrace/internal/edge"
 )
 
-// users are whom the API takes tokens of, besides the operator's. The zero value is nobody.
+// users are the users whose tokens the API accepts, besides the operator's. The zero value
+// accepts none.
 type users struct {
 	file *userTokens // of --tokens, or nil
 	oidc *issuer     // of --oidc-issuer, or nil
 }
 
-// openUsers reads what the flags say of users.
+// openUsers reads the users that the flags name.
 func (f *serveFlags) openUsers() (u users, err error) {
 	if *f.tokens != "" {
 		u.file, err = openTokens(*f.tokens)
@@ -27,7 +28,7 @@ func (f *serveFlags) openUsers() (u users, err error) {
 	return u, err
 }
 
-// apiURL is where clients reach the API.
+// apiURL returns the URL at which clients reach the API.
 func (f *serveFlags) apiURL() string {
 	scheme := "http://"
 	if f.apiTLS.given() {
@@ -36,7 +37,7 @@ func (f *serveFlags) apiURL() string {
 	return cmp.Or(*f.oidc.api, scheme+*f.address)
 }
 
-// guard returns who may use the API.
+// guard returns the policy of who may use the API.
 func (u users) guard(token, api string, hosts []string) edge.Policy {
 	p := edge.Policy{Token: edge.NewToken(token), Hosts: hosts, JSON: true, Pages: inspectPages}
 	if u.file != nil || u.oidc != nil {
@@ -61,7 +62,7 @@ func (u users) admit(r *http.Request, text string) (ctx context.Context, end fun
 	return ctx, end, err
 }
 
-// serve adds what the API says of itself to a mux.
+// serve adds the description of the API as a protected resource to a mux.
 func (u users) serve(mux *http.ServeMux, api string) {
 	if u.oidc != nil {
 		mux.Handle("GET "+resourceMetadata, u.oidc.metadata(api+mcpPath))

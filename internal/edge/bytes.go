@@ -6,14 +6,14 @@ import (
 	"sync"
 )
 
-// Bytes is an amount of memory that requests share, such as for the bodies that are being read. What
-// is reserved beyond it waits, first come first served. Its methods may be used concurrently.
+// Bytes is an amount of memory that requests share, for example for the bodies that are being read. A
+// reservation that exceeds it waits, first come first served. Its methods may be used concurrently.
 type Bytes struct {
 	mu      sync.Mutex
 	size    int64
 	free    int64
 	waiting list.List // of *claim
-	whole   *Bytes    // of which it is a share, or nil
+	whole   *Bytes    // the amount of which this is a share, or nil
 }
 
 // Used returns how many bytes are reserved.
@@ -23,27 +23,27 @@ func (b *Bytes) Used() int64 {
 	return b.size - b.free
 }
 
-// A claim waits for its bytes.
+// A claim is a reservation that waits.
 type claim struct {
 	n     int64
-	ready chan struct{} // closed when it has them
+	ready chan struct{} // closed when it has its bytes
 }
 
 // NewBytes returns an amount of n bytes.
 func NewBytes(n int64) *Bytes { return &Bytes{size: n, free: n} }
 
-// Share returns an amount of n bytes of which each is one of b, too: what one peer may use up, so that
-// it cannot use up what all peers need.
+// Share returns an amount of n bytes that also count against b. It limits what one peer may use, so
+// that one peer cannot use up what all peers need.
 func (b *Bytes) Share(n int64) *Bytes { return &Bytes{size: n, free: n, whole: b} }
 
-// A Lease is what one request has reserved. It is used by one goroutine at a time.
+// A Lease is what one request has reserved. It may be used by one goroutine at a time.
 type Lease struct {
 	of   *Bytes
 	held int64
 }
 
-// Reserve waits for n bytes. More than there are at all are as many as there are, so that one request
-// has all of them to itself. The caller calls [Lease.Release]. The error is the cause of ctx.
+// Reserve waits for n bytes. If n exceeds the whole amount, the request gets the whole amount to
+// itself. The caller must call [Lease.Release]. The error is the cause of ctx.
 func (b *Bytes) Reserve(ctx context.Context, n int64) (*Lease, error) {
 	l := &Lease{of: b}
 	if err := l.Grow(ctx, n); err != nil {
@@ -52,7 +52,7 @@ func (b *Bytes) Reserve(ctx context.Context, n int64) (*Lease, error) {
 	return l, nil
 }
 
-// Grow waits for n bytes more. If it fails, the lease has what it had.
+// Grow waits for n more bytes. If it fails, the lease is unchanged.
 func (l *Lease) Grow(ctx context.Context, n int64) error {
 	n = min(n, l.of.size-l.held)
 	if whole := l.of.whole; whole != nil {
@@ -74,7 +74,7 @@ func (l *Lease) Grow(ctx context.Context, n int64) error {
 	return nil
 }
 
-// Release gives back all that the lease has.
+// Release returns all bytes of the lease.
 func (l *Lease) Release() {
 	n := l.held
 	l.held = 0
@@ -84,7 +84,7 @@ func (l *Lease) Release() {
 	l.of.give(n)
 }
 
-// take takes n bytes when those that came before have theirs.
+// take takes n bytes after all earlier claims have theirs.
 func (b *Bytes) take(ctx context.Context, n int64) error {
 	b.mu.Lock()
 	if b.waiting.Len() == 0 && b.free >= n {
@@ -103,16 +103,16 @@ func (b *Bytes) take(ctx context.Context, n int64) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	select {
-	case <-c.ready: // in the same moment
+	case <-c.ready: // granted at the same moment
 		b.free += n
 	default:
 		b.waiting.Remove(place)
 	}
-	b.serve() // a smaller one may have waited behind it
+	b.serve() // a smaller claim may have waited behind it
 	return context.Cause(ctx)
 }
 
-// give gives n bytes back.
+// give returns n bytes.
 func (b *Bytes) give(n int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -120,7 +120,7 @@ func (b *Bytes) give(n int64) {
 	b.serve()
 }
 
-// serve gives those who wait their bytes, in order.
+// serve grants waiting claims, in order.
 func (b *Bytes) serve() {
 	for {
 		first := b.waiting.Front()

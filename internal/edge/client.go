@@ -15,23 +15,23 @@ import (
 	"time"
 )
 
-// An Outbound says how connections to others are made. The zero value of each field but Dial is
-// the default that its comment names.
+// An Outbound says how connections to other servers are made. A zero field other than Dial means the
+// default that its comment names.
 type Outbound struct {
 	// Dial makes a connection, and refuses addresses that are not allowed; see package netguard.
 	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
-	// TLS has roots and certificates. TLS 1.2 is the least in any case.
+	// TLS holds roots and certificates. The minimum version is always at least TLS 1.2.
 	TLS *tls.Config
-	// Connect is for a connection, and for its handshake. Zero means 5 s.
+	// Connect limits the time to connect, and the time of the handshake. Zero means 5 s.
 	Connect time.Duration
-	// Idle is how many connections to one host are kept for the next request. Zero means 64.
+	// Idle is the number of connections to one host that are kept for later requests. Zero means 64.
 	Idle int
-	// Most is how many connections to one host there are at most. Zero means no limit.
+	// Most is the maximum number of connections to one host. Zero means no limit.
 	Most int
 }
 
-// Transport returns a transport that uses no proxy, not even one that the environment names: the
-// address that is connected to, and checked, is that of the URL.
+// Transport returns a transport that uses no proxy, not even one from the environment: the address
+// that it checks and connects to is that of the URL.
 func (o Outbound) Transport() *http.Transport {
 	set(&o.Connect, 5*time.Second)
 	set(&o.Idle, 64)
@@ -56,11 +56,11 @@ func (o Outbound) Transport() *http.Transport {
 	}
 }
 
-// A Client makes requests, each once. It follows no redirects: what the answer to one says may
-// lead anywhere. Its methods may be used concurrently.
+// A Client makes requests, each once. It follows no redirects, since the target of a redirect may be
+// anywhere. Its methods may be used concurrently.
 type Client struct{ http *http.Client }
 
-// NewClient returns a client whose connections are those of t.
+// NewClient returns a client with the transport t.
 func NewClient(t http.RoundTripper) *Client {
 	return &Client{&http.Client{
 		Transport:     &marked{t},
@@ -68,10 +68,10 @@ func NewClient(t http.RoundTripper) *Client {
 	}}
 }
 
-// A marked transport has the dialer know what a connection is for.
+// A marked transport tells the dialer whether a request is encrypted.
 type marked struct{ http.RoundTripper }
 
-// plainKey is the key of whether a request is not encrypted, in its context.
+// plainKey is the context key that says whether a request is unencrypted.
 type plainKey struct{}
 
 // RoundTrip implements [http.RoundTripper].
@@ -79,25 +79,25 @@ func (m *marked) RoundTrip(r *http.Request) (*http.Response, error) {
 	return m.RoundTripper.RoundTrip(r.WithContext(context.WithValue(r.Context(), plainKey{}, r.URL.Scheme == "http")))
 }
 
-// CloseIdleConnections is for [http.Client.CloseIdleConnections].
+// CloseIdleConnections implements the method that [http.Client.CloseIdleConnections] calls.
 func (m *marked) CloseIdleConnections() {
 	if c, ok := m.RoundTripper.(interface{ CloseIdleConnections() }); ok {
 		c.CloseIdleConnections()
 	}
 }
 
-// IsPlain reports, to a dialer with its context, whether the connection is for a request of a [Client]
-// that is not encrypted.
+// IsPlain reports, for the context of a dialer, whether the connection is for an unencrypted request
+// of a [Client].
 func IsPlain(ctx context.Context) bool {
 	plain, _ := ctx.Value(plainKey{}).(bool)
 	return plain
 }
 
-// CloseIdle closes connections that are kept for the next request.
+// CloseIdle closes the connections that are kept for later requests.
 func (c *Client) CloseIdle() { c.http.CloseIdleConnections() }
 
-// Standard returns a client for what wants one of package net/http. Of an answer it reads no more than
-// most bytes, and a request with its answer takes no longer than timeout; 0 means no limit.
+// Standard returns a client of package net/http. It reads at most most bytes of an answer, and a
+// request with its answer takes at most timeout; 0 means no limit.
 func (c *Client) Standard(most int64, timeout time.Duration) *http.Client {
 	h := *c.http
 	if h.Timeout = timeout; most > 0 {
@@ -106,7 +106,7 @@ func (c *Client) Standard(most int64, timeout time.Duration) *http.Client {
 	return &h
 }
 
-// A limited transport ends answers that are too long.
+// A limited transport cuts off answers that are too long.
 type limited struct {
 	http.RoundTripper
 	most int64
@@ -124,28 +124,28 @@ func (l *limited) RoundTrip(r *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// An Answer is what a server said to a request.
+// An Answer is the answer of a server to a request.
 type Answer struct {
 	Status int
 	Header http.Header
-	Body   []byte // empty if nobody reads it
-	// Broken says why the body is not whole: it is [ErrTooLong], or the connection broke. Of a
-	// status that says no, the body often does not matter.
+	Body   []byte // empty if it is not read
+	// Broken says why the body is incomplete: it is [ErrTooLong], or the error of the connection. For
+	// an error status the body often does not matter.
 	Broken error
-	// RetryAfter is how long the server wants the next attempt to wait, at most an hour. Zero
-	// means that it does not say.
+	// RetryAfter is how long the server wants the next attempt to wait, at most an hour. Zero means
+	// that it does not say.
 	RetryAfter time.Duration
 }
 
-// OK reports whether the status is one of 2xx.
+// OK reports whether the status is 2xx.
 func (a *Answer) OK() bool { return a.Status >= 200 && a.Status <= 299 }
 
-// ErrTooLong says that an answer has more bytes than are read.
+// ErrTooLong is the error for an answer with more bytes than are read.
 var ErrTooLong = errors.New("the answer is too long")
 
-// A RequestError says why there is no answer. It does not have the URL, which may be a capability.
+// A RequestError says why there is no answer. It does not contain the URL, which may be a capability.
 type RequestError struct {
-	// Reached says that there was a connection, so the server may have the request.
+	// Reached reports that a connection was made, so the server may have received the request.
 	Reached bool
 	Err     error
 }
@@ -156,21 +156,20 @@ func (e *RequestError) Error() string { return e.Err.Error() }
 // Unwrap returns Err.
 func (e *RequestError) Unwrap() error { return e.Err }
 
-// Reached reports whether the server may have the request that err is about.
+// Reached reports whether the server may have received the request of err.
 func Reached(err error) bool {
 	e, ok := errors.AsType[*RequestError](err)
 	return ok && e.Reached
 }
 
-// Of an answer that nobody reads, what is short and comes soon is thrown away, so that the
-// connection can be used again.
+// Limits within which an unread answer is discarded, so that the connection can be used again.
 const (
 	drained   = 64 << 10
 	drainTime = time.Second
 )
 
-// Do makes a request and reads the body of its answer, up to so many bytes; if that is 0, nobody
-// reads it. Errors are *[RequestError].
+// Do makes a request and reads at most most bytes of the body of its answer. If most is 0, it does not
+// read the body. Errors are *[RequestError].
 func (c *Client) Do(r *http.Request, most int64) (*Answer, error) {
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
@@ -204,7 +203,7 @@ func (c *Client) Do(r *http.Request, most int64) (*Answer, error) {
 	return a, nil
 }
 
-// WithoutURL returns an error of package net/http without the URL that it was about.
+// WithoutURL removes the URL from an error of package net/http.
 func WithoutURL(err error) error {
 	if ue, ok := errors.AsType[*url.Error](err); ok {
 		return ue.Err
@@ -212,10 +211,11 @@ func WithoutURL(err error) error {
 	return err
 }
 
-// longestRetryAfter bounds what a server can ask for.
+// longestRetryAfter limits the time for which a server can ask.
 const longestRetryAfter = time.Hour
 
-// RetryAfter reads the header of that name (RFC 9110, section 10.2.3): seconds, or a date, an hour at most. What cannot be read is zero.
+// RetryAfter returns the value of the Retry-After header (RFC 9110, section 10.2.3), which is in
+// seconds or a date. It returns at most an hour, and zero for an invalid value.
 func RetryAfter(h http.Header, now time.Time) time.Duration {
 	value := h.Get("Retry-After")
 	if seconds, err := strconv.ParseUint(value, 10, 31); err == nil {

@@ -10,37 +10,37 @@ import (
 	"sync"
 )
 
-// conns are the connections of a server. There is a bound for those of one network and one
-// for all, so that idle and slow ones cannot use up what all connections need (threat 9 of
+// conns are the connections of a server. Their number is limited for each network and in
+// total, so that idle and slow connections cannot use up what all need (threat 9 of
 // doc/threats.md).
 //
-// Those on which nothing was sent yet are told apart: clients open some in advance, and
-// [http.Server.Shutdown] waits five seconds for each of them to be used; closing them
-// loses nothing.
+// Connections on which nothing was sent yet are tracked separately. Clients open some in
+// advance, and [http.Server.Shutdown] waits five seconds for each of them to be used;
+// closing them loses nothing.
 type conns struct {
 	mu       sync.Mutex
-	max      int // of one network
+	max      int // limit for one network
 	total    int
 	known    map[net.Conn]*connection
 	networks map[string]*network
-	idle     list.List // of *connection, those of all networks; the one that is idle for the longest time in front
+	idle     list.List // of *connection, for all networks; longest idle first
 	closing  bool
 }
 
-// A connection is one that is open.
+// A connection is an open connection.
 type connection struct {
 	conn    net.Conn
 	network string
 	unused  bool
-	// The places in the lists of idle connections: of its network, and of all. They are nil
-	// while a request is served.
+	// The elements in the lists of idle connections: of its network, and of all. They are
+	// nil while a request is served.
 	idle, idleOfAll *list.Element
 }
 
-// A network has the connections of one peer.
+// A network holds the connections of one peer.
 type network struct {
 	count int
-	idle  list.List // of *connection, the one that is idle for the longest time in front
+	idle  list.List // of *connection, longest idle first
 }
 
 func newConns(most, total int) *conns {
@@ -51,13 +51,13 @@ func newConns(most, total int) *conns {
 func (c *conns) note(conn net.Conn, state http.ConnState) {
 	if surplus := c.enter(conn, state); surplus != nil {
 		if t, ok := surplus.(*tls.Conn); ok {
-			surplus = t.NetConn() // whose Close does not wait until a peer has read that it is closed
+			surplus = t.NetConn() // its Close does not wait until the peer has read the alert
 		}
 		surplus.Close()
 	}
 }
 
-// enter enters the state of a connection, and returns one to close or nil.
+// enter records the state of a connection. It returns a connection to close, or nil.
 func (c *conns) enter(conn net.Conn, state http.ConnState) (surplus net.Conn) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -67,7 +67,7 @@ func (c *conns) enter(conn net.Conn, state http.ConnState) (surplus net.Conn) {
 		return c.admit(conn)
 	case http.StateActive, http.StateIdle:
 		if x == nil {
-			return nil // closed already, and not noticed yet
+			return nil // already closed, but not noticed yet
 		}
 		x.unused = false
 		c.busy(x)
@@ -80,7 +80,7 @@ func (c *conns) enter(conn net.Conn, state http.ConnState) (surplus net.Conn) {
 	return nil
 }
 
-// admit enters a new connection.
+// admit records a new connection.
 func (c *conns) admit(conn net.Conn) (surplus net.Conn) {
 	if c.closing {
 		return conn
@@ -110,20 +110,20 @@ func (c *conns) admit(conn net.Conn) (surplus net.Conn) {
 }
 
 func (c *conns) add(conn net.Conn, name string, n *network) {
-	c.networks[name] = n // again, if the connection that made room was its only one
+	c.networks[name] = n // needed if the connection that made room was its only one
 	n.count++
 	x := &connection{conn: conn, network: name, unused: true}
 	c.known[conn] = x
 	c.rest(x)
 }
 
-// rest makes a connection the last one in the lists of idle ones.
+// rest appends a connection to the lists of idle ones.
 func (c *conns) rest(x *connection) {
 	x.idle = c.networks[x.network].idle.PushBack(x)
 	x.idleOfAll = c.idle.PushBack(x)
 }
 
-// busy takes a connection off the lists of idle ones.
+// busy removes a connection from the lists of idle ones.
 func (c *conns) busy(x *connection) {
 	if x.idle != nil {
 		c.networks[x.network].idle.Remove(x.idle)
@@ -132,7 +132,8 @@ func (c *conns) busy(x *connection) {
 	}
 }
 
-// remove forgets a connection; nil is one that is forgotten.
+// remove forgets a connection. It does nothing for nil, a connection that is forgotten
+// already.
 func (c *conns) remove(x *connection) {
 	if x == nil {
 		return
@@ -145,7 +146,7 @@ func (c *conns) remove(x *connection) {
 	}
 }
 
-// closeUnused closes connections on which nothing was sent, and those that come.
+// closeUnused closes connections on which nothing was sent, and from now on all new ones.
 func (c *conns) closeUnused() {
 	c.mu.Lock()
 	var unused []net.Conn
@@ -167,8 +168,8 @@ func (c *conns) len() int {
 	return len(c.known)
 }
 
-// networkOf returns what counts as one peer: an IPv4 address, or a /64 network of IPv6,
-// which is what one customer has.
+// networkOf returns the network that counts as one peer: an IPv4 address, or a /64 network
+// of IPv6, which is what one customer has.
 func networkOf(addr net.Addr) string {
 	ap, err := netip.ParseAddrPort(addr.String())
 	if err != nil {

@@ -8,12 +8,13 @@ import (
 	"net/url"
 )
 
-// maxForm bounds a form, which people fill in.
+// maxForm limits the size of a form, which people fill in.
 const maxForm = 64 << 10
 
-// ReadForm reads a form from the body of a POST. It takes application/x-www-form-urlencoded
-// only: the parser of multipart forms in net/http writes what is large to files. Parameters
-// of the query, which end up in logs, are no part of it; see [net/url.URL.Query].
+// ReadForm reads a form from the body of a POST. It accepts only
+// application/x-www-form-urlencoded: the parser for multipart forms in net/http writes
+// large parts to files. It ignores parameters in the query, which end up in logs; see
+// [net/url.URL.Query].
 func ReadForm(w http.ResponseWriter, r *http.Request) (url.Values, error) {
 	if r.Method != http.MethodPost {
 		return nil, errors.New("edge: a form is sent with POST")

@@ -9,39 +9,38 @@ import (
 	"strings"
 )
 
-// A Policy says who may use a listener. The zero value takes requests of programs on any
-// machine that name an address of the listener, without authentication.
+// A Policy says who may use a listener. The zero value accepts requests of programs on any machine that
+// name an address of the listener, without authentication.
 type Policy struct {
-	// Token is what a request must have in its header Authorization. Nil means nothing.
+	// Token is required in the Authorization header of a request. Nil means no token.
 	Token *Token
-	// Hosts are names, with or without a port, that a request may be addressed to besides
-	// the address that it came to and, on loopback, localhost. A name without a port is
-	// good for every port.
+	// Hosts are names, with or without a port, to which a request may be addressed, besides the address at
+	// which it arrived and, on loopback, localhost. A name without a port is valid for every port.
 	Hosts []string
-	// AnyHost switches the check of the Host off.
+	// AnyHost disables the check of the Host.
 	AnyHost bool
-	// Open are the paths of documents that take no token, such as what RFC 9728 has a server say of itself.
+	// Open are the paths of documents that require no token, such as the metadata of RFC 9728.
 	Open map[string]bool
 	// JSON refuses bodies that are not application/json.
 	JSON bool
-	// Pages begins the paths of pages, which people open in a browser. The guard checks
-	// only their Host. Empty means that there are none.
+	// Pages begins the paths of pages for browsers. The guard checks only their Host. Empty means that
+	// there are none.
 	Pages string
 }
 
-// Guard returns a handler that passes to h what a policy allows, and answers the rest:
+// Guard returns a handler that passes to h what a policy allows, and answers all other requests:
 //
 //	421  it is addressed to another host: a name in a page's address may be made to
 //	     resolve to this machine
 //	404  its path is not in its shortest form
 //	403  a browser sent it for a page
-//	401  without the token, or with another one
-//	429  the same, too often
+//	401  the token is missing or wrong
+//	429  the token was wrong too often
 //	400  a GET with a body
-//	415  a body that is encoded, or not JSON where that is wanted
+//	415  a body that is encoded, or not JSON where that is required
 //
-// Each check costs less than the next, and none reads of the body. Answers say in JSON what
-// is wrong. There are no CORS headers: no page may read anything.
+// Each check costs less than the next, and none reads the body. Answers say in JSON what is wrong. There
+// are no CORS headers: no page may read anything.
 func Guard(p Policy, h http.Handler) http.Handler {
 	hosts := newHosts(p.Hosts)
 	bodies := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -79,15 +78,15 @@ func Guard(p Policy, h http.Handler) http.Handler {
 	})
 }
 
-// isClean reports whether an escaped path is what it is after [path.Clean], so that nothing
-// behind the guard sees another path than the guard, and a mux does not redirect.
+// isClean reports whether an escaped path is unchanged by [path.Clean]. Then a handler sees the same path
+// as the guard, and a mux does not redirect.
 func isClean(escaped string) bool {
 	clean := path.Clean(escaped)
 	return strings.HasPrefix(escaped, "/") && (escaped == clean || escaped == clean+"/")
 }
 
-// fromPage reports whether a browser sent a request for a page: such a request has an Origin
-// or says that it was not the user who asked for it.
+// fromPage reports whether a browser sent a request for a page: such a request has an Origin, or a header
+// that says that the user did not make it directly.
 func fromPage(r *http.Request) bool {
 	if len(r.Header.Values("Origin")) > 0 {
 		return true
@@ -97,8 +96,8 @@ func fromPage(r *http.Request) bool {
 	})
 }
 
-// wrongBody returns what is wrong with the body of a request as its header describes it. A
-// request without a body needs no type.
+// wrongBody returns what is wrong with the body of a request according to its headers. A request without a
+// body needs no content type.
 func wrongBody(p Policy, r *http.Request) (problem string, status int) {
 	for _, encoding := range r.Header.Values("Content-Encoding") {
 		if !strings.EqualFold(encoding, "identity") {
@@ -123,13 +122,13 @@ func wrongBody(p Policy, r *http.Request) (problem string, status int) {
 	return "Content-Type is not application/json", http.StatusUnsupportedMediaType
 }
 
-// Refuse answers a request that is not done, with {"error": problem}. If it has a body, the
-// connection is closed, so that nobody has to read the rest.
+// Refuse answers a refused request with {"error": problem}. If it has a body, Refuse closes the connection,
+// so that the rest of the body need not be read.
 func Refuse(w http.ResponseWriter, r *http.Request, status int, problem string) {
 	if hasBody(r) {
 		w.Header().Set("Connection", "close")
 	}
-	text, _ := json.Marshal(map[string]string{"error": problem}) // strings always can be
+	text, _ := json.Marshal(map[string]string{"error": problem}) // never fails for strings
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
 	w.Write(append(text, '\n'))

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// hosts are the names that a request may be addressed to.
+// hosts are the names to which a request may be addressed.
 type hosts map[string]bool // name or name:port
 
 func newHosts(names []string) hosts {
@@ -20,15 +20,15 @@ func newHosts(names []string) hosts {
 }
 
 // Addressed returns a function that reports whether a request is addressed to the server that
-// it came to: to the address that its connection came to, to localhost if that is one of
-// loopback, or to one of names, which are as in [Policy].Hosts.
+// received it: to the address of its connection, to localhost if that address is loopback, or
+// to one of names, which are as in [Policy].Hosts.
 func Addressed(names ...string) func(*http.Request) bool { return newHosts(names).allow }
 
-// allow reports whether a request is addressed to the address that its connection came to,
-// to localhost if that is one of loopback, or to a name that was given. A page whose name was
-// made to resolve to this machine names itself as the Host.
+// allow reports whether a request is addressed to the address of its connection, to localhost
+// if that address is loopback, or to one of the names. A page whose name was made to resolve
+// to this machine has its own name as the Host.
 func (h hosts) allow(r *http.Request) bool {
-	if r.URL.Host != "" { // the whole URL in the request line, as proxies are sent it
+	if r.URL.Host != "" { // a request for a proxy: the request line has the whole URL
 		return false
 	}
 	host, port := splitHost(r.Host)
@@ -63,8 +63,8 @@ func (h hosts) allow(r *http.Request) bool {
 	return err == nil && ip.Unmap().WithZone("") == at.Addr()
 }
 
-// splitHost returns a Host in lower case, without the dot that may end a name and the brackets
-// of an address, and its port or "".
+// splitHost splits a Host into a name and a port. The name is in lower case, without a dot at
+// its end and without the brackets of an address. The port may be "".
 func splitHost(text string) (host, port string) {
 	host, port, err := net.SplitHostPort(text)
 	if err != nil {

@@ -6,14 +6,14 @@ import (
 	"time"
 )
 
-// A Curve is how long to wait before what failed is tried again.
+// A Curve says how long to wait before a failed attempt is repeated.
 type Curve struct {
-	First []time.Duration // the pauses behind the first failures
-	Most  time.Duration   // from then on the last pause doubles, up to this; 0 if there is no further attempt
+	First []time.Duration // the pauses after the first failures
+	Most  time.Duration   // after these, the last pause doubles each time, up to this limit; 0 means no further attempt
 }
 
-// After returns the pause behind so many failures, which are one at least. It reports false if there
-// is no further attempt.
+// After returns the pause after the given number of failures, which must be at least one. It reports
+// false if there is no further attempt.
 func (c Curve) After(failed int) (pause time.Duration, ok bool) {
 	n := len(c.First)
 	switch {
@@ -32,10 +32,10 @@ func (c Curve) After(failed int) (pause time.Duration, ok bool) {
 	return min(pause, c.Most), true
 }
 
-// Wait waits for the pause behind so many failures, and for atLeast if that is longer. The pause
-// is shortened or lengthened by up to half, so that what failed together is not tried again
-// together. It reports false if there is no further attempt: the curve has none, ctx has ended or
-// would before, or stop was closed.
+// Wait waits for the pause after the given number of failures, or for atLeast if that is longer. It
+// shortens or lengthens the pause at random by up to half, so that attempts that failed together are
+// not repeated together. It reports false if there is no further attempt: the curve has none, ctx
+// has ended or would end before, or stop was closed.
 func (c Curve) Wait(ctx context.Context, failed int, atLeast time.Duration, stop <-chan struct{}) bool {
 	pause, ok := c.After(failed)
 	if !ok || ctx.Err() != nil {

@@ -1,9 +1,10 @@
-// Package edge makes the HTTP servers and clients of this module. A [Server] bounds what a client
-// can use up: time, header, body, connections and requests that wait. A [Guard] decides who may
-// use a listener that programs call and browsers do not: it checks Host, Origin, the bearer
-// token and the type of the body, in this order, before the body is read.
+// Package edge makes the HTTP servers and clients of this module. A [Server] limits what a client can
+// use up: time, header, body, connections and waiting requests. A [Guard] decides who may use a
+// listener that programs call and browsers do not: it checks the Host, the Origin, the bearer token
+// and the type of the body, in this order, before the body is read.
 //
-// A [Client] makes requests to others, each once, and a [Curve] says when what failed is tried again.
+// A [Client] makes requests to other servers, each once, and a [Curve] says when a failed request is
+// repeated.
 //
 // Start reading at [New], [Guard] and [NewClient].
 package edge
@@ -18,32 +19,32 @@ import (
 	"time"
 )
 
-// Options are the limits of a [Server]. The zero value of each field is the default that its
-// comment names.
+// Options are the limits of a [Server]. A zero field means the default that its comment names.
 type Options struct {
-	// ReadHeader is for the header of a request, Read for the request with its body, and
-	// Idle for the pause between two requests of a connection. Zero means 5 s, 30 s, 60 s.
+	// ReadHeader limits the time for the header of a request, Read for the request with its body, and
+	// Idle for the pause between two requests of a connection. Zero means 5 s, 30 s and 60 s.
 	ReadHeader, Read, Idle time.Duration
-	// Write is for the body of a request and the whole answer, from the end of the header.
-	// Zero means Read and 10 s. A handler that takes longer calls [Hold], or sets its own
+	// Write limits the time for the body of a request and the whole answer, from the end of the
+	// header. Zero means Read plus 10 s. A handler that takes longer calls [Hold], or sets its own
 	// deadline with [http.ResponseController].
 	Write time.Duration
 
-	// Body is how many bytes a body may have. Zero means 1 MiB. A negative number leaves it
-	// to the handler.
+	// Body is the maximum size of a body, in bytes. Zero means 1 MiB. A negative number leaves the
+	// limit to the handler.
 	Body int64
-	// Connections is how many connections one address, or one /64 network of IPv6, may have.
-	// Zero means 1024. For one more, the one is closed that has been idle for the longest
-	// time; if none is idle, the new one is.
+	// Connections is the maximum number of connections of one address, or of one /64 network of IPv6.
+	// Zero means 1024. To accept one more, the server closes the connection that has been idle for
+	// the longest time. If none is idle, it closes the new one.
 	Connections int
-	// Total is the same for all addresses together. Zero means four times Connections.
+	// Total is the same limit for all addresses together. Zero means four times Connections.
 	Total int
-	// Waiting is how many requests may wait at once; see [Hold]. Zero means 64.
+	// Waiting is the maximum number of requests that wait at the same time; see [Hold]. Zero means
+	// 64.
 	Waiting int
 
-	// TLS has the certificate. Nil means that connections are not encrypted.
+	// TLS holds the certificate. Nil means that connections are not encrypted.
 	TLS *tls.Config
-	// Log is where failed handshakes and panics are logged, at DEBUG. Nil discards them.
+	// Log receives failed handshakes and panics, at DEBUG. Nil discards them.
 	Log *slog.Logger
 }
 
@@ -53,14 +54,14 @@ type Server struct {
 	handler http.Handler
 	body    int64
 	conns   *conns
-	waiting chan struct{} // one element for each request that waits
+	waiting chan struct{} // one element for each waiting request
 }
 
-// maxHeader bounds the header of a request. net/http adds 4 KiB to it.
+// maxHeader limits the size of the header of a request. net/http adds 4 KiB to it.
 const maxHeader = 16 << 10
 
-// New returns a server that answers with h. A GET or HEAD request reaches h without its
-// body, which has no meaning there.
+// New returns a server that answers with h. A GET or HEAD request reaches h without its body, which
+// has no meaning there.
 func New(h http.Handler, o Options) *Server {
 	set(&o.ReadHeader, 5*time.Second)
 	set(&o.Read, 30*time.Second)
@@ -96,14 +97,14 @@ func set[T int | int64 | time.Duration](field *T, to T) {
 	}
 }
 
-// serverKey is the key of a request's server in its context.
+// serverKey is the context key of a request's server.
 type serverKey struct{}
 
 func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case !hasBody(r):
 	case r.Method == http.MethodGet || r.Method == http.MethodHead:
-		w.Header().Set("Connection", "close") // so that net/http does not read on for the next request
+		w.Header().Set("Connection", "close") // so that net/http does not look for the next request
 		r.Body, r.ContentLength = http.NoBody, 0
 	case s.body >= 0 && r.ContentLength > s.body:
 		Refuse(w, r, http.StatusRequestEntityTooLarge, "the body is too large")
@@ -117,8 +118,8 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 // hasBody reports whether a request has a body, or may have one.
 func hasBody(r *http.Request) bool { return r.ContentLength != 0 }
 
-// Serve answers what comes to l until the server is closed, and closes l. It returns nil
-// after [Server.Close] and [Server.Shutdown].
+// Serve answers requests from l until the server is closed, and closes l. It returns nil after
+// [Server.Close] and [Server.Shutdown].
 func (s *Server) Serve(l net.Listener) (err error) {
 	if s.http.TLSConfig != nil {
 		err = s.http.ServeTLS(l, "", "")
@@ -131,8 +132,8 @@ func (s *Server) Serve(l net.Listener) (err error) {
 	return err
 }
 
-// Shutdown takes no new connections, lets requests under way be answered and closes what is
-// left when ctx ends.
+// Shutdown accepts no new connections and waits until running requests are answered. When ctx ends,
+// it closes what is left.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.conns.closeUnused()
 	if err := s.http.Shutdown(ctx); err != nil {
@@ -144,5 +145,5 @@ func (s *Server) Shutdown(ctx context.Context) error {
 // Close closes all connections.
 func (s *Server) Close() error { return s.http.Close() }
 
-// Connections returns how many connections are open.
+// Connections returns the number of open connections.
 func (s *Server) Connections() int { return s.conns.len() }

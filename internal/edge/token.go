@@ -12,22 +12,24 @@ import (
 	"time"
 )
 
-// What one address may get wrong: maxGuesses tokens within guessWindow. After that its wrong
-// tokens are answered 429 until the window is over.
+// Limits for wrong tokens: one address may send maxGuesses of them within guessWindow. After that its wrong tokens are answered
+// with 429 until the window is over.
 const (
 	maxGuesses  = 20
 	guessWindow = 10 * time.Second
-	maxGuessers = 1024 // addresses whose guesses are counted apart
+	maxGuessers = 1024 // addresses whose guesses are counted separately
 )
 
-// A Token is the bearer token of a listener. Only its digest is kept.
+// A Token is the bearer token of a listener. It keeps only the digest.
 type Token struct {
-	// Others admits tokens besides this one, such as those of users. A request with a token that it takes goes on with the context
-	// that it returns, and end is called when the request is answered. An error is why it does not take one, in words for whoever
-	// has it: [ErrUnchecked] if that cannot be told now. Nil takes none. It is set before the token is used.
+	// Others accepts tokens besides this one, such as those of users. A request with an accepted token continues with the
+	// returned context, and end is called when the request is answered. Otherwise the error says why the token is not accepted,
+	// in words for its holder; it is [ErrUnchecked] if that cannot be decided now. Nil accepts none. Others must be set before
+	// the token is used.
 	Others func(r *http.Request, text string) (ctx context.Context, end func(), err error)
-	// Metadata is the URL of what the listener says of itself as a protected resource, of RFC 9728; clients that have no good token
-	// are told. Scope is what those should ask for. Empty means that there is none. They are set before the token is used.
+	// Metadata is the URL of the metadata of the listener as a protected resource (RFC 9728). Clients without a valid token
+	// receive it. Scope is the scope that they should request. Empty means that there is none. They must be set before the token
+	// is used.
 	Metadata, Scope string
 
 	digest [sha256.Size]byte
@@ -36,24 +38,23 @@ type Token struct {
 	guesses map[string]*guesses // by network
 }
 
-// ErrUnchecked is the error of a token of which it cannot be told whether it is good: who can tell is not reached.
+// ErrUnchecked is the error for a token that cannot be checked, because the server that can check it is not reachable.
 var ErrUnchecked = errors.New("the token cannot be checked now: try again")
 
-// guesses are the wrong tokens of one network since a time.
+// guesses counts the wrong tokens of one network since a time.
 type guesses struct {
 	count int
 	since time.Time
 }
 
-// NewToken returns the token with this text. The text has to be one that nobody can guess:
-// a request with the right token is served however many wrong ones came before, or else
-// anybody on a machine could lock everybody else out.
+// NewToken returns the token with this text. The text must be impossible to guess: a request with the right token is served
+// however many wrong ones came before, since otherwise anyone on a machine could lock everyone else out.
 func NewToken(text string) *Token {
 	return &Token{digest: sha256.Sum256([]byte(text)), guesses: map[string]*guesses{}}
 }
 
-// People returns a handler that passes to h what has the token, and no other one: as a bearer token, or as the password
-// of any name, for which browsers ask who opens a page.
+// People returns a handler that passes a request to h only if it has the token, either as a bearer token or as the password of
+// any user name. A browser asks its user for the password.
 func (t *Token) People(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		text, given := bearerOf(r)
@@ -71,8 +72,8 @@ func (t *Token) People(h http.Handler) http.Handler {
 	})
 }
 
-// admit passes a request that has the token, or one of the others, to h, and answers the rest. A request without any token is
-// not counted as a guess, since a page in a browser can send those.
+// admit passes a request with this token, or one that Others accepts, to h, and answers all other requests. A request without a
+// token does not count as a guess, since a page in a browser can send such requests.
 func (t *Token) admit(w http.ResponseWriter, r *http.Request, h http.Handler) {
 	text, given := bearerOf(r)
 	if given && t.is(text) {
@@ -98,15 +99,15 @@ func (t *Token) admit(w http.ResponseWriter, r *http.Request, h http.Handler) {
 		return
 	}
 	problem := ""
-	if given { // RFC 6750, section 3.1: without a token nothing is said of errors
+	if given { // RFC 6750, section 3.1: no error code if there was no token
 		problem = "invalid_token"
 	}
 	t.Challenge(w, problem, t.Scope)
 	Refuse(w, r, http.StatusUnauthorized, wrong.Error())
 }
 
-// Challenge sets the header WWW-Authenticate of an answer of 401 or 403, with an error and a scope of RFC 6750 unless they are empty,
-// and with where the metadata are.
+// Challenge sets the WWW-Authenticate header of an answer with status 401 or 403. It contains an error and a scope of RFC 6750
+// unless they are empty, and the URL of the metadata.
 func (t *Token) Challenge(w http.ResponseWriter, problem, scope string) {
 	var all []string
 	for _, p := range [][2]string{{"error", problem}, {"scope", scope}, {"resource_metadata", t.Metadata}} {
@@ -117,7 +118,8 @@ func (t *Token) Challenge(w http.ResponseWriter, problem, scope string) {
 	w.Header().Set("WWW-Authenticate", strings.TrimSpace("Bearer "+strings.Join(all, ", ")))
 }
 
-// bearerOf returns the bearer token of a request: that of its one header Authorization. What is in a URL or a body is none.
+// bearerOf returns the bearer token of a request, which is in its only Authorization header. A token in a URL or a body does not
+// count.
 func bearerOf(r *http.Request) (text string, ok bool) {
 	given := r.Header.Values("Authorization")
 	if len(given) != 1 {
@@ -127,13 +129,13 @@ func bearerOf(r *http.Request) (text string, ok bool) {
 	return strings.TrimSpace(text), strings.EqualFold(scheme, "Bearer")
 }
 
-// is reports whether a text is the token. Digests have one length, so the comparison takes the same time for every text.
+// is reports whether a text is the token. All digests have the same length, so the comparison takes the same time for every text.
 func (t *Token) is(text string) bool {
 	digest := sha256.Sum256([]byte(text))
 	return subtle.ConstantTimeCompare(digest[:], t.digest[:]) == 1
 }
 
-// tooMany counts a wrong token, and answers the request if there were too many.
+// tooMany counts a wrong token. It answers the request and reports true if there were too many.
 func (t *Token) tooMany(w http.ResponseWriter, r *http.Request) bool {
 	wait := t.guessed(r.RemoteAddr, time.Now())
 	if wait <= 0 {
@@ -144,7 +146,7 @@ func (t *Token) tooMany(w http.ResponseWriter, r *http.Request) bool {
 	return true
 }
 
-// guessed counts a wrong token, and returns for how long further ones are too many, or 0.
+// guessed counts a wrong token. It returns how long further ones will be too many, or 0.
 func (t *Token) guessed(from string, now time.Time) (wait time.Duration) {
 	network := networkOf(address(from))
 	t.mu.Lock()
@@ -158,7 +160,7 @@ func (t *Token) guessed(from string, now time.Time) (wait time.Duration) {
 				}
 			}
 		}
-		if len(t.guesses) >= maxGuessers { // the others have one count together
+		if len(t.guesses) >= maxGuessers { // all others share one count
 			network = ""
 			g = t.guesses[network]
 		}
@@ -173,7 +175,7 @@ func (t *Token) guessed(from string, now time.Time) (wait time.Duration) {
 	return guessWindow - now.Sub(g.since)
 }
 
-// address is the RemoteAddr of a request as a [net.Addr].
+// An address is the RemoteAddr of a request as a [net.Addr].
 type address string
 
 func (a address) Network() string { return "tcp" }

@@ -1,14 +1,14 @@
 // Package netguard keeps outgoing connections off networks that are not public.
 //
-// A side of the agent tool protocol connects to addresses that its peers name:
-// callbacks, answers, tool servers, OAuth providers. Such an address must not lead
-// into the network of the side itself, whatever it looks like and whatever its
-// name resolves to (threats 10 to 15 of doc/threats.md). So a [Policy] checks the
-// address that a socket is about to be connected to, after names are resolved: an
-// answer of a resolver that changes between a check and its use has no effect.
+// A side of the agent tool protocol connects to addresses that its peers name: callbacks,
+// answers, tool servers, OAuth providers. Such an address must not lead into the side's own
+// network, whatever it looks like and whatever its name resolves to (threats 10 to 15 of
+// doc/threats.md). So a [Policy] checks the address to which a socket is about to connect,
+// after names are resolved: a resolver whose answer changes between a check and its use has
+// no effect.
 //
-// The transport that uses a policy must have no proxy. A proxy would be what is
-// connected to and checked, and would then resolve the name itself.
+// The transport that uses a policy must have no proxy. Otherwise the address of the proxy
+// would be checked, and the proxy would resolve the name itself.
 package netguard
 
 import (
@@ -26,38 +26,35 @@ import (
 	"code.dny.dev/ssrf"
 )
 
-// ErrBlocked is what every error of a [Policy] wraps.
+// ErrBlocked is wrapped by every error of a [Policy].
 var ErrBlocked = errors.New("netguard: blocked")
 
 // A Policy says which addresses may be connected to. The zero Policy allows public
-// addresses, on the ports 80, 443 and those from 1024. It must not be changed
-// while it is in use; then it may be used by several goroutines.
+// addresses, on the ports 80, 443 and those from
+// 1024. It must not be changed while it is in use; several goroutines may then use it.
 type Policy struct {
-	// AllowLoopback also allows 127.0.0.0/8 and ::1, on every port. It is for a
-	// side that is itself reachable on this machine only. Nothing that a peer says
-	// must decide about it.
+	// AllowLoopback also allows 127.0.0.0/8 and ::1, on every port. It is for a side that
+	// is itself reachable only on this machine. It must never depend on what a peer says.
 	AllowLoopback bool
-	// Allow are networks that are allowed on every port although they are not
-	// public.
+	// Allow lists networks that are allowed on every port although they are not public.
 	Allow []netip.Prefix
-	// NotPublic refuses public addresses, also trusted ones. It is for connections on which
-	// others could read along, and leaves what was allowed besides.
+	// NotPublic refuses public addresses, including trusted ones. It is for connections on
+	// which others could read along. Other allowed addresses stay allowed.
 	NotPublic bool
-	// Trusted are "host:port" pairs that the operator has configured; see
-	// [Policy.Trust]. What is dialed under exactly this name may have every port. If
-	// the host is an IP address, or localhost, it need not be public. A name must
-	// still resolve to public addresses.
+	// Trusted are "host:port" pairs that the operator has configured; see [Policy.Trust]. A
+	// connection to exactly this name may use any port. If the host is an IP address, or
+	// localhost, it need not be public. A name must still resolve to public addresses.
 	Trusted []string
 }
 
-// extra are blocked addresses that are in no registry of special ones: the
-// metadata service of a cloud that has it at a public address.
+// extra are blocked addresses that are in no registry of special addresses: the metadata
+// service of a cloud that has a public address.
 var extra = []netip.Prefix{netip.MustParsePrefix("168.63.129.16/32")}
 
 var guardian = ssrf.New(ssrf.WithAnyPort(), ssrf.WithAnyNetwork(), ssrf.WithDeniedV4Prefixes(extra...))
 
-// Trust returns a policy that also trusts the origins of URLs which the operator
-// has configured. What is not an http or https URL with a host is left out.
+// Trust returns a policy that also trusts the origins of URLs that the operator has
+// configured. It ignores anything but http and https URLs with a host.
 func (p Policy) Trust(urls ...string) Policy {
 	p.Trusted = slices.Clone(p.Trusted)
 	for _, raw := range urls {
@@ -70,7 +67,7 @@ func (p Policy) Trust(urls ...string) Policy {
 	return p
 }
 
-// hostPort returns what is dialed for u.
+// hostPort returns the address that is dialed for u.
 func hostPort(u *url.URL) string {
 	port := u.Port()
 	if port == "" {
@@ -82,12 +79,12 @@ func hostPort(u *url.URL) string {
 	return net.JoinHostPort(strings.ToLower(u.Hostname()), port)
 }
 
-// DialContext returns a function for [net/http.Transport.DialContext] that dials
-// with d, or with a zero dialer if d is nil, and connects only to what the policy
-// allows. Of a name with several addresses, those that are not allowed are passed
-// over. The function's errors about that wrap [ErrBlocked] and name the host, the
-// address and the reason; they hold nothing else of a URL. D is not changed, and
-// its own control function is still called.
+// DialContext returns a function for [net/http.Transport.DialContext] that dials with d, or
+// with a zero dialer if d is nil, and connects only to addresses that the policy allows. If
+// a name has several addresses, it skips those that are not allowed. Errors about blocked
+// addresses wrap [ErrBlocked] and name the host, the address and the reason; they contain
+// nothing else of a URL. DialContext does not change d, and d's own control function is
+// still called.
 func (p Policy) DialContext(d *net.Dialer) func(ctx context.Context, network, addr string) (net.Conn, error) {
 	if d == nil {
 		d = new(net.Dialer)
@@ -114,10 +111,10 @@ func (p Policy) DialContext(d *net.Dialer) func(ctx context.Context, network, ad
 	}
 }
 
-// CheckURL returns an error if it is plain without resolving a name that u cannot
-// be connected to: the host is an IP address that is not allowed, a number that
-// some take for one, or localhost; or the port is not allowed. It is for telling
-// early; what counts is checked when connecting.
+// CheckURL returns an error if it is clear without resolving a name that u cannot be
+// connected to: the host is an IP address that is not allowed, a number that some take for
+// an IP address, or localhost; or the port is not allowed. It serves to report errors
+// early; the check that matters is made when connecting.
 func (p Policy) CheckURL(u *url.URL) error {
 	addr := hostPort(u)
 	if addr == "" {
@@ -136,7 +133,7 @@ func (p Policy) CheckURL(u *url.URL) error {
 	return p.checkPort(addr, portOf(addr), netip.Addr{})
 }
 
-// checkAddr checks what is asked for, before names are resolved.
+// checkAddr checks the requested address before names are resolved.
 func (p Policy) checkAddr(addr string) error {
 	host, _, err := net.SplitHostPort(addr)
 	if err != nil {
@@ -145,8 +142,8 @@ func (p Policy) checkAddr(addr string) error {
 	ip, err := netip.ParseAddr(host)
 	switch {
 	case err == nil && ip.Is4In6():
-		// The system would connect to the IPv4 address, so what is checked later is
-		// not what a reader of the URL has seen.
+		// The system would connect to the IPv4 address, so the address that is checked
+		// later would not be the one that a reader of the URL has seen.
 		return &blocked{host: addr, ip: ip, reason: "an IPv4 address must not be written as an IPv6 address"}
 	case err != nil && isNumber(host):
 		return &blocked{host: addr, reason: "a number is no host; write an IPv4 address as four decimal numbers"}
@@ -154,9 +151,9 @@ func (p Policy) checkAddr(addr string) error {
 	return nil
 }
 
-// isNumber reports whether the last label of host is a number. Some resolvers and
-// libraries take such names for IPv4 addresses in decimal, octal or hexadecimal
-// form: 2130706433, 0177.0.0.1, 0x7f.1.
+// isNumber reports whether the last label of host is a number. Some resolvers and libraries
+// take such names for IPv4 addresses in decimal, octal or hexadecimal form: 2130706433,
+// 0177.0.0.1, 0x7f.1.
 func isNumber(host string) bool {
 	host = strings.TrimSuffix(host, ".")
 	last := strings.ToLower(host[strings.LastIndexByte(host, '.')+1:])
@@ -166,7 +163,7 @@ func isNumber(host string) bool {
 	return strings.Trim(last, "0123456789") == ""
 }
 
-// checkConnected checks the address that a socket is about to be connected to.
+// checkConnected checks the address to which a socket is about to connect.
 func (p Policy) checkConnected(asked, network, connected string) error {
 	if !strings.HasPrefix(network, "tcp") {
 		return &blocked{host: asked, reason: "the network " + strconv.Quote(network) + " is not TCP"}
@@ -193,7 +190,7 @@ func (p Policy) checkConnected(asked, network, connected string) error {
 	return p.checkPort(asked, strconv.Itoa(int(ap.Port())), ip)
 }
 
-// configured reports whether the operator has named this very address.
+// configured reports whether the operator has configured exactly this address.
 func (p Policy) configured(asked string, ip netip.Addr) bool {
 	if !p.trusts(asked) {
 		return false
@@ -208,8 +205,8 @@ func (p Policy) configured(asked string, ip netip.Addr) bool {
 
 func (p Policy) trusts(asked string) bool { return slices.Contains(p.Trusted, strings.ToLower(asked)) }
 
-// checkPort keeps requests off services that do not speak HTTP but might take a
-// request for commands of theirs.
+// checkPort keeps requests away from services that do not speak HTTP but might interpret a
+// request as commands.
 func (p Policy) checkPort(asked, port string, ip netip.Addr) error {
 	n, err := strconv.ParseUint(port, 10, 16)
 	if err != nil || n == 0 || n < 1024 && n != 80 && n != 443 && !p.trusts(asked) {
@@ -239,9 +236,9 @@ func kind(ip netip.Addr) string {
 	}
 }
 
-// blocked is an address that is not connected to.
+// blocked is the error for an address that is not allowed.
 type blocked struct {
-	host   string // host:port as asked for
+	host   string // host:port as requested
 	ip     netip.Addr
 	reason string
 }

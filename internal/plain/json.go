@@ -6,9 +6,9 @@ import (
 	"unicode/utf8"
 )
 
-// JSON returns valid JSON that means the same as text and has no hidden character but the
-// line feeds and tabs between its tokens: those in strings are written as \u001b. It returns
-// text itself where there is nothing to do.
+// JSON returns valid JSON that means the same as text and contains no hidden character
+// except the line feeds and tabs between its tokens: those in strings are written as \u001b.
+// It returns text itself if nothing needs to change.
 func JSON(text []byte) []byte {
 	var out []byte
 	clean := 0
@@ -17,7 +17,7 @@ func JSON(text []byte) []byte {
 		if r >= utf8.RuneSelf {
 			r, size = utf8.DecodeRune(text[i:])
 		}
-		// In valid JSON what is below a blank stands between tokens.
+		// In valid JSON, characters below a blank occur only between tokens.
 		if r >= ' ' && Hidden(r) {
 			out = append(out, text[clean:i]...)
 			for _, unit := range utf16.AppendRune(nil, r) {

@@ -1,9 +1,9 @@
-// Package plain makes what strangers wrote fit for a terminal: it spells out the characters
-// that a terminal would obey, that reorder what is read, or that cannot be seen. [Line] and
-// [Text] do it for a string, [NewWriter] for a stream, [JSON] for JSON, without changing what
-// it means, and [URL] for an address that a person is sent to.
+// Package plain makes text from strangers safe for a terminal: it spells out the characters that
+// a terminal would obey, that reorder text, or that are invisible. [Line] and [Text] do it for a
+// string, [NewWriter] for a stream, [JSON] for JSON without changing its meaning, and [URL] for
+// an address to which a person is sent.
 //
-// Start reading at [Hidden], which says what these characters are.
+// Start reading at [Hidden], which defines these characters.
 package plain
 
 import (
@@ -13,8 +13,8 @@ import (
 	"unicode/utf8"
 )
 
-// Hidden reports whether r must not reach a terminal: what is invisible, and code points that
-// are no character or of which nobody knows what they look like. Blanks are not hidden.
+// Hidden reports whether r must not reach a terminal: invisible characters, and code points that
+// are not characters or whose appearance is unknown. Blanks are not hidden.
 func Hidden(r rune) bool {
 	if r < utf8.RuneSelf {
 		return r < ' ' || r == 0x7F
@@ -22,17 +22,18 @@ func Hidden(r rune) bool {
 	return Invisible(r) || !unicode.IsPrint(r) && !unicode.Is(unicode.Zs, r)
 }
 
-// Invisible reports whether r is a control character (C0, DEL and C1, line feed and tab among
-// them), a separator of lines or paragraphs, a character that formats or reorders text, or one
-// that Unicode lets a program ignore, such as a zero-width space, a tag or a variation selector.
+// Invisible reports whether r is a control character (C0, DEL and C1, including line feed and
+// tab), a separator of lines or paragraphs, a character that formats or reorders text, or one
+// that Unicode allows programs to ignore, such as a zero-width space, a tag or a variation
+// selector.
 func Invisible(r rune) bool {
 	return unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector) ||
 		0xE0000 <= r && r <= 0xE0FFF // ignorable, assigned or not
 }
 
-// Line returns s with every hidden character spelled out as \u{1b}, so that it is one line.
-// A byte that is not UTF-8 becomes \x{9b}. All else stays as it is: what is spelled out cannot
-// be told from the same in s.
+// Line returns s with every hidden character spelled out as \u{1b}, so that it is one line. A
+// byte that is not UTF-8 becomes \x{9b}. Everything else is unchanged; in particular, text in s
+// that already looks like an escape is not marked.
 func Line(s string) string { return escape(s, "") }
 
 // Text is [Line] for text that may have several lines: line feeds and tabs stay.
@@ -60,10 +61,10 @@ func escape(s, keep string) string {
 	}
 }
 
-// hiddenAt returns where the first character of s is that has to be spelled out, or -1. The
-// selectors that make a symbol a text or an emoji stay behind a character that is seen.
+// hiddenAt returns the index of the first character of s that must be spelled out, or -1. The
+// selectors that make a symbol a text or an emoji are kept after a visible character.
 func hiddenAt(s, keep string) int {
-	seen := false // the character before
+	seen := false // the previous character is visible
 	for i, r := range s {
 		switch {
 		case r == utf8.RuneError && !strings.HasPrefix(s[i:], "\uFFFD"):

@@ -8,15 +8,16 @@ import (
 	"golang.org/x/net/idna"
 )
 
-// maxHost is the longest name of a host, in bytes, as of RFC 1035.
+// maxHost is the maximum length of a host name, in bytes, according to RFC 1035.
 const maxHost = 253
 
-// URL returns an address as a person is shown it, and its host: in ASCII, with what is not
-// as punycode, as a browser looks it up. So a name of letters that look like those of another
-// name is seen not to be that. What is hidden in the rest is spelled out. It reports false
-// for what a browser would not open, or where it is not clear which host that is: without a
-// host, or with a user name or a name that is none. The port is a part of the host if there
-// is one.
+// URL returns an address in the form to show to a person, and its host. The host is in ASCII,
+// with other characters as punycode, as a browser looks it up. So a name with letters that
+// look like those of another name is recognizably different. Hidden characters in the rest
+// are spelled out. The host includes the port if there is one.
+//
+// URL reports false for an address that a browser would not open, or whose host is unclear:
+// one without a host, with a user name, or with an invalid host name.
 func URL(raw string) (shown, host string, ok bool) {
 	u, err := url.Parse(raw)
 	if err != nil || u.User != nil || u.Opaque != "" || strings.Contains(raw, `\`) {
@@ -39,7 +40,7 @@ func URL(raw string) (shown, host string, ok bool) {
 }
 
 // Host returns the name of a host in ASCII and lower case, as a browser looks it up. It
-// reports false for what is none.
+// reports false for an invalid name.
 func Host(name string) (string, bool) {
 	if !isASCII(name) {
 		ascii, err := idna.Lookup.ToASCII(name)

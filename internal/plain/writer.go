@@ -6,18 +6,18 @@ import (
 	"unicode/utf8"
 )
 
-// A Writer writes what [Text] makes of what is written to it. Its methods may be used by any
+// A Writer writes the [Text] form of what is written to it. Its methods may be used by any
 // number of goroutines.
 type Writer struct {
 	mu   sync.Mutex
 	w    io.Writer
-	rest []byte // the beginning of a character whose end was not written yet
+	rest []byte // the beginning of an incomplete character
 }
 
-// NewWriter returns a writer in front of w, which is a terminal or may be read on one.
+// NewWriter returns a writer that writes to w, which is a terminal or may be read on one.
 func NewWriter(w io.Writer) *Writer { return &Writer{w: w} }
 
-// Write writes p. A character that p ends within is written with the next p.
+// Write writes p. If p ends within a character, that character is written with the next p.
 func (w *Writer) Write(p []byte) (int, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

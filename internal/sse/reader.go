@@ -10,38 +10,39 @@ import (
 	"time"
 )
 
-// An Event is one that was read.
+// An Event is an event that was read.
 type Event struct {
-	ID   string // the last one that the server gave, of this event or of one before
+	ID   string // the last ID from the server, in this event or an earlier one
 	Name string // "message" if the server gave none
 	Data []byte
 }
 
-// ErrLong says that an event has more bytes than are read.
+// ErrLong is returned if an event has more bytes than the reader accepts.
 var ErrLong = errors.New("sse: an event is too long")
 
-// A Reader reads events. It is used by one goroutine at a time.
+// A Reader reads events. It may be used by one goroutine at a time.
 type Reader struct {
 	in    *bufio.Reader
 	most  int
 	first bool
-	cr    bool // the line before ended with CR
+	cr    bool // the previous line ended with CR
 
-	// ID is that of the last event which was read whole: where to go on after the connection broke.
+	// ID is that of the last event that was read completely: the place to continue after the
+	// connection broke.
 	ID string
-	// Retry is how long the server wants a reader to wait that was cut off; zero if it does not say.
+	// Retry is how long the server wants a disconnected reader to wait; zero if it does not say.
 	Retry time.Duration
-	// Heard is called for each line, comments and blank ones included. Nil is not called.
+	// Heard, if not nil, is called for each line, including comments and blank lines.
 	Heard func()
 }
 
-// NewReader returns a reader of events, each of which has at most so many bytes.
+// NewReader returns a reader that accepts events of at most most bytes.
 func NewReader(in io.Reader, most int) *Reader {
 	return &Reader{in: bufio.NewReader(in), most: most, first: true}
 }
 
-// Next returns the next event. The error is that of the reader; what came of an event that is
-// not whole is left out.
+// Next returns the next event. The error is that of the underlying reader; an incomplete event is
+// discarded.
 func (r *Reader) Next() (Event, error) {
 	e := Event{ID: r.ID}
 	var data bytes.Buffer
@@ -105,7 +106,7 @@ func (r *Reader) line() ([]byte, error) {
 		switch {
 		case err != nil:
 			return nil, err
-		case b == '\n' && r.cr: // the other half of the end of the line before
+		case b == '\n' && r.cr: // the second half of the previous line ending
 			r.cr = false
 			continue
 		case b == '\n', b == '\r':

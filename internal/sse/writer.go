@@ -1,5 +1,5 @@
-// Package sse writes and reads server-sent events (WHATWG HTML, section 9.2). A [Writer] is the
-// answer to a request, a [Reader] reads one.
+// Package sse writes and reads server-sent events (WHATWG HTML, section 9.2). A [Writer] writes the
+// answer to a request, and a [Reader] reads one.
 package sse
 
 import (
@@ -15,14 +15,13 @@ import (
 	"github.com/millrace/millrace/internal/plain"
 )
 
-// Options are the settings of a [Writer]. The zero value of each field is the default that its
-// comment names.
+// Options are the settings of a [Writer]. A zero field means the default that its comment names.
 type Options struct {
-	// Quiet is how long nothing may be written before a comment is, so that the reader and what
-	// is between know that the connection is good. Zero means 15 s.
+	// Quiet is the time without output after which a comment is written, so that the reader and
+	// intermediaries know that the connection works. Zero means 15 s.
 	Quiet time.Duration
-	// Stall is how long one write may take. A reader that takes nothing for so long is cut off.
-	// Zero means 10 s.
+	// Stall is the maximum time of one write. A reader that takes nothing for that long is
+	// disconnected. Zero means 10 s.
 	Stall time.Duration
 }
 
@@ -35,12 +34,12 @@ type Writer struct {
 	w     http.ResponseWriter
 	buf   bytes.Buffer
 	beat  *time.Timer
-	err   error // of the first write that failed
+	err   error // the first error of a write
 	ended bool
 }
 
-// Begin answers 200 and returns a writer for the events. The deadlines of the server no longer hold
-// for the answer: each write has its own. The caller calls [Writer.End] before its handler returns.
+// Begin answers 200 and returns a writer for the events. The server's deadlines no longer apply to
+// the answer: each write has its own. The caller must call [Writer.End] before its handler returns.
 func Begin(w http.ResponseWriter, o Options) *Writer {
 	if o.Quiet == 0 {
 		o.Quiet = 15 * time.Second
@@ -52,10 +51,10 @@ func Begin(w http.ResponseWriter, o Options) *Writer {
 	h.Set("Content-Type", "text/event-stream")
 	h.Set("Cache-Control", "no-store")
 	h.Set("X-Content-Type-Options", "nosniff")
-	h.Set("X-Accel-Buffering", "no") // or a proxy may hold back what is short
+	h.Set("X-Accel-Buffering", "no") // otherwise a proxy may buffer short data
 	s := &Writer{opts: o, w: w, to: http.NewResponseController(w)}
-	// net/http goes on reading to notice that the client has gone. At the end of its read deadline
-	// it would take a client for gone that has nothing to say.
+	// net/http continues to read, to notice when the client has gone. At the end of the read
+	// deadline it would treat a silent client as gone.
 	_ = s.to.SetReadDeadline(time.Time{})
 	w.WriteHeader(http.StatusOK)
 	s.mu.Lock()
@@ -64,7 +63,8 @@ func Begin(w http.ResponseWriter, o Options) *Writer {
 	return s
 }
 
-// Send writes an event whose data is JSON, in which what cannot be seen is escaped. An empty id leaves the reader's last one as it is.
+// Send writes an event whose data is JSON, with invisible characters escaped. With an empty id, the
+// reader keeps its last ID.
 func (s *Writer) Send(name, id string, data any) error {
 	text, err := json.Marshal(data)
 	if err != nil {
@@ -73,8 +73,8 @@ func (s *Writer) Send(name, id string, data any) error {
 	return s.Text(name, id, plain.JSON(text))
 }
 
-// Text writes an event whose data is text of any number of lines. An empty name is an event
-// without one, which readers take for "message".
+// Text writes an event whose data is text with any number of lines. If the name is empty, the event
+// has none, and readers use "message".
 func (s *Writer) Text(name, id string, data []byte) error {
 	if strings.ContainsAny(name+id, "\r\n\x00") {
 		return fmt.Errorf("sse: an event cannot be named %q or have the id %q", name, id)
@@ -96,7 +96,7 @@ func (s *Writer) Text(name, id string, data []byte) error {
 	return s.flush()
 }
 
-// Retry tells the reader how long to wait before it asks again, if it is cut off.
+// Retry tells the reader how long to wait before it reconnects.
 func (s *Writer) Retry(after time.Duration) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -104,7 +104,7 @@ func (s *Writer) Retry(after time.Duration) error {
 	return s.flush()
 }
 
-// comment is written when nothing else was.
+// comment writes a comment when nothing else was written.
 func (s *Writer) comment() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -112,7 +112,7 @@ func (s *Writer) comment() {
 	_ = s.flush()
 }
 
-// flush writes what is in the buffer. It is called with mu held.
+// flush writes the buffer. The caller holds mu.
 func (s *Writer) flush() error {
 	defer s.buf.Reset()
 	if s.ended {
@@ -131,7 +131,7 @@ func (s *Writer) flush() error {
 	return s.err
 }
 
-// End has nothing more written, so that the handler can return.
+// End stops all further output, so that the handler can return.
 func (s *Writer) End() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

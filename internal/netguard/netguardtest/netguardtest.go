@@ -1,5 +1,5 @@
-// Package netguardtest has what tests of guarded connections need: names that resolve
-// to whatever the test wants.
+// Package netguardtest provides names that resolve to any address, for tests of
+// guarded connections.
 package netguardtest
 
 import (
@@ -12,9 +12,9 @@ import (
 	"sync/atomic"
 )
 
-// Resolver returns a resolver that answers the n-th question for an IPv4 address
-// with what answer returns, and questions for IPv6 addresses with none. N counts from
-// 1; answer may be called by several goroutines.
+// Resolver returns a resolver that answers the n-th query for an IPv4 address with
+// the result of answer, and queries for IPv6 addresses with no address. N counts from
+// 1. Several goroutines may call answer.
 func Resolver(answer func(n int) []string) *net.Resolver {
 	var asked atomic.Int64
 	return &net.Resolver{PreferGo: true, Dial: func(context.Context, string, string) (net.Conn, error) {
@@ -47,7 +47,7 @@ func readMessage(r io.Reader) ([]byte, error) {
 	return m, err
 }
 
-// endOfQuestion returns where the question of a DNS message ends: after a header of
+// endOfQuestion returns the end of the question in a DNS message: after a header of
 // 12 bytes come the labels of a name, a type and a class.
 func endOfQuestion(query []byte) int {
 	at := 12
@@ -57,7 +57,7 @@ func endOfQuestion(query []byte) int {
 	return at + 5
 }
 
-// answerTo makes a DNS message that answers a query, with its length before it.
+// answerTo returns a DNS message that answers a query, preceded by its length.
 func answerTo(query []byte, ips []string) []byte {
 	m := slices.Clone(query[:endOfQuestion(query)])
 	m[2], m[3] = 0x81, 0x80 // a response, without error

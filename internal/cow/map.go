@@ -6,9 +6,9 @@ import "github.com/millrace/millrace/internal/keyed"
 type Map[K comparable, V any] struct {
 	trees trees[K, V]
 	hash  func(K) uint64
-	check func(K) error // says why a value cannot be a key; nil if all can
+	check func(K) error // returns why a value cannot be a key; nil if all can
 	next  uint64        // number of the next new key
-	view  *view[K, V]   // of the present state, or nil
+	view  *view[K, V]   // of the current state, or nil
 }
 
 // NewMap returns an empty map.
@@ -23,7 +23,7 @@ func newMap[K comparable, V any](hash func(K) uint64) *Map[K, V] {
 // Len returns the number of entries.
 func (m *Map[K, V]) Len() int { return m.trees.len() }
 
-// Get returns the value of k, if it has one.
+// Get returns the value of k, if there is one.
 func (m *Map[K, V]) Get(k K) (v V, ok bool) {
 	t := &m.trees
 	if t.sorted != nil {
@@ -34,7 +34,7 @@ func (m *Map[K, V]) Get(k K) (v V, ok bool) {
 	return e.v, ok
 }
 
-// Set makes v the value of k.
+// Set sets the value of k to v.
 func (m *Map[K, V]) Set(k K, v V) {
 	m.view = nil
 	t := &m.trees
@@ -53,7 +53,7 @@ func (m *Map[K, V]) Set(k K, v V) {
 	t.numbered.ReplaceOrInsert(e)
 }
 
-// Delete removes k and reports whether it was there.
+// Delete removes k and reports whether it was in the map.
 func (m *Map[K, V]) Delete(k K) bool {
 	t := &m.trees
 	if t.sorted != nil {

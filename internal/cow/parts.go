@@ -2,17 +2,17 @@ package cow
 
 import "reflect"
 
-// Parts are the entries of a [View] for code that does not know their types, such as
-// what encodes them.
+// Parts gives access to the entries of a [View] for code that does not know their types,
+// such as an encoder.
 type Parts interface {
 	Len() int
 	// Types returns the types of keys and values.
 	Types() (k, v reflect.Type)
 	// Each calls f with the entries in order, until it returns false.
 	Each(f func(k, v any) bool)
-	// Fill replaces the view by one of n entries, in the order in which they are set. It
-	// calls set for each, with pointers to the key and the value, until that returns
-	// false; the view is unchanged then.
+	// Fill replaces the view by one with n entries, in the order in which they are set.
+	// It calls set for each, with pointers to the key and the value. If set returns
+	// false, the view is unchanged.
 	Fill(n int, set func(k, v any) bool)
 }
 

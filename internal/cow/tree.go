@@ -2,7 +2,7 @@ package cow
 
 import "github.com/google/btree"
 
-// degree is the branching of the trees: a node holds up to 63 entries.
+// degree is the degree of the trees: a node holds up to 63 entries.
 const degree = 32
 
 // An entry is a key and its value.
@@ -11,13 +11,13 @@ type entry[K comparable, V any] struct {
 	k K
 }
 
-// A numbered entry is known by the number it got when it was first set.
+// A numbered is an entry with the number that it got when it was first set.
 type numbered[K comparable, V any] struct {
 	n uint64
 	entry[K, V]
 }
 
-// A place says which numbers the keys of a hash have.
+// A place is a number of a key with the given hash.
 type place struct {
 	hash, n uint64
 }
@@ -41,8 +41,8 @@ func newTrees[K comparable, V any]() trees[K, V] {
 	}
 }
 
-// clone returns a copy that shares all nodes. Whoever writes one of the two
-// copies the nodes first.
+// clone returns a copy that shares all nodes. A write to one of the two copies
+// the nodes first.
 func (t *trees[K, V]) clone() trees[K, V] {
 	if t.sorted != nil {
 		return trees[K, V]{sorted: t.sorted.Clone()}

@@ -2,8 +2,8 @@ package cow
 
 import "iter"
 
-// A View is a map that no longer changes. It may be used by any number of
-// goroutines at a time. The zero view is empty.
+// A View is a map that never changes. Any number of goroutines may use it at
+// the same time. The zero view is empty.
 type View[K comparable, V any] struct {
 	view *view[K, V]
 }
@@ -22,7 +22,8 @@ func (v View[K, V]) Len() int {
 	return v.view.trees.len()
 }
 
-// Get returns the value of k, if it has one. It has none if it cannot be a key.
+// Get returns the value of k, if there is one. There is none if k cannot be a
+// key.
 func (v View[K, V]) Get(k K) (value V, ok bool) {
 	if v.view == nil {
 		return value, false
@@ -42,8 +43,8 @@ func (v View[K, V]) Get(k K) (value V, ok bool) {
 	return e.v, true
 }
 
-// All returns the entries by key where keys have an order, else in the order in
-// which they were first set.
+// All returns the entries in the order of the keys if keys have an order, and
+// otherwise in the order in which they were first set.
 func (v View[K, V]) All() iter.Seq2[K, V] {
 	return func(yield func(K, V) bool) {
 		if v.view == nil {

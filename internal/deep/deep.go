@@ -8,22 +8,21 @@ import (
 	"unsafe"
 )
 
-// maxDepth bounds how deep values are nested. It is that of package digest, which does not
-// see what lies deeper.
+// maxDepth limits the nesting of values. It is the limit of package digest, which ignores
+// what is nested deeper.
 const maxDepth = 24
 
 // Copier returns a function that copies a value: slices, maps, pointers and interfaces are
-// copied with what they refer to, also in fields that are not exported. Values without
-// references, and types whose values nobody can change or whose pointers are their
-// identity, are returned as they are: strings, times, types, errors in interfaces, and what
-// package unique makes.
+// copied with what they refer to, also in unexported fields. Values without references are
+// returned as they are, and so are those that cannot be changed or are identified by their
+// pointers: strings, times, types, errors in interfaces, and values of package unique.
 //
-// It returns an error for a value that holds a channel, a function or an unsafe pointer that
-// is not nil, that refers to itself, or that is nested deeper than 24 levels. What two
-// references share is shared by their copies, but for the arrays of slices.
+// The function returns an error for a value that holds a channel, a function or an unsafe
+// pointer that is not nil, that refers to itself, or that is nested deeper than 24 levels.
+// What two references share is also shared by their copies, except the arrays of slices.
 //
-// A copy costs time and memory linear in the value. The functions can be called by several
-// goroutines, as long as nobody changes the value.
+// A copy takes time and memory linear in the size of the value. The functions may be called
+// by several goroutines as long as the value is not changed.
 func Copier[T any]() func(T) (T, error) {
 	if t := reflect.TypeFor[T](); !refers(t) {
 		return func(x T) (T, error) { return x, nil }
@@ -38,7 +37,7 @@ func Copier[T any]() func(T) (T, error) {
 	}
 }
 
-// fixed are types whose values cannot be changed by those who have them.
+// fixed reports whether values of the type cannot be changed.
 func fixed(t reflect.Type) bool {
 	return t.PkgPath() == "time" && t.Name() == "Time" || t.PkgPath() == "unique"
 }
@@ -63,20 +62,20 @@ func refers(t reflect.Type) bool {
 	return false
 }
 
-// A pointer is a reference and what it points to: one address can be that of a struct and of
-// its first field.
+// A pointer is a reference with its type: a struct and its first field may have the same
+// address.
 type pointer struct {
 	at unsafe.Pointer
 	t  reflect.Type
 }
 
-// copying is one copy on its way.
+// copying is the state of one copy.
 type copying struct {
-	done map[pointer]reflect.Value // the copy; of what is not finished yet, the zero Value
+	done map[pointer]reflect.Value // the copies; the zero Value for one that is not finished
 }
 
-// detach replaces the references of v, which can be addressed and is the copy's already, by
-// references to copies.
+// detach replaces the references in v by references to copies. V must be addressable and
+// already belong to the copy.
 func (c *copying) detach(v reflect.Value, depth int) error {
 	t := v.Type()
 	if !refers(t) {
@@ -85,7 +84,7 @@ func (c *copying) detach(v reflect.Value, depth int) error {
 	if depth > maxDepth {
 		return fmt.Errorf("it is nested deeper than %d levels", maxDepth)
 	}
-	if !v.CanSet() { // a field that is not exported
+	if !v.CanSet() { // an unexported field
 		v = reflect.NewAt(t, v.Addr().UnsafePointer()).Elem()
 	}
 	switch t.Kind() {
@@ -117,7 +116,7 @@ func (c *copying) detach(v reflect.Value, depth int) error {
 	return nil
 }
 
-// elements detaches those of an array or slice.
+// elements detaches the elements of an array or slice.
 func (c *copying) elements(v reflect.Value, depth int) error {
 	if !refers(v.Type().Elem()) {
 		return nil
@@ -130,8 +129,8 @@ func (c *copying) elements(v reflect.Value, depth int) error {
 	return nil
 }
 
-// slice replaces a slice. What two slices share is not shared by their copies, since they may
-// be of other lengths.
+// slice replaces a slice by a copy. Slices that share an array do not share it in the copy,
+// since they may have different lengths.
 func (c *copying) slice(v reflect.Value, depth int) error {
 	p := pointer{v.UnsafePointer(), v.Type()}
 	if v.Len() > 0 && refers(v.Type().Elem()) {
@@ -147,7 +146,7 @@ func (c *copying) slice(v reflect.Value, depth int) error {
 	return c.elements(v, depth)
 }
 
-// entries replaces a map.
+// entries replaces a map by a copy.
 func (c *copying) entries(v reflect.Value, depth int) error {
 	if v.IsNil() {
 		return nil
@@ -175,7 +174,7 @@ func (c *copying) entries(v reflect.Value, depth int) error {
 	return err
 }
 
-// pointee replaces a pointer.
+// pointee replaces a pointer by one to a copy.
 func (c *copying) pointee(v reflect.Value, depth int) error {
 	if v.IsNil() {
 		return nil
@@ -191,13 +190,13 @@ func (c *copying) pointee(v reflect.Value, depth int) error {
 	return err
 }
 
-// dynamic replaces what an interface holds.
+// dynamic replaces the value in an interface by a copy.
 func (c *copying) dynamic(v reflect.Value, depth int) error {
 	if v.IsNil() || !refers(v.Elem().Type()) {
 		return nil
 	}
 	switch v.Elem().Interface().(type) {
-	case error, reflect.Type: // which are known by their pointers
+	case error, reflect.Type: // identified by their pointers
 		return nil
 	}
 	to := reflect.New(v.Elem().Type()).Elem()
@@ -207,7 +206,7 @@ func (c *copying) dynamic(v reflect.Value, depth int) error {
 	return err
 }
 
-// seen sets v to the copy of what it refers to, if there is one.
+// seen sets v to the existing copy of what it refers to, if there is one.
 func (c *copying) seen(p pointer, v reflect.Value) (was bool, err error) {
 	to, was := c.done[p]
 	if was && !to.IsValid() {
@@ -219,7 +218,7 @@ func (c *copying) seen(p pointer, v reflect.Value) (was bool, err error) {
 	return was, nil
 }
 
-// shared runs f, which copies what p refers to, and keeps the copy.
+// shared runs f, which copies what p refers to, and records the copy.
 func (c *copying) shared(p pointer, to reflect.Value, f func() error) error {
 	c.done[p] = reflect.Value{}
 	err := f()

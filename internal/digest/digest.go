@@ -1,6 +1,5 @@
-// Package digest hashes values by what they contain, so that the simulator can tell
-// whether two schedules showed the same and whether a value was changed after it was
-// published.
+// Package digest hashes values by what they contain, so that the simulator can tell whether
+// two schedules showed the same and whether a value was changed after it was published.
 package digest
 
 import (
@@ -13,17 +12,17 @@ import (
 // absent stands for a nil slice or map, which differs from an empty one.
 const absent = math.MaxUint64
 
-// maxDepth bounds how far pointers are followed; what lies deeper does not count.
+// maxDepth limits how far pointers are followed; what is nested deeper is ignored.
 const maxDepth = 24
 
-// Of returns a hash of everything that v contains. Pointers count by what they point
-// to, maps by their entries in any order. Functions and channels count only by
-// whether they are nil. The hash is the same in every process.
+// Of returns a hash of everything that v contains. Pointers count by what they point to, and
+// maps by their entries in any order. Functions and channels count only by whether they are
+// nil. The hash is the same in every process.
 //
-// The cost is that of walking all of v by reflection.
+// It costs a walk over all of v by reflection.
 func Of(v any) uint64 {
 	h := start
-	switch v := v.(type) { // without reflection, what is most frequent
+	switch v := v.(type) { // the most frequent types, without reflection
 	case int:
 		h.number(uint64(reflect.Int))
 		h.number(uint64(v))
@@ -36,8 +35,8 @@ func Of(v any) uint64 {
 	return uint64(h)
 }
 
-// A hash is that of what was written so far. It is no defence against somebody who looks for
-// collisions. Each number changes it by a permutation, so that no two numbers collide.
+// A hash is the hash of what was written so far. It does not resist attempts to find
+// collisions. Each number changes it by a permutation, so no two numbers collide.
 type hash uint64
 
 const start hash = 0x9ae16a3b2f90404f
@@ -132,8 +131,8 @@ func (h *hash) elements(v reflect.Value, depth int) {
 	}
 }
 
-// entries hashes each entry alone and then all hashes in their own order, since a
-// map has none.
+// entries hashes each entry alone and then all hashes in sorted order, since a map has no
+// order.
 func (h *hash) entries(v reflect.Value, depth int) {
 	hashes := make([]uint64, 0, v.Len())
 	for it := v.MapRange(); it.Next(); {

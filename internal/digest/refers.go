@@ -6,8 +6,8 @@ import (
 )
 
 // Refers reports whether values of a type can be changed through a reference, so that the
-// digest of one value can change. It is false for a nil type, for functions and channels, which
-// a digest does not look into, and for the views of package cow, which nobody can change.
+// digest of a value can change. It is false for a nil type, for functions and channels, which a
+// digest does not look into, and for the views of package cow, which cannot be changed.
 func Refers(t reflect.Type) bool {
 	if t == nil {
 		return false

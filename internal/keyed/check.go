@@ -7,20 +7,21 @@ import (
 )
 
 var (
-	// ErrUnequal says that a value is not equal to itself, as a NaN is not.
+	// ErrUnequal is returned for a value that is not equal to itself, such as a NaN.
 	ErrUnequal = errors.New("it is not equal to itself, so nothing could find it again")
 
-	// ErrUnhashable says that a value holds something that cannot be hashed or compared,
-	// as a slice in an interface.
+	// ErrUnhashable is returned for a value that contains something that cannot be hashed
+	// or compared, such as a slice in an interface.
 	ErrUnhashable = errors.New("it cannot be hashed")
 )
 
-// CheckOf returns a function that says why a value of K cannot be a key, or nil if every
-// value can. It looks at the type by reflection, so it belongs where an operator is built.
+// CheckOf returns a function that returns why a value of K cannot be a key. It returns nil
+// if every value can. CheckOf looks at the type by reflection, so call it where an
+// operator is built.
 //
-// A value cannot be a key if it is not equal to itself, which takes a floating-point or
-// complex number somewhere in it, or if it cannot be hashed, which takes an interface
-// somewhere in it.
+// A value cannot be a key if it is not equal to itself, which is only possible if it
+// contains a floating-point or complex number, or if it cannot be hashed, which is only
+// possible if it contains an interface.
 func CheckOf[K comparable]() func(K) error {
 	floats, interfaces := parts(reflect.TypeFor[K]())
 	if interfaces {
@@ -37,8 +38,8 @@ func CheckOf[K comparable]() func(K) error {
 	}
 }
 
-// parts reports whether a value of t has floating-point numbers and interfaces in it that
-// count when it is compared.
+// parts reports whether a value of t contains floating-point numbers and interfaces that
+// count in comparisons.
 func parts(t reflect.Type) (floats, interfaces bool) {
 	switch t.Kind() {
 	case reflect.Float32, reflect.Float64, reflect.Complex64, reflect.Complex128:
@@ -51,7 +52,7 @@ func parts(t reflect.Type) (floats, interfaces bool) {
 		}
 	case reflect.Struct:
 		for i := range t.NumField() {
-			if t.Field(i).Name == "_" { // is not compared
+			if t.Field(i).Name == "_" { // == ignores it
 				continue
 			}
 			f, n := parts(t.Field(i).Type)
@@ -61,7 +62,7 @@ func parts(t reflect.Type) (floats, interfaces bool) {
 	return floats, interfaces
 }
 
-// hashable checks by trying: what an interface holds is known only then.
+// hashable checks by trying, since the content of an interface is not known before.
 func hashable[K comparable](h *Hasher[K]) func(K) error {
 	return func(k K) (err error) {
 		defer func() {

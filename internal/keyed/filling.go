@@ -2,19 +2,18 @@ package keyed
 
 import "math/bits"
 
-// A Filling is a table that is read back from what was written of it, entry by entry, in any
-// order.
+// A Filling is a table that is being restored from its saved entries, in any order.
 type Filling[K comparable, V any] struct {
 	pages map[uint32]*filled[K, V]
-	at    uint32 // the page that was used last
+	at    uint32 // the last page that was used
 	last  *filled[K, V]
 }
 
-// A filled is a page of a table that is read back.
+// A filled is a page of a table that is being restored.
 type filled[K comparable, V any] struct {
-	entries *[chunkLen]entry[K, V] // nil as long as none lives
+	entries *[chunkLen]entry[K, V] // nil while none lives
 	live    page
-	under   *[PageLen]uint32 // of entries that are free; nil if none is
+	under   *[PageLen]uint32 // for free entries; nil if none is free
 }
 
 func (f *Filling[K, V]) page(p uint32) *filled[K, V] {
@@ -31,7 +30,7 @@ func (f *Filling[K, V]) page(p uint32) *filled[K, V] {
 	return f.last
 }
 
-// Live returns the places for the key and the value of entry i, which lives.
+// Live returns pointers to the key and the value of entry i, which lives.
 func (f *Filling[K, V]) Live(i uint32) (*K, *V) {
 	p := f.page(i / PageLen)
 	p.live[i%PageLen/64] |= 1 << (i % 64)
@@ -42,7 +41,8 @@ func (f *Filling[K, V]) Live(i uint32) (*K, *V) {
 	return &e.k, &e.v
 }
 
-// Free says that number i is free, and under is free under it; see [Table.Image].
+// Free records that number i is free, and that under is the free number below it; see
+// [Table.Image].
 func (f *Filling[K, V]) Free(i, under uint32) {
 	p := f.page(i / PageLen)
 	if p.under == nil {
@@ -51,12 +51,13 @@ func (f *Filling[K, V]) Free(i, under uint32) {
 	p.under[i%PageLen] = under
 }
 
-// FreeBottom is [Filling.Free] of a number under which none is free.
+// FreeBottom is [Filling.Free] for a number with no free number below it.
 func (f *Filling[K, V]) FreeBottom(i uint32) { f.Free(i, none) }
 
-// Into makes t, which is not saved, what was filled in: next numbers were given out, and top
-// is the free one that is taken first, if some are. It reports whether that is all there, and
-// leaves t alone if not: each number is a live entry or free, once, and no key comes twice.
+// Into sets t, which must not be saved, to the restored table. Next is the count of assigned
+// numbers, and top the free number to reuse first, if some is true. Into reports whether the
+// data is complete: each number is either a live entry or free, exactly once, and no key
+// occurs twice. If it is not, t is unchanged.
 func (f *Filling[K, V]) Into(t *Table[K, V], next, top uint32, some bool, h *Hasher[K]) bool {
 	n := pages(next)
 	if n > len(f.pages) {
@@ -70,13 +71,14 @@ func (f *Filling[K, V]) Into(t *Table[K, V], next, top uint32, some bool, h *Has
 			return false
 		}
 		for w, there := range below(uint32(p), next) {
-			for gone := from.live[w] &^ there; gone != 0; gone &= gone - 1 { // of before numbers were given out anew
+			for gone := from.live[w] &^ there; gone != 0; gone &= gone - 1 { // from before the numbers were assigned anew
 				from.entries[w*64+bits.TrailingZeros64(gone)] = entry[K, V]{}
 			}
 			from.live[w] &= there
 			to.live += uint32(bits.OnesCount64(from.live[w]))
 		}
-		// A page of which none lives has no chunk, unless numbers of it are to be given out.
+		// A page without live entries has no chunk, unless some of its numbers are still to
+		// be assigned.
 		if to.chunks[p] = from.entries; from.live == (page{}) {
 			to.chunks[p] = nil
 		}
@@ -93,7 +95,7 @@ func (f *Filling[K, V]) Into(t *Table[K, V], next, top uint32, some bool, h *Has
 	return true
 }
 
-// free makes the list of free numbers of t.
+// free builds the list of free numbers of t.
 func (f *Filling[K, V]) free(t *Table[K, V], top uint32, some bool) bool {
 	free := int(t.next - t.live)
 	if some != (free > 0) {
@@ -121,8 +123,8 @@ func (f *Filling[K, V]) free(t *Table[K, V], top uint32, some bool) bool {
 	}
 }
 
-// enter makes the index of t, whose entries and numbers are there. Entries are looked up some
-// at a time, so that their cache misses overlap.
+// enter builds the index of t, whose entries and numbers are set. It looks up a group of
+// entries at a time, so that their cache misses overlap.
 func (t *Table[K, V]) enter(f *Filling[K, V], h *Hasher[K]) bool {
 	const group = 16
 	var hs [group]uint64

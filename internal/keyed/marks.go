@@ -5,13 +5,13 @@ import (
 	"slices"
 )
 
-// PageLen is how many entries, by number, a page has.
+// PageLen is the number of entries of a page, whose numbers are consecutive.
 const PageLen = chunkLen
 
-// Marks say which of some numbered things have changed since the last cut, and which of a
-// cut are still to be taken. A cut is what all of them are at one moment: [Marks.Freeze]
-// begins it at the cost of a few words, and whoever writes it takes them later, a few at a
-// time. One that changes before it was taken is given to early first, as it was.
+// Marks record which of some numbered things have changed since the last cut, and which things of
+// a cut still have to be taken. A cut is the state of all things at one moment. [Marks.Freeze]
+// begins it at the cost of a few words, and the caller then takes its things, a few at a time. A
+// thing that is about to change before it was taken is first passed to early, in its old state.
 //
 // They maintain:
 //
@@ -20,26 +20,26 @@ const PageLen = chunkLen
 type Marks struct {
 	early  func(i uint32)
 	dirty  []page   // changed since the last cut
-	list   []uint32 // pages of these
-	frozen []page   // of the cut, not taken yet
-	queue  []uint32 // pages of these, the next one last
+	list   []uint32 // pages with a bit in dirty
+	frozen []page   // in the cut, not taken yet
+	queue  []uint32 // pages with a bit in frozen, the next one last
 
-	notes bool     // since Note was called
-	noted []uint32 // what has changed since then, some of it more than once
+	notes bool     // Note was called
+	noted []uint32 // what has changed since then, possibly with repeats
 }
 
 // A page has a bit for each of its entries.
 type page [PageLen / 64]uint64
 
-// NewMarks returns marks of n things that have all changed. Early is given what is taken
-// before it changes.
+// NewMarks returns marks of n things that have all changed. Early receives each thing of a cut
+// that changes before it was taken.
 func NewMarks(n uint32, early func(i uint32)) *Marks {
 	m := &Marks{early: early}
 	m.ChangeAll(n)
 	return m
 }
 
-// Change is called before thing number i changes, or comes to be.
+// Change must be called before thing i changes, or is created.
 func (m *Marks) Change(i uint32) {
 	m.Keep(i)
 	if m.notes {
@@ -56,8 +56,8 @@ func (m *Marks) Change(i uint32) {
 	d[i%PageLen/64] |= 1 << (i % 64)
 }
 
-// Keep is called before thing number i goes for good, so that nothing is to be written of it
-// but what the cut has.
+// Keep must be called before thing i is removed for good. Nothing needs to be written of it
+// except its state at the cut.
 func (m *Marks) Keep(i uint32) {
 	if len(m.queue) == 0 {
 		return
@@ -70,7 +70,7 @@ func (m *Marks) Keep(i uint32) {
 	}
 }
 
-// ChangeAll says that all of n things have changed. No cut is under way.
+// ChangeAll marks all of n things as changed. There must be no cut in progress.
 func (m *Marks) ChangeAll(n uint32) {
 	m.list, m.queue = m.list[:0], m.queue[:0]
 	m.dirty, m.frozen = make([]page, pages(n)), nil
@@ -83,18 +83,19 @@ func (m *Marks) ChangeAll(n uint32) {
 	}
 }
 
-// Note has the marks list what changes from now on, until [Marks.Noted] is called.
+// Note starts a list of what changes, until [Marks.Noted] is called.
 func (m *Marks) Note() { m.notes, m.noted = true, m.noted[:0] }
 
 // Noted returns the numbers of what has changed since [Marks.Note] was called, in order, and ends
-// the list. Some of them may be gone. The slice is valid until the next call of Note.
+// the list. Some of the things may no longer exist. The slice is valid until the next call of
+// Note.
 func (m *Marks) Noted() []uint32 {
 	slices.Sort(m.noted)
 	m.notes, m.noted = false, slices.Compact(m.noted)
 	return m.noted
 }
 
-// Unchanged says that none has changed since the last cut. No cut is under way.
+// Unchanged marks all things as unchanged since the last cut. There must be no cut in progress.
 func (m *Marks) Unchanged() {
 	for _, p := range m.list {
 		m.dirty[p] = page{}
@@ -102,16 +103,16 @@ func (m *Marks) Unchanged() {
 	m.list = m.list[:0]
 }
 
-// release lets all memory go. Nothing has changed, and no cut is under way.
+// release frees all memory. Nothing must have changed, and there must be no cut in progress.
 func (m *Marks) release() { *m = Marks{early: m.early, notes: m.notes, noted: m.noted} }
 
-// Freeze begins a cut of what has changed. The cut before it has been taken.
+// Freeze begins a cut of what has changed. The previous cut must have been taken.
 func (m *Marks) Freeze() {
 	m.dirty, m.frozen = m.frozen, m.dirty
 	m.list, m.queue = m.queue[:0], m.list
 }
 
-// FreezePage makes a page of things, of which there are n, part of the cut that has begun.
+// FreezePage adds a page of things to the cut that has begun. There are n things in all.
 func (m *Marks) FreezePage(p, n uint32) {
 	if int(p) >= len(m.frozen) {
 		m.frozen = append(m.frozen, make([]page, int(p)+1-len(m.frozen))...)
@@ -122,8 +123,8 @@ func (m *Marks) FreezePage(p, n uint32) {
 	m.frozen[p] = below(p, n)
 }
 
-// Frozen goes through the pages of the cut that has begun, and says of each how many things
-// of it are to be taken.
+// Frozen calls do for each page of the cut that has begun, with the number of things that it
+// contains.
 func (m *Marks) Frozen(do func(p uint32, n int)) {
 	for _, p := range m.queue {
 		n := 0
@@ -134,8 +135,8 @@ func (m *Marks) Frozen(do func(p uint32, n int)) {
 	}
 }
 
-// Take takes things of the cut, at most that many and at most 64: set has a bit for each of
-// them, the lowest one for number first. It is 0 when all were taken.
+// Take takes things of the cut, at most most and at most 64. Set has a bit for each of them; the
+// lowest bit stands for number first. Set is 0 when all were taken.
 func (m *Marks) Take(most int) (first uint32, set uint64) {
 	for len(m.queue) > 0 {
 		p := m.queue[len(m.queue)-1]
@@ -173,7 +174,7 @@ func (m *Marks) Bytes() uint64 {
 	return PageLen/8*uint64(cap(m.dirty)+cap(m.frozen)) + 4*uint64(cap(m.list)+cap(m.queue)+cap(m.noted))
 }
 
-// pages returns how many pages n things have.
+// pages returns the number of pages of n things.
 func pages(n uint32) int { return (int(n) + PageLen - 1) / PageLen }
 
 // below returns the things of page p with numbers below n.

@@ -2,7 +2,7 @@ package keyed
 
 import "unsafe"
 
-// clearKeep is the memory up to which a table keeps what it grew to.
+// clearKeep is the amount of memory up to which a table keeps what it has.
 const clearKeep = 1 << 20
 
 // chunk returns a chunk of zero entries.
@@ -17,16 +17,15 @@ func (t *Table[K, V]) chunk() *[chunkLen]entry[K, V] {
 	return new([chunkLen]entry[K, V])
 }
 
-// release lets chunk c go if none of its entries lives. The numbers stay free: a
-// chunk comes back with the first of them that is taken again. One spare chunk is
-// kept for each eight in use, so that a table whose keys come and go does not
-// allocate.
+// release frees chunk c if none of its entries lives. The numbers stay free: a chunk is
+// allocated again when the first of them is reused. One spare chunk is kept for each
+// eight in use, so that a table whose keys come and go does not allocate.
 //
 //go:noinline
 func (t *Table[K, V]) release(c uint32) {
 	first := int(c) * (chunkLen / 64)
 	if first+chunkLen/64 > len(t.dead) {
-		return // some of its numbers were not given out
+		return // some of its numbers were not assigned
 	}
 	for _, w := range t.dead[first : first+chunkLen/64] {
 		if w != ^uint64(0) {
@@ -52,10 +51,10 @@ func chunkBytes[K comparable, V any]() uint64 {
 	return chunkLen * uint64(unsafe.Sizeof(entry[K, V]{}))
 }
 
-// restart begins the numbers anew when the last entry has gone. All memory goes,
-// if it is more than little and more than the least that a table has: one that
-// has a single entry again and again must not allocate. It goes as well if numbers have
-// no chunk, as in a table that was read back.
+// restart assigns numbers from 0 again after the last entry was removed. It frees all
+// memory if the table has more than a little and more than the minimum: a table that
+// repeatedly has a single entry must not allocate. It also frees all memory if numbers
+// have no chunk, as in a restored table.
 func (t *Table[K, V]) restart() {
 	large := t.used < len(t.chunks) || len(t.chunks) > 1 && t.held() > clearKeep
 	if t.saved != nil {
@@ -70,14 +69,14 @@ func (t *Table[K, V]) restart() {
 	clear(t.dead)
 }
 
-// reset makes t a new table, which is saved if it was.
+// reset makes t a new table. If it was saved, it still is.
 func (t *Table[K, V]) reset() {
 	*t = Table[K, V]{saved: t.saved}
 	t.index.init()
 }
 
-// Clear removes all entries. It keeps memory that was used since the last Clear
-// if it is little enough to be cleared sooner than allocated.
+// Clear removes all entries. It keeps the memory that was used since the last Clear if
+// clearing that takes less time than allocating it.
 func (t *Table[K, V]) Clear() {
 	large := t.held() > clearKeep
 	if t.saved != nil {
@@ -98,11 +97,11 @@ func (t *Table[K, V]) Clear() {
 	clear(t.dead)
 }
 
-// Bytes returns the memory held, without what keys and values point to. It is
-// for people to look at: it depends a little on the hashes.
+// Bytes returns the memory held, without what keys and values point to. It is for
+// display only, since it depends a little on the hashes.
 func (t *Table[K, V]) Bytes() uint64 { return t.held() + t.saved.bytes() }
 
-// held is [Table.Bytes] without what is kept to save the table.
+// held is [Table.Bytes] without the memory for saving the table.
 func (t *Table[K, V]) held() uint64 {
 	n := t.index.bytes()
 	n += uint64(t.used+len(t.spare))*chunkBytes[K, V]() + 8*uint64(cap(t.chunks)+cap(t.spare))

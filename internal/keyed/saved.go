@@ -1,29 +1,31 @@
 package keyed
 
-// A table that is saved can be written down while it changes, entry by entry. What is
-// written of it is next, the top of the free numbers, and each entry that has changed. A
-// free number's entry says which number is free under it: so the order in which numbers are
-// taken again, which is the order of entries to come, is written with the entries.
+// A saved table can be written entry by entry while it changes. What is written is next,
+// the top of the free numbers, and each entry that has changed. The entry of a free number
+// says which number is free below it. So the order in which numbers are reused, which is
+// the order of future entries, is written with the entries.
 
-// saved is what a table has that is saved.
+// saved is the additional state of a table that is saved.
 //
-// It maintains: under[i] is what was free last when the dead entry i became free, or none.
+// It maintains: under[i] is the top of the free numbers at the time when the dead entry i
+// became free, or none.
 type saved[K comparable, V any] struct {
 	marks  *Marks
-	values bool // a Put of a key that is there may change its value
+	values bool // a Put of an existing key may change its value
 	under  []uint32
 
-	// A table that was emptied during a cut is still to be taken as it was.
+	// The entries and links of a table that was emptied during a cut, in the state of the
+	// cut.
 	was      *Table[K, V]
 	wasUnder []uint32
 }
 
-// none is no number: there are fewer entries.
+// none is not a number of an entry: there are fewer entries.
 const none = ^uint32(0)
 
-// Save has the table note what changes. All of it counts as changed. Early is given the
-// number of an entry of a cut that changes before it was taken. If keys is true, only that
-// keys come and go is a change.
+// Save makes the table record what changes; all of it counts as changed. Early receives the
+// number of each entry of a cut that changes before it was taken. If keys is true, only
+// adding and removing keys counts as a change.
 func (t *Table[K, V]) Save(keys bool, early func(i uint32)) *Marks {
 	if t.saved != nil {
 		t.saved.marks = NewMarks(t.next, early)
@@ -40,26 +42,27 @@ func (t *Table[K, V]) Save(keys bool, early func(i uint32)) *Marks {
 	return s.marks
 }
 
-// Freeze begins a cut of a table that is saved; see [Marks.Freeze].
+// Freeze begins a cut of a saved table; see [Marks.Freeze].
 func (t *Table[K, V]) Freeze() { t.saved.marks.Freeze() }
 
-// Thaw ends a cut, all of which was written.
+// Thaw ends a cut that was written completely.
 func (t *Table[K, V]) Thaw() { t.saved.was, t.saved.wasUnder = nil, nil }
 
-// Change is called before the value of entry i is written.
+// Change must be called before the value of entry i is written.
 func (t *Table[K, V]) Change(i uint32) {
 	if t.saved != nil {
 		t.saved.put(i)
 	}
 }
 
-// Next returns how many numbers were given out, and the free one that is taken first.
+// Next returns the count of assigned numbers, and the free one that is reused first, if
+// there is one.
 func (t *Table[K, V]) Next() (next uint32, free uint32, ok bool) {
 	return t.next, t.top(), len(t.free) > 0
 }
 
-// Image returns entry i as it was at the cut under way: its key and value if it lived, else
-// the number that was free under it, if there was one.
+// Image returns entry i in the state of the current cut: its key and value if it lived,
+// otherwise the number that was free below it, if there was one.
 func (t *Table[K, V]) Image(i uint32) (k K, v *V, under uint32, live bool) {
 	links := t.saved.under
 	if t.saved.was != nil {
@@ -74,7 +77,8 @@ func (t *Table[K, V]) Image(i uint32) (k K, v *V, under uint32, live bool) {
 	return k, nil, none, false
 }
 
-// Under reports whether a number that was returned as free under another one is one.
+// Under reports whether i, which was returned as the free number below another one, is a
+// number.
 func Under(i uint32) bool { return i != none }
 
 func (t *Table[K, V]) top() uint32 {
@@ -84,7 +88,7 @@ func (t *Table[K, V]) top() uint32 {
 	return none
 }
 
-// found returns entry i to who puts its key, which may write it.
+// found returns entry i to a caller that puts its key and may write the value.
 //
 //go:noinline
 func (t *Table[K, V]) found(i uint32) (uint32, *V, bool) {
@@ -94,14 +98,14 @@ func (t *Table[K, V]) found(i uint32) (uint32, *V, bool) {
 	return i, &t.entry(i).v, false
 }
 
-// put is called when entry i, which lives, may be written.
+// put is called when the live entry i may be written.
 func (s *saved[K, V]) put(i uint32) {
 	if s.values {
 		s.marks.Change(i)
 	}
 }
 
-// free is called before entry i dies and becomes free above another one.
+// free is called before entry i dies and becomes free above another number.
 func (s *saved[K, V]) free(i, above uint32) {
 	s.marks.Change(i)
 	s.link(i, above)
@@ -114,8 +118,8 @@ func (s *saved[K, V]) link(i, below uint32) {
 	s.under[i] = below
 }
 
-// restart is called before all numbers of t are given out anew. If a cut is under way, the
-// entries stay as they are for it. If t was large, what s has for each number goes.
+// restart is called before all numbers of t are assigned anew. If a cut is in progress, it
+// keeps the entries for the cut. If t was large, it frees what s holds for each number.
 func (s *saved[K, V]) restart(t *Table[K, V], large bool) {
 	s.marks.Unchanged()
 	switch taken := s.marks.Taken(); {

@@ -1,4 +1,4 @@
-// Package keytext reads keys of collections from what people type.
+// Package keytext parses keys of collections from text that people type.
 package keytext
 
 import (
@@ -9,10 +9,11 @@ import (
 	"strings"
 )
 
-// Err is that a text is no key.
+// Err is wrapped by the error for a text that is not a key.
 var Err = errors.New("no such key")
 
-// Parse reads a key of a type from JSON. A text that is no JSON is a key of kind string.
+// Parse parses a key of a type from JSON. If the text is not JSON, it is a key of kind
+// string.
 func Parse(t reflect.Type, text string) (key any, err error) {
 	v := reflect.New(t)
 	d := json.NewDecoder(strings.NewReader(text))

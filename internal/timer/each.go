@@ -5,12 +5,13 @@ import (
 	"slices"
 )
 
-// Each calls f with the pending timers in the order in which they will fire. No timer
-// is set or taken back meanwhile.
+// Each calls do with the pending timers in the order in which they will fire. No
+// timer may be set or cancelled in the meantime.
 func (f *FIFO) Each(do func(h uint32, at int64)) { f.queue.each(&f.lists, do) }
 
-// Each calls f with the pending timers in the order in which they will fire. No timer
-// is set or taken back meanwhile. It takes time and memory for all of them.
+// Each calls do with the pending timers in the order in which they will fire. No
+// timer may be set or cancelled in the meantime. It takes time and memory for all of
+// them.
 func (w *Wheel) Each(do func(h uint32, at int64)) {
 	w.late.each(&w.lists, do)
 	// Timers of one deadline are all in one bucket, in order of insertion.

@@ -1,9 +1,9 @@
 package timer
 
-// A FIFO is an index of timers whose deadlines are given in order, as those of
-// one constant duration are. Add, Cancel and Next take constant time. Deadlines
-// that come out of order are kept right at a price: a few steps back are walked,
-// many make the next Expire or Next sort.
+// A FIFO is an index of timers whose deadlines are given in order, such as those
+// of one constant duration. Add, Cancel and Next then take constant time.
+// Deadlines out of order are handled correctly at a price: a timer that belongs
+// a few places back is moved there, and with more the next Expire or Next sorts.
 type FIFO struct {
 	lists lists
 	queue queue
@@ -30,7 +30,7 @@ func (f *FIFO) Add(h uint32, at int64) {
 	f.queue.add(&f.lists, i)
 }
 
-// Cancel takes back the timer h. It returns false if h is not pending.
+// Cancel cancels the timer h. It returns false if h is not pending.
 func (f *FIFO) Cancel(h uint32) bool {
 	i, ok := f.lists.find(h)
 	if ok {

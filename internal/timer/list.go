@@ -11,23 +11,23 @@ type node struct {
 	next, prev uint32 // 0 for a timer that is not pending
 }
 
-// lists are circular doubly linked lists whose nodes lie in one slab, found by
-// number. Number 0 is no node, 1 to heads are the heads of the lists, the timer
-// with handle h is number h + heads + 1. A slab grows by chunks: nodes never
-// move and growing never stalls.
+// lists are circular doubly linked lists whose nodes are stored in one slab and identified
+// by number. Number 0 is no node, numbers 1 to heads are the heads of the lists, and the
+// timer with handle h has number h + heads + 1. A slab grows by chunks, so nodes never move
+// and growing never stalls.
 //
-// A chunk without a pending timer is let go, or kept for the next one that is needed:
-// few of them are, so that indexes give memory back when most of their timers are gone.
+// A chunk without a pending timer is freed, or kept as a spare for the next one that is
+// needed. Only few are kept, so an index releases memory when most of its timers are gone.
 type lists struct {
 	chunks  []*[chunkLen]node
-	pending []uint16 // timers pending or being fired, and heads, in each chunk
+	pending []uint16 // for each chunk, the number of heads and of timers that are pending or being fired
 	spare   []*[chunkLen]node
-	used    int // chunks that are there
+	used    int // number of allocated chunks
 	heads   uint32
 }
 
-// A chunk takes 4 KiB. One spare chunk is kept for each eight in use, and always as many as
-// fill 1 MiB: what comes and goes in every step is allocated once.
+// A chunk takes 4 KiB. One spare chunk is kept for each eight in use, and always up to 1
+// MiB: what comes and goes in every step is allocated once.
 const (
 	sparePart  = 8
 	spareLeast = 256
@@ -46,7 +46,7 @@ func newLists(heads uint32) lists {
 
 func (l *lists) node(i uint32) *node { return &l.chunks[i>>chunkBits][i%chunkLen] }
 
-// reach makes the chunk of node i.
+// reach allocates the chunk of node i if necessary.
 func (l *lists) reach(i uint32) {
 	c := int(i >> chunkBits)
 	for c >= len(l.chunks) {
@@ -64,8 +64,8 @@ func (l *lists) reach(i uint32) {
 	l.chunks[c] = new([chunkLen]node)
 }
 
-// enter returns the number of the node of handle h for a timer that becomes pending, or is
-// already: fresh says which.
+// enter returns the number of the node for handle h, whose timer becomes pending. Fresh is
+// false if it already was.
 func (l *lists) enter(h uint32) (i uint32, fresh bool) {
 	i = h + l.heads + 1
 	if i < h {
@@ -83,7 +83,7 @@ func (l *lists) enter(h uint32) (i uint32, fresh bool) {
 }
 
 // leave is called once for each time that a timer became pending, when it no longer is and
-// nobody asks for its deadline.
+// its deadline is no longer needed.
 func (l *lists) leave(i uint32) {
 	c := i >> chunkBits
 	if l.pending[c]--; l.pending[c] > 0 {
@@ -98,7 +98,7 @@ func (l *lists) leave(i uint32) {
 	l.chunks[c] = nil
 }
 
-// handle is the inverse of timer.
+// handle returns the handle of timer node i.
 func (l *lists) handle(i uint32) uint32 { return i - l.heads - 1 }
 
 // find returns the node of handle h if it is in a list.
@@ -110,7 +110,7 @@ func (l *lists) find(h uint32) (i uint32, ok bool) {
 	return i, l.node(i).next != 0
 }
 
-// link puts node i behind node p.
+// link inserts node i after node p.
 func (l *lists) link(i, p uint32) {
 	before := l.node(p)
 	n := l.node(i)
@@ -119,8 +119,8 @@ func (l *lists) link(i, p uint32) {
 	before.next = i
 }
 
-// unlink takes node i out of its list. If the list is empty then, it returns
-// its head, else 0.
+// unlink removes node i from its list. If the list is then empty, it returns its head,
+// otherwise 0.
 func (l *lists) unlink(i uint32) (empty uint32) {
 	n := l.node(i)
 	l.node(n.prev).next = n.next

@@ -5,14 +5,16 @@ import (
 	"slices"
 )
 
-// patience is how many timers a queue passes to find the place of another one.
+// patience is the number of timers that a queue passes to find the place of a
+// new one.
 const patience = 32
 
-// orderKeep is up to how many numbers the memory for sorting is kept.
+// orderKeep is the number of elements up to which the memory for sorting is
+// kept.
 const orderKeep = 1 << 18
 
-// A queue is a list in order of deadline and insertion, for timers that are set
-// nearly in that order. It puts up with any other.
+// A queue is a list in the order of deadline and insertion, for timers that are
+// set nearly in that order. It tolerates any other order.
 //
 // It maintains:
 //

@@ -2,12 +2,12 @@ package timer
 
 import "slices"
 
-// A Selective is an index that fires only some of its timers, as long as somebody says so. It is
-// for simulations, in which few timers are pending: Add, Cancel and Next take time for all of them.
+// A Selective is an index that fires only the timers that a function allows. It is for simulations,
+// in which few timers are pending: Add, Cancel and Next take time linear in their number.
 type Selective struct {
 	may  func(h uint32) bool
 	all  []selected // in the order in which they will fire
-	last selected   // that was fired last
+	last selected   // the last timer that was fired
 }
 
 type selected struct {
@@ -15,7 +15,8 @@ type selected struct {
 	at int64
 }
 
-// NewSelective returns an empty index. Next and Expire see the timers for which may reports true.
+// NewSelective returns an empty index. Next and Expire consider only the timers for which may
+// reports true.
 func NewSelective(may func(h uint32) bool) *Selective { return &Selective{may: may} }
 
 // Len returns the number of pending timers.
@@ -31,7 +32,7 @@ func (s *Selective) Add(h uint32, at int64) {
 	s.all = slices.Insert(s.all, i, selected{h, at})
 }
 
-// Cancel takes back the timer h. It returns false if h is not pending.
+// Cancel cancels the timer h. It returns false if h is not pending.
 func (s *Selective) Cancel(h uint32) bool {
 	i := s.find(h)
 	if i >= 0 {
@@ -79,8 +80,8 @@ func (s *Selective) Expire(now int64, fire func(h uint32)) {
 	}
 }
 
-// Each calls f with the pending timers in the order in which they will fire, also those that may
-// not fire now. No timer is set or taken back meanwhile.
+// Each calls do with the pending timers in the order in which they will fire, including those that
+// may not fire now. No timer may be set or cancelled in the meantime.
 func (s *Selective) Each(do func(h uint32, at int64)) {
 	for _, x := range s.all {
 		do(x.h, x.at)

@@ -6,19 +6,19 @@ import (
 )
 
 const (
-	digit   = 6 // bits of a deadline that a level distinguishes
+	digit   = 6 // bits of a deadline per level
 	buckets = 1 << digit
 	levels  = (64 + digit - 1) / digit
-	late    = levels*buckets + 1 // head of the list of timers that are due
+	late    = levels*buckets + 1 // head of the list of due timers
 )
 
 // A Wheel is an index of timers with any deadlines. Add and Cancel take constant
 // time, and each timer moves at most once from level to level before it fires.
 //
-// Think of a deadline as a number of eleven digits in base 64. A timer is in the
+// Consider a deadline as a number of eleven digits in base 64. A timer is in the
 // level of the highest digit in which its deadline differs from the present, in
-// the bucket of that digit. When the present reaches a bucket, its timers go to
-// lower levels. At level 0 a bucket is one deadline.
+// the bucket of that digit. When the present reaches a bucket, its timers move
+// to lower levels. At level 0 a bucket is one deadline.
 //
 // A wheel maintains:
 //
@@ -57,7 +57,7 @@ func (w *Wheel) Add(h uint32, at int64) {
 	w.link(i, at)
 }
 
-// Cancel takes back the timer h. It returns false if h is not pending.
+// Cancel cancels the timer h. It returns false if h is not pending.
 func (w *Wheel) Cancel(h uint32) bool {
 	i, ok := w.lists.find(h)
 	if ok {
@@ -71,7 +71,7 @@ func (w *Wheel) Cancel(h uint32) bool {
 // At returns the deadline of the timer h, which is pending or is being fired.
 func (w *Wheel) At(h uint32) int64 { return w.lists.node(h + w.lists.heads + 1).at }
 
-// link puts the node i, with deadline at, where it belongs.
+// link inserts node i, with deadline at, into the list where it belongs.
 func (w *Wheel) link(i uint32, at int64) {
 	k := key(at)
 	if k <= w.now {
@@ -92,7 +92,7 @@ func (w *Wheel) unlink(i uint32) {
 	}
 }
 
-// ahead returns the first bucket after now and the key where it begins.
+// ahead returns the first bucket after now and the key at which it begins.
 func (w *Wheel) ahead() (level int, bucket, begin uint64, ok bool) {
 	// A bucket of a lower level is before all of a higher one.
 	for level := range levels {
@@ -105,9 +105,10 @@ func (w *Wheel) ahead() (level int, bucket, begin uint64, ok bool) {
 	return 0, 0, 0, false
 }
 
-// Next returns the earliest deadline, if any timer is pending. Where many timers
-// lie between it and now, Next returns a time before it instead, which is after
-// now, so that expiring at the times Next returns always leads there.
+// Next returns the earliest deadline, if any timer is pending. If many timers
+// lie between it and now, Next returns instead an earlier time that is after
+// now. Calling Expire at the times that Next returns always leads to the
+// deadline.
 func (w *Wheel) Next() (at int64, ok bool) {
 	if i, ok := w.late.first(&w.lists); ok {
 		return w.lists.node(i).at, true
@@ -145,8 +146,9 @@ func (w *Wheel) Expire(now int64, fire func(h uint32)) {
 	}
 }
 
-// advance moves the present to the next bucket, but not past limit, and its
-// timers to where they belong then. It returns false if there is no such bucket.
+// advance moves the present to the next bucket, but not past limit, and moves
+// the bucket's timers to where they belong then. It returns false if there is no
+// such bucket.
 func (w *Wheel) advance(limit uint64) bool {
 	if limit <= w.now {
 		return false

@@ -1,9 +1,9 @@
 // Package cbor is the default codec of what a flow keeps: RFC 8949 with deterministic encoding,
-// struct fields by name as in package encoding/json, times with nanoseconds. Durable flows keep
+// struct fields by name as in package encoding/json, and times with nanoseconds. Durable flows keep
 // their records and states in it, and recordings are written in it.
 //
-// Start reading at [Codec]. The types that restarts spend their time on have a plan, which
-// gives the same bytes as the general encoder in a fraction of the time; see plan.go.
+// Start reading at [Codec]. The types on which restarts spend most of their time have a plan, which
+// produces the same bytes as the general encoder in a fraction of the time; see plan.go.
 package cbor
 
 import (
@@ -20,8 +20,8 @@ import (
 // A Codec encodes values as CBOR. The zero value is ready to use, by any number of goroutines.
 //
 // Types with MarshalBinary and UnmarshalBinary, or MarshalCBOR and UnmarshalCBOR, encode
-// themselves. Check refuses types that would lose something: functions, channels, interfaces,
-// and structs with fields that are not exported.
+// themselves. Check refuses types that would lose something: functions, channels, interfaces, and
+// structs with unexported fields.
 type Codec struct{}
 
 var encodeMode, decodeMode = sync.OnceValue(func() fx.UserBufferEncMode {
@@ -36,7 +36,7 @@ var encodeMode, decodeMode = sync.OnceValue(func() fx.UserBufferEncMode {
 	m, err := fx.DecOptions{
 		MaxArrayElements: 1 << 30, MaxMapPairs: 1 << 30, MaxNestedLevels: 256,
 		TimeTagToAny: fx.TimeTagToTime,
-		UTF8:         fx.UTF8DecodeInvalid, // what was kept has to be readable, and a string may be any bytes
+		UTF8:         fx.UTF8DecodeInvalid, // a string may hold any bytes, and what was kept must stay readable
 	}.DecMode()
 	if err != nil {
 		panic(err)
@@ -54,7 +54,7 @@ func (Codec) Append(dst []byte, v any) ([]byte, error) {
 	return appendOther(dst, v)
 }
 
-// appendOther appends the encoding of a value as the package of CBOR makes it.
+// appendOther appends the encoding that the CBOR package makes.
 func appendOther(dst []byte, v any) ([]byte, error) {
 	b := buffers.Get().(*bytes.Buffer)
 	defer buffers.Put(b)
@@ -67,7 +67,7 @@ func appendOther(dst []byte, v any) ([]byte, error) {
 
 var buffers = sync.Pool{New: func() any { return new(bytes.Buffer) }}
 
-// AppendPointed appends the encoding of what p points to, as Append does for the value.
+// AppendPointed appends the encoding of the value to which p points, as Append does for a value.
 func (Codec) AppendPointed(dst []byte, p any) ([]byte, error) {
 	v := reflect.ValueOf(p)
 	if plan := planOf(v.Type().Elem()); plan != nil {
@@ -76,7 +76,7 @@ func (Codec) AppendPointed(dst []byte, p any) ([]byte, error) {
 	return appendOther(dst, v.Elem().Interface())
 }
 
-// Decode decodes data into what p points to.
+// Decode decodes data into the value to which p points.
 func (Codec) Decode(data []byte, p any) error {
 	if v := reflect.ValueOf(p); v.Kind() == reflect.Pointer && !v.IsNil() {
 		if plan := planOf(v.Type().Elem()); plan != nil {
@@ -88,10 +88,10 @@ func (Codec) Decode(data []byte, p any) error {
 	return decodeMode().Unmarshal(data, p)
 }
 
-// checked remembers types that were found fit.
+// checked caches the results of Check.
 var checked sync.Map // of reflect.Type to error or nil
 
-// Check says why values of a type would not come back as they were, or returns nil.
+// Check returns an error if values of a type would not be decoded as they were.
 func (Codec) Check(t reflect.Type) error {
 	if err, ok := checked.Load(t); ok {
 		err, _ := err.(error)
@@ -110,14 +110,14 @@ var (
 	cborUnmarshaler   = reflect.TypeFor[fx.Unmarshaler]()
 )
 
-// encodesItself reports whether t says how it is encoded, in both directions.
+// encodesItself reports whether t implements its own encoding, in both directions.
 func encodesItself(t reflect.Type) bool {
 	p := reflect.PointerTo(t)
 	return t.Implements(binaryMarshaler) && p.Implements(binaryUnmarshaler) ||
 		t.Implements(cborMarshaler) && p.Implements(cborUnmarshaler)
 }
 
-// checkType walks t, with the types it is inside of.
+// checkType checks t, which is nested in the types of within.
 func checkType(t reflect.Type, within []reflect.Type) error {
 	for _, outer := range within {
 		if outer == t {
@@ -168,5 +168,5 @@ func checkFields(t reflect.Type, within []reflect.Type) error {
 }
 
 // Diagnose returns the first value of data in the diagnostic notation of RFC 8949, on one line, and
-// what follows it. What is no value is an error.
+// the rest of data. It returns an error if data does not begin with a value.
 func Diagnose(data []byte) (text string, rest []byte, err error) { return fx.DiagnoseFirst(data) }

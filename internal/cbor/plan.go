@@ -13,25 +13,24 @@ import (
 	fx "github.com/fxamacker/cbor/v2"
 )
 
-// What a restart takes longest for is decoding, and most of what is kept is simple: strings, numbers,
+// Decoding takes most of the time of a restart, and most of what is kept is simple: strings, numbers,
 // times, bytes, and structs, pointers and slices of these. A plan encodes and decodes such a type with
-// the same bytes as the package of CBOR does. What is encoded in another way than a plan would, such as
-// by a program whose type had other fields, is left to that package, and so are fields of other types.
+// the same bytes as the CBOR package. Data in another encoding, for example from a program whose type
+// had other fields, is left to that package, and so are fields of other types.
 
-//
-// Values are encoded from where they are in memory, and not by way of package reflect, which takes twice as long:
-// what is recorded is encoded while its step waits.
+// Values are encoded directly from memory. Package reflect would take twice as long, and a step waits
+// while its records are encoded.
 
-// A plan is how values of a type are encoded.
+// A plan describes how values of a type are encoded.
 type plan struct {
 	of     reflect.Type
 	size   uintptr
 	shape  shape
-	fields []planned // of a struct, in the order in which they are encoded
+	fields []planned // of a struct, in the order of their encoding
 	elem   *plan     // of a pointer or slice
 }
 
-// A shape is a kind of types that are encoded in one way.
+// A shape is a kind of types with the same encoding.
 type shape uint8
 
 const (
@@ -44,21 +43,21 @@ const (
 	aStruct
 	aPointer
 	aSlice
-	another // that only the package of CBOR knows
+	another // only the CBOR package knows it
 )
 
 type planned struct {
 	name  string // encoded
 	index int
-	at    uintptr // from the begin of the struct
+	at    uintptr // offset in the struct
 	plan  *plan
-	omit  func(at unsafe.Pointer) bool // whether there is no such field in the encoding; nil if there always is
+	omit  func(at unsafe.Pointer) bool // reports whether the field is left out of the encoding; nil if it never is
 }
 
-var plans sync.Map // of reflect.Type to *plan; nil if only the package of CBOR knows
+var plans sync.Map // of reflect.Type to *plan; nil if only the CBOR package knows the type
 
 func planOf(t reflect.Type) *plan {
-	if t == nil { // of nil
+	if t == nil { // the type of nil
 		return nil
 	}
 	if p, ok := plans.Load(t); ok {
@@ -72,17 +71,17 @@ func planOf(t reflect.Type) *plan {
 	return p
 }
 
-// special are interfaces of types that say how they are encoded.
+// special are the interfaces of types that implement their own encoding.
 var special = []reflect.Type{
 	cborMarshaler, cborUnmarshaler, binaryMarshaler, binaryUnmarshaler,
 	reflect.TypeFor[encoding.TextMarshaler](), reflect.TypeFor[encoding.TextUnmarshaler](),
 }
 
-// mostPlanned is how many fields a struct of a plan has at most: their count fits in its head.
+// mostPlanned is the largest number of fields of a struct with a plan: their count fits in the head.
 const mostPlanned = 23
 
-// makePlan returns a plan for t, which is inside of other types. One that is inside of itself has
-// none.
+// makePlan returns a plan for t, which is nested in the types of within. A type that contains itself
+// has no plan.
 func makePlan(t reflect.Type, within []reflect.Type) *plan {
 	p := &plan{of: t, size: t.Size(), shape: another}
 	if t == timeType {
@@ -124,7 +123,7 @@ func makePlan(t reflect.Type, within []reflect.Type) *plan {
 	return p
 }
 
-// fieldsOf returns the fields of a struct, or nil if only the package of CBOR knows them.
+// fieldsOf returns the fields of a struct, or nil if only the CBOR package knows them.
 func fieldsOf(t reflect.Type, within []reflect.Type) (all []planned) {
 	n := t.NumField()
 	if n == 0 || n > mostPlanned {
@@ -154,7 +153,7 @@ func fieldsOf(t reflect.Type, within []reflect.Type) (all []planned) {
 	return all
 }
 
-// omitted returns the condition of an option of a field, or nil if only the package of CBOR knows it.
+// omitted returns the condition for an option of a field, or nil if only the CBOR package knows it.
 func (p *plan) omitted(option string) func(unsafe.Pointer) bool {
 	zero := func(at unsafe.Pointer) bool { return reflect.NewAt(p.of, at).Elem().IsZero() }
 	switch zeroer := reflect.TypeFor[interface{ IsZero() bool }](); {
@@ -171,7 +170,7 @@ func (p *plan) omitted(option string) func(unsafe.Pointer) bool {
 	switch p.shape {
 	case aString:
 		return func(at unsafe.Pointer) bool { return len(*(*string)(at)) == 0 }
-	case aPointer, bytesOrNil, aSlice: // which begin with a pointer
+	case aPointer, bytesOrNil, aSlice: // their memory begins with a pointer
 		return func(at unsafe.Pointer) bool { return *(*unsafe.Pointer)(at) == nil }
 	}
 	return zero

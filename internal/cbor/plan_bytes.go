@@ -16,14 +16,14 @@ const (
 	majorText     = 3 << 5
 	majorArray    = 4 << 5
 	majorMap      = 5 << 5
-	tagTime       = 6 << 5 // and the number 0: of a time as text
+	tagTime       = 6 << 5 // with the number 0: a time as text
 	isFalse       = 0xf4
 	isTrue        = 0xf5
 	isNull        = 0xf6
 	isUndefined   = 0xf7
 )
 
-// appendHead appends a major type and a number, in as few bytes as that needs.
+// appendHead appends a major type and a number, in as few bytes as possible.
 func appendHead(dst []byte, major byte, n uint64) []byte {
 	switch {
 	case n < 24:
@@ -38,7 +38,7 @@ func appendHead(dst []byte, major byte, n uint64) []byte {
 	return binary.BigEndian.AppendUint64(append(dst, major|27), n)
 }
 
-// readHead is the inverse of appendHead. It reports false for what appendHead does not append.
+// readHead is the inverse of appendHead. It reports false for data that appendHead does not produce.
 func readHead(data []byte) (major byte, n uint64, rest []byte, ok bool) {
 	if len(data) == 0 {
 		return 0, 0, nil, false
@@ -63,7 +63,7 @@ func readHead(data []byte) (major byte, n uint64, rest []byte, ok bool) {
 	return major, n, rest[1<<(data[0]&0x1f-24):], n >= least
 }
 
-// append appends the encoding of the value of the plan's type that is at an address.
+// append appends the encoding of the value at an address, which has the plan's type.
 func (p *plan) append(dst []byte, at unsafe.Pointer) ([]byte, error) {
 	switch p.shape {
 	case aString:
@@ -162,8 +162,8 @@ func appendTime(dst []byte, t *time.Time) []byte {
 	return append(appendHead(append(dst, tagTime), majorText, uint64(len(text))), text...)
 }
 
-// decode decodes into v, and returns what follows. It reports false if something was encoded in
-// another way.
+// decode decodes into v, and returns the rest of data. It reports false if something has another
+// encoding.
 func (p *plan) decode(data []byte, v reflect.Value) (rest []byte, ok bool) {
 	if len(data) == 0 {
 		return nil, false
@@ -185,7 +185,7 @@ func (p *plan) decode(data []byte, v reflect.Value) (rest []byte, ok bool) {
 			v.SetZero()
 			return data[1:], true
 		}
-		if data[0] == isUndefined { // which Append never writes, and which means nil only before a pointer is followed
+		if data[0] == isUndefined { // Append never writes it, and it means nil only before a pointer is followed
 			return nil, false
 		}
 	}
@@ -260,8 +260,8 @@ func (p *plan) decodeFields(data []byte, v reflect.Value) (rest []byte, ok bool)
 	return data, left == 0
 }
 
-// fewElements is for how many elements there is room at once: the memory grows with the elements that
-// are there, and not with what their number promises.
+// fewElements is the number of elements for which memory is allocated at once. So the memory grows
+// with the elements that exist, and not with the number that the data claims.
 const fewElements = 256
 
 func (p *plan) decodeElements(data []byte, v reflect.Value, n int) (rest []byte, ok bool) {

@@ -12,8 +12,9 @@ import (
 	"github.com/millrace/millrace/internal/engine/codec"
 )
 
-// Describe writes a step for people: a line, and below it one for each record that the step
-// took. The values are in the diagnostic notation of CBOR. At most most records are written.
+// Describe writes a step for people: a line for the step, followed by a line for each record
+// that it took. The values are in the diagnostic notation of CBOR. At most most records are
+// written.
 func (h *Header) Describe(w io.Writer, s *Step, most int) error {
 	l := &h.Locations[s.Location]
 	what := ""
@@ -68,7 +69,7 @@ func (h *Header) Describe(w io.Writer, s *Step, most int) error {
 	return nil
 }
 
-// show returns an encoded value as people read it.
+// show formats an encoded value for people.
 func show(data []byte) string {
 	if text, rest, err := cbor.Diagnose(data); err == nil && len(rest) == 0 {
 		return oneLine(text)
@@ -76,7 +77,7 @@ func show(data []byte) string {
 	return fmt.Sprintf("h'%x'", data)
 }
 
-// oneLine returns a text that cannot look like another line.
+// oneLine returns s on one line: quoted if it contains control characters.
 func oneLine(s string) string {
 	if strings.ContainsFunc(s, unicode.IsControl) {
 		return strconv.Quote(s)

@@ -19,12 +19,12 @@ const (
 	kindEnd
 )
 
-// MaxFrame is how long the payload of a frame may be: that of a frame of steps has one block of
-// them, or a single step that is larger.
+// MaxFrame is the maximum length of the payload of a frame. A frame of steps holds one block of
+// steps, or a single step that is larger than a block.
 const MaxFrame = 1 << 28
 
-// crc8 is the table of the CRC-8 with the polynomial x⁸+x²+x+1. It finds each change of up to
-// eight bits in a row, so that of any one byte.
+// crc8 is the table of the CRC-8 with the polynomial x⁸+x²+x+1. It detects every change within
+// eight consecutive bits, and so a change of any one byte.
 var crc8 = func() (table [256]byte) {
 	for i := range table {
 		c := byte(i)
@@ -40,11 +40,11 @@ var crc8 = func() (table [256]byte) {
 	return table
 }()
 
-// castagnoli is the table of the sum of a frame.
+// castagnoli is the table for the sum of a frame.
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// check returns the check of a length and kind. It begins with a value other than 0, so that
-// zeros are no frame.
+// check returns the check of a length and kind. Its initial value is not 0, so that zeros are
+// not a valid frame.
 func check(head []byte) byte {
 	c := byte(0x5a)
 	for _, b := range head {
@@ -53,7 +53,7 @@ func check(head []byte) byte {
 	return c
 }
 
-// headRoom is how many bytes come before a payload at most.
+// headRoom is the maximum number of bytes before a payload.
 const headRoom = binary.MaxVarintLen32 + 2
 
 // appendFrame appends a frame.
@@ -66,10 +66,10 @@ func appendFrame(dst []byte, kind byte, payload []byte) []byte {
 	return binary.LittleEndian.AppendUint32(dst, crc32.Checksum(dst[at:], castagnoli))
 }
 
-// An Error says that a file is no history, or is damaged.
+// An Error reports that a file is not a history, or is damaged.
 type Error struct {
-	Offset int64  // of the frame in which something does not fit
-	What   string // does not fit, and what to do
+	Offset int64  // of the frame with the defect
+	What   string // the defect, and what to do
 }
 
 // Error implements error.
@@ -78,20 +78,20 @@ func (e *Error) Error() string { return fmt.Sprintf("history: at byte %d: %s", e
 // frames reads frames.
 type frames struct {
 	r    *bufio.Reader
-	at   int64 // offset of the frame that is read
-	next int64 // offset of what is read next
+	at   int64 // offset of the current frame
+	next int64 // offset of the next byte to read
 	buf  bytes.Buffer
 }
 
-// errCut says that the file ends within a frame.
+// errCut is returned if the file ends within a frame.
 var errCut = errors.New("cut off")
 
-// bad returns an error at the frame that is read.
+// bad returns an error at the current frame.
 func (f *frames) bad(format string, args ...any) error {
 	return &Error{f.at, fmt.Sprintf(format, args...)}
 }
 
-// failed returns an error for what the reader returned.
+// failed converts an error of the reader.
 func (f *frames) failed(err error) error {
 	if err == io.EOF || err == io.ErrUnexpectedEOF {
 		return errCut
@@ -101,7 +101,7 @@ func (f *frames) failed(err error) error {
 
 const otherCopy = "the file was changed or damaged: use another copy"
 
-// begin reads what each file begins with.
+// begin reads the beginning of the file.
 func (f *frames) begin() error {
 	var got [len(magic)]byte
 	n, err := io.ReadFull(f.r, got[:])
@@ -121,7 +121,7 @@ func (f *frames) begin() error {
 }
 
 // frame reads the next frame. The payload is valid until the next call. It returns io.EOF at the
-// end of the file, and errCut if that is within the frame.
+// end of the file, and errCut if the file ends within the frame.
 func (f *frames) frame() (kind byte, payload []byte, err error) {
 	f.at = f.next
 	var room [headRoom]byte
@@ -160,7 +160,7 @@ func (f *frames) frame() (kind byte, payload []byte, err error) {
 	if length > MaxFrame {
 		return 0, nil, f.bad("the frame has %d bytes, more than %d", length, MaxFrame)
 	}
-	// The buffer grows with what is there, and not with what the length promises.
+	// The buffer grows with the data that exists, and not with the length that the frame claims.
 	f.buf.Reset()
 	got, err := io.CopyN(&f.buf, f.r, int64(length)+4)
 	f.next += got

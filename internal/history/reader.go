@@ -8,18 +8,18 @@ import (
 	"github.com/millrace/millrace/internal/cbor"
 )
 
-// A Reader reads a file. It is used by one goroutine.
+// A Reader reads a file. It must be used by one goroutine.
 type Reader struct {
 	frames
 	header  Header
 	end     *End
 	steps   uint64
-	started []bool   // locations of which the first step was read
+	started []bool   // locations whose first step was read
 	last    []uint64 // number of the last step of each location
 	note    string
 }
 
-// NewReader reads the header. An error is an [*Error], or what r returned.
+// NewReader reads the header and returns a Reader. An error is an [*Error], or the error of r.
 func NewReader(r io.Reader) (*Reader, error) {
 	x := &Reader{frames: frames{r: bufio.NewReader(r)}}
 	if err := x.begin(); err != nil {
@@ -51,23 +51,23 @@ func NewReader(r io.Reader) (*Reader, error) {
 // Header returns the header.
 func (x *Reader) Header() *Header { return &x.header }
 
-// End returns the last frame, or nil if the file has none. It is known when [Reader.Block] has
+// End returns the last frame, or nil if the file has none. It is valid after [Reader.Block] has
 // returned io.EOF.
 func (x *Reader) End() *End { return x.end }
 
-// Note says how the file ends that was cut off, or returns "". It is known when [Reader.Block] has
+// Note says how a truncated file ends, or returns "". It is valid after [Reader.Block] has
 // returned io.EOF.
 func (x *Reader) Note() string { return x.note }
 
-// Steps returns how many steps were read.
+// Steps returns the number of steps that were read.
 func (x *Reader) Steps() uint64 { return x.steps }
 
-// Offset returns the offset of the frame that was read last.
+// Offset returns the offset of the last frame that was read.
 func (x *Reader) Offset() int64 { return x.at }
 
-// Block reads the next frame and calls each for its steps, which are in order. Those of another
-// frame may come between them. It returns io.EOF behind the last step, the first error of each,
-// or an [*Error].
+// Block reads the next frame and calls each for its steps, in order. Steps of other frames may
+// have numbers between them. Block returns io.EOF after the last step, the first error of each, or
+// an [*Error].
 func (x *Reader) Block(each func(*Step) error) error {
 	kind, payload, err := x.frame()
 	switch {
@@ -127,7 +127,7 @@ func (x *Reader) follows(s *Step) error {
 	return nil
 }
 
-// All calls each for all steps. What follows them is known then.
+// All calls each for all steps. After that, End and Note are valid.
 func (x *Reader) All(each func(*Step) error) error {
 	for {
 		switch err := x.Block(each); err {

@@ -13,30 +13,30 @@ import (
 )
 
 // A Recorder writes the steps of a graph as they are made. It has a block of steps for each
-// location, which is written when it is full, and keeps nothing else: its memory does not grow,
-// and in the steady state a step allocates nothing.
+// location, which it writes when the block is full. It keeps nothing else: its memory does not
+// grow, and in the steady state a step allocates nothing.
 //
-// It maintains: what is written or waits in a block of a location is all steps of the location
-// that were made so far, unless the recording has failed.
+// It maintains: the steps of a location that are written or wait in its block are all steps
+// that the location has made so far, unless the recording has failed.
 type Recorder struct {
 	to      io.Writer
 	claimed atomic.Bool
 	graph   *engine.Graph
 	tracks  []track
 	number  atomic.Uint64
-	failed  atomic.Bool // there is an error, or the recorder is closed: steps are not recorded
+	failed  atomic.Bool // there is an error, or the recorder is closed: steps are no longer recorded
 
-	mu     sync.Mutex // of what follows; taken with that of a track held, and never before it
+	mu     sync.Mutex // guards the fields below; may be locked while the mu of a track is held, never the other way round
 	out    *Writer
 	err    error
 	closed bool
 }
 
-// A track is what a recorder has of a location.
+// A track is a recorder's state for one location.
 type track struct {
-	step Step // that is made; held by the run token, with the next two
+	step Step // the current step; held by the run token, with the next two
 	data []byte
-	took []int // of each operator, how many records the step took so far; all 0 between steps
+	took []int // for each operator, the records that the step took so far; all 0 between steps
 
 	mu    sync.Mutex
 	block block
@@ -45,8 +45,8 @@ type track struct {
 // NewRecorder returns a recorder that writes to w.
 func NewRecorder(w io.Writer) *Recorder { return &Recorder{to: w} }
 
-// Claim reports whether the recorder is now that of the caller's flow, and not that of another
-// one before.
+// Claim reports whether the recorder now belongs to the caller's flow. It does not if another
+// flow has claimed it before.
 func (r *Recorder) Claim() bool { return r.claimed.CompareAndSwap(false, true) }
 
 // Begin implements [engine.StepRecorder].
@@ -68,7 +68,7 @@ func (r *Recorder) Begin(g *engine.Graph) {
 	}
 }
 
-// fail ends the recording, with mu held.
+// fail ends the recording. The caller holds mu.
 func (r *Recorder) fail(err error) {
 	if r.err == nil {
 		r.err = err
@@ -94,12 +94,12 @@ func (r *Recorder) Taken(s *engine.Location, p *engine.Plan) {
 	}
 }
 
-// encode appends the records that a step takes to the data. Which part of it belongs to which
-// take is settled behind all of them, since the data may move.
+// encode appends the records that a step takes to the data. The slices of the takes are set
+// after all are encoded, since the data may move.
 func (t *track) encode(s *engine.Location, p *engine.Plan) (err error) {
 	at := int32(0)
 	defer func() {
-		if v := recover(); v != nil { // of a method of the program's types
+		if v := recover(); v != nil { // in a method of the program's types
 			err = fmt.Errorf("%s: encoding a record panicked: %v", s.Ops[at], v)
 		}
 	}()
@@ -149,10 +149,10 @@ func (r *Recorder) Made(s *engine.Location) int {
 	return int(t.step.Number)
 }
 
-// mostKept is how large a buffer is that is used again.
+// mostKept is the maximum size of a buffer that is used again.
 const mostKept = 1 << 20
 
-// write writes the block of a track, with its mu held.
+// write writes the block of a track. The caller holds the track's mu.
 func (r *Recorder) write(t *track) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -167,7 +167,7 @@ func (r *Recorder) write(t *track) {
 	}
 }
 
-// Flush writes what waits in blocks, and returns why the recording has failed, if it did.
+// Flush writes the blocks. It returns why the recording has failed, if it has.
 func (r *Recorder) Flush() error {
 	r.mu.Lock()
 	tracks := r.tracks
@@ -188,10 +188,10 @@ func (r *Recorder) Err() error {
 	return r.err
 }
 
-// errNoFlow says that a recorder has recorded nothing.
+// errNoFlow is returned if a recorder has recorded nothing.
 var errNoFlow = errors.New("history: the recorder was given to no flow that was started: set it as Options.Recorder")
 
-// Close writes what waits and the last frame. Steps that are made later are not recorded.
+// Close writes the blocks and the last frame. Later steps are not recorded.
 func (r *Recorder) Close() error {
 	r.mu.Lock()
 	begun, closed := r.out != nil, r.closed
@@ -215,7 +215,7 @@ func (r *Recorder) Close() error {
 		}
 	default:
 	}
-	// No step comes between the blocks that are written here and the number of steps.
+	// No step comes between the blocks written here and the number of steps.
 	for i := range r.tracks {
 		r.tracks[i].mu.Lock()
 		defer r.tracks[i].mu.Unlock()

@@ -11,8 +11,8 @@ import (
 	"github.com/millrace/millrace/internal/engine/codec"
 )
 
-// Check says which operator of a graph has records that cannot be written to a file, and why, or
-// returns nil.
+// Check returns an error that names the first operator of a graph whose records cannot be
+// written to a file, and why. It returns nil if there is none.
 func Check(g *engine.Graph) error {
 	for _, s := range g.Locations {
 		for _, in := range s.Inputs {
@@ -27,8 +27,8 @@ func Check(g *engine.Graph) error {
 	return nil
 }
 
-// Save writes a recording and returns how many bytes that were. The flow may run meanwhile: then
-// what is written ends with the last step that was made when Save was called.
+// Save writes a recording and returns the number of bytes written. The flow may run in the
+// meantime: the file ends with the last step that was made when Save was called.
 func Save(r *engine.Recording, w io.Writer) (int64, error) {
 	r.Mu.Lock()
 	plans, shapes := r.Plans[:len(r.Plans):len(r.Plans)], r.Shapes
@@ -75,7 +75,7 @@ func Save(r *engine.Recording, w io.Writer) (int64, error) {
 	return out.Written(), err
 }
 
-// errTwoFlows says that steps are not of the flow whose operators are known.
+// errTwoFlows is returned if steps do not belong to the flow whose operators are known.
 var errTwoFlows = errors.New("the recording was given to two flows: make one for each")
 
 // fit returns an error if steps cannot be written.
@@ -103,8 +103,8 @@ func fit(plans []engine.RecordedPlan, shapes []engine.Shape) error {
 	return nil
 }
 
-// encode calls f, which calls methods of the program's types. That one panics is an error of the
-// recording.
+// encode calls f, which calls methods of the program's types. It returns a panic of f as an
+// error.
 func encode(f func() ([]byte, error)) (dst []byte, err error) {
 	defer func() {
 		if p := recover(); p != nil {

@@ -13,20 +13,20 @@ type Step struct {
 	Number   uint64 // among the steps of all locations
 	Location int
 	Start    bool  // the first step of the location
-	Origin   int64 // of the first step: what the wall clock showed when the time was 0, in nanoseconds since 1970
-	Fire     bool  // timers that were due fired
-	Now      int64 // nanoseconds since the origin; 0 if nobody has read the time
+	Origin   int64 // of the first step: the wall clock at time 0, in nanoseconds since 1970
+	Fire     bool  // due timers fired
+	Now      int64 // nanoseconds since the origin; 0 if the time was not read
 	Takes    []Take
 }
 
-// A Take is a run of records that a step took of one input.
+// A Take is a run of records that a step took from one input.
 type Take struct {
 	Op   int32 // number of the operator of the input
-	N    int   // how many records
+	N    int   // number of records
 	Data []byte
 }
 
-// What the flags of a step say.
+// The flags of a step.
 const (
 	flagStart = 1 << iota
 	flagFire
@@ -35,18 +35,18 @@ const (
 	flagsKnown = flagStart | flagFire | flagTimed
 )
 
-// blockSize is how long a block of steps grows.
+// blockSize is the length to which a block of steps grows.
 const blockSize = 64 << 10
 
 // A block is the payload of a frame of steps of one location.
 type block struct {
 	data   []byte
 	number uint64 // of its last step
-	now    int64  // of the last one that has a time
+	now    int64  // of its last step with a time
 	steps  int
 }
 
-// add appends a step. It is the one place that lays out steps.
+// add appends a step. Only add encodes steps.
 func (b *block) add(s *Step) {
 	if b.steps == 0 {
 		b.data = binary.AppendUvarint(b.data[:0], uint64(s.Location))
@@ -81,7 +81,7 @@ func (b *block) add(s *Step) {
 	b.steps++
 }
 
-// steps reads a block. The data of the steps is copied.
+// decodeBlock reads a block. It copies the data of the steps.
 func decodeBlock(payload []byte, locations int, each func(*Step) error) error {
 	d := &codec.Decoder{Data: payload}
 	at := d.Uint()
@@ -121,7 +121,7 @@ func decodeBlock(payload []byte, locations int, each func(*Step) error) error {
 	return nil
 }
 
-// takes reads what a step took.
+// takes reads the takes of a step.
 func (s *Step) takes(d *codec.Decoder) error {
 	for range d.Count() {
 		op, n, data := d.Uint(), d.Uint(), d.Bytes()

@@ -10,13 +10,13 @@ import (
 	"github.com/millrace/millrace/internal/engine"
 )
 
-// format is the version of what frames contain.
+// format is the version of the contents of frames.
 const format = 1
 
 // codecName is the codec of the values.
 const codecName = "cbor"
 
-// A Header says what a history is of.
+// A Header describes the flow of a history.
 type Header struct {
 	Format    int            `json:"format"`
 	Module    string         `json:"module"`             // version of this library that wrote it, if it is known
@@ -50,10 +50,10 @@ func NewHeader(shapes []engine.Shape) *Header {
 type End struct {
 	Steps    uint64 `json:"steps"`
 	Complete bool   `json:"complete"`         // the flow had ended when the history did
-	Failed   string `json:"failed,omitempty"` // why the flow failed, if it did
+	Failed   string `json:"failed,omitempty"` // why the flow failed, or empty
 }
 
-// A Writer writes a file. It is used by one goroutine at a time.
+// A Writer writes a file. It may be used by one goroutine at a time.
 type Writer struct {
 	w   io.Writer
 	n   int64
@@ -72,7 +72,7 @@ func NewWriter(w io.Writer, h *Header) (*Writer, error) {
 	return x, x.err
 }
 
-// Written returns how many bytes were written.
+// Written returns the number of bytes written.
 func (x *Writer) Written() int64 { return x.n }
 
 func (x *Writer) write(b []byte) {
@@ -89,8 +89,8 @@ func (x *Writer) write(b []byte) {
 	x.err = err
 }
 
-// block writes the steps of a block, if there are any, and empties it. After an error nothing more
-// is written.
+// block writes the steps of a block, if there are any, and empties it. After an error it writes
+// nothing.
 func (x *Writer) block(b *block) error {
 	if b.steps == 0 {
 		return x.err

@@ -13,7 +13,7 @@ import (
 
 // ClockOptions are the settings of [Clock].
 type ClockOptions struct {
-	// Server are the settings of the server. An empty Name means "clock".
+	// Server holds the settings of the server. An empty Name means "clock".
 	Server toolserver.Options
 	// Now is the clock of the tool now. Nil means [time.Now].
 	Now func() time.Time
@@ -25,8 +25,8 @@ type ClockOptions struct {
 //	add     adds two numbers
 //	now     tells the time
 //	fail    fails
-//	thrice  has its result posted three times, as a tool without care might
-//	strict  takes arguments of many types, to show what a wrong one is answered
+//	thrice  posts its result three times, as a careless tool might
+//	strict  takes arguments of many types, to show the answer to a wrong one
 func Clock(opts ClockOptions) (*toolserver.Server, error) {
 	named(&opts.Server, "clock", "Fast tools to try the protocol with.")
 	if opts.Now == nil {
@@ -68,7 +68,7 @@ func Clock(opts ClockOptions) (*toolserver.Server, error) {
 	post := newPoster(opts.Server)
 	toolserver.AddWithOptions(server, "thrice", "Returns its text, three times where once would be right.", harmless,
 		func(ctx context.Context, in words) (string, error) {
-			for range 2 { // the server posts the third
+			for range 2 { // the server posts the third result
 				if err := post.result(ctx, toolserver.Invocation(ctx), in.Text); err != nil {
 					return "", err
 				}
@@ -80,7 +80,7 @@ func Clock(opts ClockOptions) (*toolserver.Server, error) {
 	return server, nil
 }
 
-// A reservation has a member of every type that arguments have.
+// A reservation has a member for every type that arguments may have.
 type reservation struct {
 	Name   string         `json:"name" jsonschema:"on whose name"`
 	Nights uint8          `json:"nights" jsonschema:"how many nights, up to 255"`
@@ -108,7 +108,7 @@ func sumUp(_ context.Context, r reservation) (string, error) {
 	return strings.Join(parts, ", "), nil
 }
 
-// named gives a server that has no name its own.
+// named sets the name and the description of a server that has none.
 func named(opts *toolserver.Options, name, description string) {
 	if opts.Name == "" {
 		opts.Name = name

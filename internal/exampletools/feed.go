@@ -11,16 +11,16 @@ import (
 	"github.com/millrace/millrace/agentproto/toolserver"
 )
 
-// Feed returns a server of tools that say more than one thing:
+// Feed returns a server of tools that send more than one message:
 //
-//	tick      opens a subscription that counts, and goes on counting after a restart
+//	tick      opens a subscription that counts, and continues after a restart
 //	watch     opens a subscription to a topic
 //	publish   sends a text to the subscriptions to a topic
-//	progress  works for a while and shows how far it is in a view
+//	progress  works for a while and shows its progress in a view
 //	delete    asks the user, once, for the session, or not at all
 //
-// An empty name in the options means "feed". An error says that the State of the
-// options cannot be opened, as for the other servers.
+// An empty name in the options means "feed". As for the other servers, the error is
+// that the State of the options cannot be opened.
 func Feed(opts toolserver.Options) (*toolserver.Server, error) {
 	named(&opts, "feed", "Tools that go on talking, to try the protocol with.")
 	server, err := toolserver.Open(opts)
@@ -39,8 +39,8 @@ func AddFeed(server *toolserver.Server) {
 	addDelete(server)
 }
 
-// A counter is the state of tick: what it has counted to. Each event that is sent
-// is in it, so no number is told twice or left out by a restart.
+// A counter is the state of tick: the last number. It includes every event that was
+// sent, so a restart neither repeats nor skips a number.
 type counter struct {
 	Done int `json:"done"`
 }
@@ -80,9 +80,9 @@ func addTick(server *toolserver.Server) {
 	})
 }
 
-// topics are what was published since the process began. They are not kept, as a
-// real source would be elsewhere; a subscription that finds another source than the
-// one it knows begins with its first text.
+// topics holds what was published since the process began. Topics are not kept, while
+// a real source would keep them elsewhere. A subscription that finds another source
+// than the one it knows begins with the first text of the new source.
 type topics struct {
 	source string // of this process
 	mu     sync.Mutex
@@ -98,7 +98,7 @@ func (t *topics) publish(name, text string) {
 	t.news = make(chan struct{})
 }
 
-// after returns the texts of a topic but the first n, and a channel that is closed
+// after returns the texts of a topic except the first n, and a channel that is closed
 // when there are more.
 func (t *topics) after(name string, n int) ([]string, chan struct{}) {
 	t.mu.Lock()

@@ -17,7 +17,7 @@ import (
 // Slow returns a server of tools that take their time:
 //
 //	sleep    sleeps, and stops when it is cancelled
-//	overdue  sleeps and answers, although it was cancelled meanwhile
+//	overdue  sleeps and answers, even if it was cancelled in the meantime
 //	mute     never acknowledges a call, if the server is served through [Mute]
 //
 // Any number of them may run at once, up to opts.MaxCalls. An empty name in the
@@ -53,7 +53,7 @@ func Slow(opts toolserver.Options) (*toolserver.Server, error) {
 			if ctx.Err() == nil {
 				return text, nil
 			}
-			// The server sends nothing for a call that was cancelled.
+			// The server sends nothing for a cancelled call.
 			return "", post.result(context.WithoutCancel(ctx), toolserver.Invocation(ctx), text)
 		})
 
@@ -65,7 +65,7 @@ func Slow(opts toolserver.Options) (*toolserver.Server, error) {
 	return server, nil
 }
 
-// maxPeek is how much of a request Mute looks at.
+// maxPeek limits how much of a request Mute reads.
 const maxPeek = 1 << 20
 
 // Mute returns a handler that passes requests to server, but keeps an invocation
@@ -86,7 +86,7 @@ func Mute(server *toolserver.Server) http.Handler {
 		}
 		if json.Unmarshal(head, &call) == nil && call.Operation == "mute" {
 			<-r.Context().Done()
-			panic(http.ErrAbortHandler) // or an answer of 200 would be made up
+			panic(http.ErrAbortHandler) // otherwise the server would answer 200
 		}
 		r.Body = struct {
 			io.Reader

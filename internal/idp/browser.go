@@ -16,18 +16,19 @@ import (
 	"github.com/millrace/millrace/internal/edge"
 )
 
-// maxPage bounds the pages that a Browser reads, maxRedirects the detours.
+// maxPage limits the size of the pages that a Browser reads, and maxRedirects the
+// number of redirects.
 const (
 	maxPage      = 1 << 20
 	maxRedirects = 10
 )
 
 // A Browser is a user agent without a window. It loads the pages of an
-// authorization, fills in the forms that are on them, keeps cookies and follows
-// redirects, which is all that a person's browser does for it.
+// authorization, fills in their forms, keeps cookies and follows redirects, which
+// is all that a person's browser does for it.
 //
 // It trusts the provider that made it, and plain http on loopback. One Browser is
-// one person at one machine: take another for somebody else.
+// one person at one machine: make another one for another person.
 type Browser struct {
 	issuer string
 	client *http.Client
@@ -36,13 +37,13 @@ type Browser struct {
 // NewBrowser returns a browser without cookies.
 func (p *Provider) NewBrowser() *Browser {
 	transport := edge.Outbound{Dial: new(net.Dialer).DialContext, TLS: &tls.Config{RootCAs: p.CertPool()}}.Transport()
-	transport.DisableKeepAlives = true // browsers are many and short-lived
+	transport.DisableKeepAlives = true // there are many short-lived browsers
 	client := edge.NewClient(transport).Standard(0, 0)
 	client.Jar, _ = cookiejar.New(nil) // never fails
 	return &Browser{issuer: p.issuer, client: client}
 }
 
-// A document is an answered request.
+// A document is the answer to a request.
 type document struct {
 	url    *url.URL // after redirects
 	status int
@@ -50,17 +51,17 @@ type document struct {
 	page   string
 }
 
-// Allow goes through an authorization and consents. It returns the page that the
-// redirect at the end led to, usually the tool's.
+// Allow goes through an authorization and consents. It returns the page to which
+// the last redirect led, usually the tool's.
 //
-// The error is [ErrLogin] if the password is wrong, and a [*PageError] if any page
-// on the way, or the last one, has a status of 400 or more. The page is returned
-// as well then.
+// The error is [ErrLogin] if the password is wrong, and a [*PageError] if a page
+// on the way, or the last one, has a status of 400 or more. In the latter case the
+// page is returned as well.
 func (b *Browser) Allow(ctx context.Context, authURL, user, password string) (page string, err error) {
 	return b.finish(ctx, authURL, user, password, "allow")
 }
 
-// Deny is like [Browser.Allow], but does not consent. The tool is told
+// Deny is like [Browser.Allow], but does not consent. The tool receives
 // error=access_denied.
 func (b *Browser) Deny(ctx context.Context, authURL, user, password string) (page string, err error) {
 	return b.finish(ctx, authURL, user, password, "deny")
@@ -74,9 +75,9 @@ func (b *Browser) finish(ctx context.Context, authURL, user, password, decision 
 	return d.page, d.failure()
 }
 
-// Grant is like [Browser.Allow], but stops in front of the redirect to the tool
-// and returns where it leads. A test changes the code or the state and goes there
-// with [Browser.Open], or does not go at all.
+// Grant is like [Browser.Allow], but stops before the redirect to the tool and
+// returns its target. A test can change the code or the state and go there with
+// [Browser.Open], or not go there at all.
 func (b *Browser) Grant(ctx context.Context, authURL, user, password string) (*url.URL, error) {
 	d, err := b.authorize(ctx, authURL, user, password, "allow", false)
 	if err != nil {
@@ -97,8 +98,8 @@ func (b *Browser) Open(ctx context.Context, address string) (page string, err er
 	return d.page, d.failure()
 }
 
-// authorize logs in and answers the consent form. If away is false it does not
-// leave the provider in the end.
+// authorize logs in and answers the consent form. If away is false, it does not
+// follow the redirect that leaves the provider.
 func (b *Browser) authorize(ctx context.Context, authURL, user, password, decision string, away bool) (document, error) {
 	d, err := b.load(ctx, http.MethodGet, authURL, nil, true)
 	if err != nil {
@@ -202,7 +203,7 @@ func (b *Browser) load(ctx context.Context, method, address string, values url.V
 	return d, nil
 }
 
-// allowed refuses to carry a code in the clear.
+// allowed returns an error if a request to u would carry a code in the clear.
 func allowed(u *url.URL) error {
 	if u.Scheme == "https" || u.Scheme == "http" && isLoopback(u) {
 		return nil
@@ -210,12 +211,12 @@ func allowed(u *url.URL) error {
 	return fmt.Errorf("%s is neither https nor http on loopback", bare(u))
 }
 
-// bare returns an address without its query, where codes are.
+// bare returns an address without its query, which may contain codes.
 func bare(u *url.URL) string {
 	return (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}).String()
 }
 
-// withoutQuery takes the query out of a client's error.
+// withoutQuery removes the query from a client's error.
 func withoutQuery(err error) error {
 	var ue *url.Error
 	if !errors.As(err, &ue) {

@@ -14,15 +14,16 @@ import (
 	"time"
 )
 
-// A certificate is what the provider serves with, and what its clients trust.
+// A certificate is the certificate of the provider with the authority that its
+// clients trust.
 type certificate struct {
 	leaf tls.Certificate
 	ca   *x509.Certificate
 }
 
-// newCertificate makes an authority and has it sign one certificate for loopback.
-// The authority's key is dropped on return, so trusting the authority means
-// trusting this one provider, even if a person adds it to a browser.
+// newCertificate makes an authority and signs one certificate for loopback with
+// it. It then drops the authority's key, so that trusting the authority means
+// trusting only this provider, even if a person adds it to a browser.
 func newCertificate() (certificate, error) {
 	caKey, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -32,7 +33,7 @@ func newCertificate() (certificate, error) {
 	if err != nil {
 		return certificate{}, fmt.Errorf("idp: make a key: %w", err)
 	}
-	// Clocks of a child process in a container may lag a little.
+	// The clock of a child process in a container may lag a little.
 	from := time.Now().Add(-time.Hour)
 	until := from.AddDate(0, 3, 0)
 	ca, err := sign(&x509.Certificate{
@@ -66,7 +67,7 @@ func newCertificate() (certificate, error) {
 	}, nil
 }
 
-// sign issues a certificate. A nil parent means that it signs itself.
+// sign issues a certificate. With a nil parent it signs itself.
 func sign(template, parent *x509.Certificate, public *ecdsa.PublicKey, by *ecdsa.PrivateKey) (*x509.Certificate, error) {
 	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 127))
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/zitadel/oidc/v3/pkg/op"
 )
 
-// registeredClient shows a [Client] to the library.
+// A registeredClient is a [Client] in the form that the library needs.
 type registeredClient struct {
 	Client
 	issuer string
@@ -35,7 +35,7 @@ func (c registeredClient) AccessTokenType() op.AccessTokenType {
 	return op.AccessTokenTypeBearer
 }
 
-// audience is who its tokens are for.
+// audience returns the audience of the client's tokens.
 func (c registeredClient) audience() []string {
 	if c.Audience != "" {
 		return []string{c.ID, c.Audience}
@@ -43,8 +43,8 @@ func (c registeredClient) audience() []string {
 	return []string{c.ID}
 }
 
-// ApplicationType is web for public clients too: the library lets a native one
-// come with any port, and redirect URIs are matched exactly here.
+// ApplicationType returns web, also for public clients: the library would allow
+// a native client any port, while redirect URIs must match exactly here.
 func (c registeredClient) ApplicationType() op.ApplicationType { return op.ApplicationTypeWeb }
 
 func (c registeredClient) AuthMethod() oidc.AuthMethod {

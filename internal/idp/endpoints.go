@@ -15,14 +15,14 @@ import (
 	"github.com/millrace/millrace/internal/edge"
 )
 
-// recorded is an answer of the library that is still to be sent.
+// recorded is an answer of the library that is not sent yet.
 type recorded struct {
 	header http.Header
 	status int
 	body   bytes.Buffer
 }
 
-// record has the library answer a request.
+// record passes a request to the library and returns its answer.
 func (p *Provider) record(r *http.Request) *recorded {
 	rec := &recorded{header: http.Header{}, status: http.StatusOK}
 	p.op.ServeHTTP(rec, r)
@@ -39,13 +39,13 @@ func (rec *recorded) send(w http.ResponseWriter) {
 	rec.body.WriteTo(w)
 }
 
-// serveAuthorize is the library's authorization endpoint.
+// serveAuthorize serves the library's authorization endpoint.
 func (p *Provider) serveAuthorize(w http.ResponseWriter, r *http.Request) {
 	p.sendWithIssuer(w, r)
 }
 
-// serveCallback is where consent leads. Only the browser that consented gets the
-// code, whoever else knows the request.
+// serveCallback serves the target of the consent form. Only the browser that
+// consented gets the code, even if others know the request.
 func (p *Provider) serveCallback(w http.ResponseWriter, r *http.Request) {
 	req, err := p.store.request(r.URL.Query().Get("id"))
 	if err != nil || req.session == "" || req.session != p.session(r) {
@@ -55,9 +55,9 @@ func (p *Provider) serveCallback(w http.ResponseWriter, r *http.Request) {
 	p.sendWithIssuer(w, r)
 }
 
-// sendWithIssuer adds to a redirect back to the client what the library leaves
-// out: the iss parameter of RFC 9207, by which a client that talks to several
-// providers tells whose answer it is.
+// sendWithIssuer adds the iss parameter of RFC 9207 to a redirect back to the
+// client, which the library leaves out. A client of several providers uses it to
+// tell whose answer it received.
 func (p *Provider) sendWithIssuer(w http.ResponseWriter, r *http.Request) {
 	rec := p.record(r)
 	w.Header().Set("Cache-Control", "no-store")
@@ -67,7 +67,7 @@ func (p *Provider) sendWithIssuer(w http.ResponseWriter, r *http.Request) {
 		rec.send(w)
 		return
 	}
-	// The library's body repeats the address as it was.
+	// The library's body repeats the address without iss.
 	w.Header().Set("Location", p.withIssuer(to).String())
 	w.WriteHeader(http.StatusFound)
 }
@@ -81,7 +81,7 @@ func (p *Provider) withIssuer(to *url.URL) *url.URL {
 	return to
 }
 
-// serveToken is the library's token endpoint, with knobs.
+// serveToken serves the library's token endpoint, and applies the knobs.
 func (p *Provider) serveToken(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Cache-Control", "no-store")
 	form, err := edge.ReadForm(w, r)
@@ -89,7 +89,7 @@ func (p *Provider) serveToken(w http.ResponseWriter, r *http.Request) {
 		writeError(w, http.StatusBadRequest, "invalid_request", "the body is not a form")
 		return
 	}
-	r.Form, r.PostForm = form, form // for the library, which would read the query as well
+	r.Form, r.PostForm = form, form // otherwise the library would read the query as well
 	p.remember(r.Form.Get("code"), r.Form.Get("code_verifier"), r.Form.Get("refresh_token"))
 	if hold := p.knobs.countGrant(r.Form.Get("grant_type")); !hold.wait(r.Context()) {
 		return
@@ -142,9 +142,9 @@ func writeJSON(w http.ResponseWriter, status int, v any) {
 	json.NewEncoder(w).Encode(v)
 }
 
-// serveUserInfo tells who the bearer of an access token speaks for. It is not the
-// library's, which answers 403 where RFC 6750 wants 401 and takes tokens from the
-// query.
+// serveUserInfo says for whom the bearer of an access token speaks. It replaces
+// the library's endpoint, which answers 403 where RFC 6750 requires 401 and
+// accepts tokens in the query.
 func (p *Provider) serveUserInfo(w http.ResponseWriter, r *http.Request) {
 	p.knobs.countUserInfo()
 	w.Header().Set("Cache-Control", "no-store")
@@ -170,7 +170,7 @@ func (p *Provider) serveUserInfo(w http.ResponseWriter, r *http.Request) {
 }
 
 // serveMetadata describes the provider. The library's own description names
-// endpoints and flows that are not served, and has no room for RFC 9207.
+// endpoints and flows that are not served, and cannot express RFC 9207.
 func (p *Provider) serveMetadata(w http.ResponseWriter, r *http.Request) {
 	ctx := op.ContextWithIssuer(r.Context(), p.issuer)
 	d := op.CreateDiscoveryConfig(ctx, p.op, p.store)

@@ -5,15 +5,15 @@ import (
 	"fmt"
 )
 
-// ErrLogin is returned by a [Browser] when the provider does not accept the user
+// ErrLogin is returned by a [Browser] if the provider does not accept the user
 // name or the password.
 var ErrLogin = errors.New("idp: wrong user name or password")
 
-// ErrNoForm is returned by a [Browser] when a page lacks the form that should be
-// on it, for example because the address was not one of an authorization.
+// ErrNoForm is returned by a [Browser] if a page does not have the expected
+// form, for example because the address was not one of an authorization.
 var ErrNoForm = errors.New("idp: the page has no such form")
 
-// A PageError says that a page was answered with a status of 400 or more.
+// A PageError reports a page with a status of 400 or more.
 type PageError struct {
 	// URL is the address of the page without its query, which may hold a code.
 	URL    string

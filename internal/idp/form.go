@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// A form is one form of a page, as a browser sees it.
+// A form is a form of a page, as a browser sees it.
 type form struct {
 	action string
 	method string
@@ -20,9 +20,9 @@ type field struct {
 	value string
 }
 
-// parseForms finds the forms of a page. The parser is the standard library's for
-// XML in its forgiving mode, which suffices for pages without scripts; what it
-// cannot make sense of ends the search.
+// parseForms returns the forms of a page. It uses the XML parser of the standard
+// library in its lenient mode, which is sufficient for pages without scripts. It
+// stops at what it cannot parse.
 func parseForms(page string) []form {
 	d := xml.NewDecoder(strings.NewReader(page))
 	d.Strict, d.AutoClose, d.Entity = false, xml.HTMLAutoClose, xml.HTMLEntity
@@ -84,7 +84,7 @@ func (f form) button(value string) (field, bool) {
 	return field{}, false
 }
 
-// values returns what submitting the form sends if fill maps kinds of fields to
+// values returns what submitting the form sends. Fill maps kinds of fields to
 // what is typed there. Buttons are left out.
 func (f form) values(fill map[string]string) url.Values {
 	v := url.Values{}

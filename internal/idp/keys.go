@@ -15,8 +15,8 @@ import (
 	"github.com/zitadel/oidc/v3/pkg/op"
 )
 
-// signingKey signs ID tokens. It is ECDSA rather than RSA because one is made at
-// every start, and tests start many providers.
+// A signingKey signs ID tokens. It is an ECDSA key rather than RSA because one is
+// made at every start, and tests start many providers.
 type signingKey struct {
 	id  string
 	key *ecdsa.PrivateKey
@@ -60,15 +60,15 @@ func (s *store) GetKeyByIDAndClientID(context.Context, string, string) (*jose.JS
 	return nil, errors.New("clients have no keys")
 }
 
-// randomText returns 256 random bits that can stand in a URL.
+// randomText returns 256 random bits in a form that is valid in a URL.
 func randomText() string {
 	var b [32]byte
 	rand.Read(b[:]) // never fails, see its documentation
 	return base64.RawURLEncoding.EncodeToString(b[:])
 }
 
-// sameText compares secrets without telling by its time where they differ, or how
-// long the right one is.
+// sameText compares secrets. The time it takes reveals neither where they differ
+// nor the length of the right one.
 func sameText(a, b string) bool {
 	x, y := sha256.Sum256([]byte(a)), sha256.Sum256([]byte(b))
 	return subtle.ConstantTimeCompare(x[:], y[:]) == 1

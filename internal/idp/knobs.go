@@ -7,20 +7,20 @@ import (
 	"sync"
 )
 
-// knobs are what a test can turn and read.
+// knobs are what a test can set and read.
 type knobs struct {
 	mu        sync.Mutex
 	exchanges int
 	refreshes int
 	userInfos int
 	failures  int    // token requests still to fail
-	status    int    // with this status
+	status    int    // the status of these failures
 	hold      *hold  // nil if token requests need not wait
 	iss       string // the iss of authorization responses
 }
 
-// Exchanges returns how many requests to exchange a code reached the token
-// endpoint, whatever became of them. A client that guesses how to authenticate
+// Exchanges returns the number of requests to exchange a code that reached the
+// token endpoint, whatever their result. A client that guesses how to authenticate
 // sends a failing one twice.
 func (p *Provider) Exchanges() int {
 	p.knobs.mu.Lock()
@@ -28,30 +28,30 @@ func (p *Provider) Exchanges() int {
 	return p.knobs.exchanges
 }
 
-// Refreshes returns how many requests to refresh reached the token endpoint,
-// whatever became of them.
+// Refreshes returns the number of refresh requests that reached the token
+// endpoint, whatever their result.
 func (p *Provider) Refreshes() int {
 	p.knobs.mu.Lock()
 	defer p.knobs.mu.Unlock()
 	return p.knobs.refreshes
 }
 
-// UserInfos returns how many requests reached the userinfo endpoint.
+// UserInfos returns the number of requests that reached the userinfo endpoint.
 func (p *Provider) UserInfos() int {
 	p.knobs.mu.Lock()
 	defer p.knobs.mu.Unlock()
 	return p.knobs.userInfos
 }
 
-// Replays returns how often a code or a refresh token came that had been used
-// before.
+// Replays returns how often a code or a refresh token was received that had been
+// used before.
 func (p *Provider) Replays() int {
 	p.store.mu.Lock()
 	defer p.store.mu.Unlock()
 	return p.store.replays
 }
 
-// Secrets returns every code, code verifier and token that was issued or shown to
+// Secrets returns every code, code verifier and token that was issued or sent to
 // the token endpoint. A test looks for them where they must not be: in results,
 // logs, pages and files.
 func (p *Provider) Secrets() []string {
@@ -71,9 +71,9 @@ func (p *Provider) remember(secrets ...string) {
 	}
 }
 
-// ExpireTokens makes the access tokens of a user invalid and returns how many
-// there were. Refresh tokens stay good, and a client is not told: it still
-// believes in the expiry it knows.
+// ExpireTokens invalidates the access tokens of a user and returns how many there
+// were. Refresh tokens stay valid. The client is not notified: it still relies on
+// the expiry that it knows.
 func (p *Provider) ExpireTokens(user string) int {
 	s := p.store
 	s.mu.Lock()
@@ -83,8 +83,8 @@ func (p *Provider) ExpireTokens(user string) int {
 	return before - len(s.access)
 }
 
-// RevokeRefresh makes the refresh tokens of a user invalid and returns how many
-// there were. Access tokens stay good.
+// RevokeRefresh invalidates the refresh tokens of a user and returns how many
+// there were. Access tokens stay valid.
 func (p *Provider) RevokeRefresh(user string) int {
 	s := p.store
 	s.mu.Lock()
@@ -95,27 +95,28 @@ func (p *Provider) RevokeRefresh(user string) int {
 }
 
 // FailTokenEndpoint makes the next n requests to the token endpoint fail with a
-// status. What they would have used up stays good. It replaces an earlier call.
+// status. Codes and tokens in these requests stay valid. It replaces an earlier
+// call.
 //
 // The answer is an OAuth error whose description repeats the code, the verifier
 // and the refresh token of the request, as some real providers do; a client that
-// passes it on leaks them. With a status below 400 it is a page of HTML instead.
+// passes it on leaks them. With a status below 400 the answer is an HTML page
+// instead.
 func (p *Provider) FailTokenEndpoint(status, n int) {
 	p.knobs.mu.Lock()
 	defer p.knobs.mu.Unlock()
 	p.knobs.status, p.knobs.failures = status, n
 }
 
-// A hold keeps token requests waiting.
+// A hold makes token requests wait.
 type hold struct {
 	arrived chan struct{} // one value for each request, as long as there is room
 	release chan struct{} // closed
 }
 
 // HoldTokenEndpoint makes requests to the token endpoint wait until release is
-// called. One value can be received from arrived for each request that waits, so
-// a test knows without asking again and again. It replaces an earlier hold for the
-// requests that come later.
+// called. One value can be received from arrived for each waiting request, so a
+// test need not poll. A later hold replaces it for later requests.
 func (p *Provider) HoldTokenEndpoint() (arrived <-chan struct{}, release func()) {
 	h := &hold{arrived: make(chan struct{}, 256), release: make(chan struct{})}
 	p.knobs.mu.Lock()
@@ -131,15 +132,15 @@ func (p *Provider) HoldTokenEndpoint() (arrived <-chan struct{}, release func())
 	})
 }
 
-// wait returns when the request may go on. It reports false if the client gave up
-// before.
+// wait returns when the request may continue. It reports false if the client gave
+// up first.
 func (h *hold) wait(ctx context.Context) bool {
 	if h == nil {
 		return true
 	}
 	select {
 	case h.arrived <- struct{}{}:
-	default: // a test that reads so many has no use for more
+	default: // a test does not need more values than fit
 	}
 	select {
 	case <-h.release:
@@ -149,9 +150,9 @@ func (h *hold) wait(ctx context.Context) bool {
 	}
 }
 
-// SetResponseIssuer changes the iss parameter of authorization responses, to play
-// a provider that is mixed up with another. Empty leaves the parameter out. The
-// metadata goes on to promise the right one.
+// SetResponseIssuer changes the iss parameter of authorization responses, to
+// simulate a mix-up of providers. Empty leaves the parameter out. The metadata
+// still promises the right one.
 func (p *Provider) SetResponseIssuer(iss string) {
 	p.knobs.mu.Lock()
 	defer p.knobs.mu.Unlock()
@@ -164,8 +165,8 @@ func (k *knobs) responseIssuer() string {
 	return k.iss
 }
 
-// countGrant counts a request to the token endpoint and returns what it has to
-// wait for, if anything.
+// countGrant counts a request to the token endpoint and returns the hold for which
+// it has to wait, or nil.
 func (k *knobs) countGrant(grant string) *hold {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -184,7 +185,8 @@ func (k *knobs) countUserInfo() {
 	k.userInfos++
 }
 
-// takeFailure returns the status to fail with, if it is time to.
+// takeFailure returns the status with which the next request should fail, if it
+// should.
 func (k *knobs) takeFailure() (status int, fail bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

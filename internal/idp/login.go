@@ -13,14 +13,14 @@ import (
 
 var errForm = errors.New("this form was not made for this browser")
 
-// cookieName differs between providers: cookies do not tell the ports of a host
-// apart.
+// cookieName returns a name that differs between providers, since cookies do not
+// distinguish the ports of a host.
 func (p *Provider) cookieName() string {
 	u, _ := url.Parse(p.issuer) // made from a listener's address
 	return "__Host-idp-" + u.Port()
 }
 
-// session returns the name of the browser, empty if it has none.
+// session returns the identifier of the browser, or "" if it has none.
 func (p *Provider) session(r *http.Request) string {
 	c, err := r.Cookie(p.cookieName())
 	if err != nil {
@@ -29,15 +29,15 @@ func (p *Provider) session(r *http.Request) string {
 	return c.Value
 }
 
-// csrf is what the forms of one authorization carry in one browser. Another site
-// can make the browser send a form, but cannot know this.
+// csrf returns the token in the forms of one authorization in one browser.
+// Another site can make the browser send a form, but cannot know this token.
 func (p *Provider) csrf(session, request string) string {
 	mac := hmac.New(sha256.New, p.csrfKey[:])
 	mac.Write([]byte(session + "|" + request))
 	return base64.RawURLEncoding.EncodeToString(mac.Sum(nil))
 }
 
-// showLogin is where the authorization endpoint sends people.
+// showLogin serves the page to which the authorization endpoint redirects.
 func (p *Provider) showLogin(w http.ResponseWriter, r *http.Request) {
 	req, err := p.store.request(r.URL.Query().Get("request"))
 	if err != nil {
@@ -64,7 +64,7 @@ func (p *Provider) loginPage(w http.ResponseWriter, req *authRequest, session st
 	p.pages.show(w, status, "login.html", page)
 }
 
-// form reads a submitted form and refuses one that another site had sent.
+// form reads a submitted form. It refuses a form that another site has sent.
 func (p *Provider) form(w http.ResponseWriter, r *http.Request) (req *authRequest, session string, err error) {
 	if r.PostForm, err = edge.ReadForm(w, r); err != nil {
 		return nil, "", errForm
@@ -78,7 +78,7 @@ func (p *Provider) form(w http.ResponseWriter, r *http.Request) (req *authReques
 	return req, session, err
 }
 
-// logIn takes the login form.
+// logIn handles the login form.
 func (p *Provider) logIn(w http.ResponseWriter, r *http.Request) {
 	req, session, err := p.form(w, r)
 	if err != nil {
@@ -98,7 +98,7 @@ func (p *Provider) logIn(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// showConsent asks the person who logged in.
+// showConsent serves the consent page after the login.
 func (p *Provider) showConsent(w http.ResponseWriter, r *http.Request) {
 	req, err := p.store.request(r.URL.Query().Get("request"))
 	session := p.session(r)
@@ -116,7 +116,7 @@ func (p *Provider) showConsent(w http.ResponseWriter, r *http.Request) {
 	p.pages.show(w, http.StatusOK, "consent.html", page)
 }
 
-// consent takes the consent form. The answer goes to the client either way.
+// consent handles the consent form. The client receives the answer either way.
 func (p *Provider) consent(w http.ResponseWriter, r *http.Request) {
 	req, session, err := p.form(w, r)
 	if err != nil {

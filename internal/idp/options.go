@@ -9,32 +9,30 @@ import (
 	"time"
 )
 
-// DefaultClientID is the client of a [Provider] that was started without any. It
-// has no secret, so PKCE alone ties the exchange to the authorization.
+// DefaultClientID is the client of a [Provider] that was started without clients. It has no secret, so
+// only PKCE ties the exchange to the authorization.
 const DefaultClientID = "millrace-demo"
 
 // Options are the settings of a [Provider]. The zero value is ready to use.
 type Options struct {
-	// Addr is where to listen. It must be a loopback address. Empty means
-	// 127.0.0.1:0, a free port.
+	// Addr is the listen address, which must be loopback. Empty means 127.0.0.1:0, a free port.
 	Addr string
-	// Users are the people who can log in. None means one, ada with the
-	// password lovelace.
+	// Users are the people who can log in. Empty means one, ada with the password lovelace.
 	Users []User
-	// Clients are the applications that can ask for authorization. None means
-	// one, [DefaultClientID].
+	// Clients are the applications that can request authorization. Empty means one, [DefaultClientID].
 	Clients []Client
-	// Scopes can be asked for besides openid, profile and offline_access. Others are
-	// left out of what is granted, without an error.
+	// Scopes can be requested besides openid, profile and offline_access. Other scopes are not granted,
+	// without an error.
 	Scopes []string
 	// Registration lets clients register themselves (RFC 7591).
 	Registration bool
-	// SilentIssuer leaves out of the metadata that authorization responses name the issuer, which they do.
+	// SilentIssuer leaves out of the metadata that authorization responses name the issuer, although they
+	// do.
 	SilentIssuer bool
-	// AccessTokenLifetime is how long an access token is valid. Zero means five
-	// minutes; less than a second is refused, because a client is told whole
-	// seconds and takes 0 for never. Package golang.org/x/oauth2 refreshes ten
-	// seconds early, so a lifetime up to that makes it refresh before every call.
+	// AccessTokenLifetime is how long an access token is valid. Zero means five minutes. Less than a
+	// second is refused, because a client receives whole seconds and treats 0 as never. Package
+	// golang.org/x/oauth2 refreshes ten seconds early, so with a lifetime of up to ten seconds it
+	// refreshes before every call.
 	AccessTokenLifetime time.Duration
 	// RefreshTokenLifetime is how long a refresh token can be used. Zero means a
 	// day.
@@ -62,8 +60,8 @@ type Client struct {
 	Secret string
 	// RedirectURIs are compared byte for byte. Plain http is for loopback only.
 	RedirectURIs []string
-	// Audience is the resource that its access tokens are for, which are JWTs then, of RFC 9068, with the scopes. Empty makes opaque
-	// tokens, which are good for the userinfo endpoint.
+	// Audience is the resource of its access tokens, which are then JWTs of RFC 9068 with the scopes. If
+	// it is empty, access tokens are opaque and valid for the userinfo endpoint.
 	Audience string
 }
 
@@ -73,8 +71,7 @@ func (o Options) withDefaults() Options {
 		o.Addr = "127.0.0.1:0"
 	}
 	if len(o.Users) == 0 {
-		// The subject differs from the name so that a client that mixes them up
-		// is found out.
+		// The subject differs from the name, to expose clients that confuse them.
 		o.Users = []User{{Name: "ada", Password: "lovelace", Subject: "user-1815"}}
 	}
 	if len(o.Clients) == 0 {
@@ -92,7 +89,7 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// validate says what is wrong with options that have their defaults.
+// validate returns an error if the options, with their defaults, are invalid.
 func (o Options) validate() error {
 	if o.AccessTokenLifetime < time.Second {
 		return fmt.Errorf("idp: access tokens cannot live for %v, a second is the least", o.AccessTokenLifetime)
@@ -148,8 +145,8 @@ func (c Client) validate() error {
 	return nil
 }
 
-// validateRedirect refuses redirect URIs that no provider should register. Plain
-// http beyond loopback would carry the code over a network in the clear.
+// validateRedirect refuses redirect URIs that no provider should register. Plain http beyond loopback
+// would send the code over a network in the clear.
 func validateRedirect(uri string) error {
 	u, err := url.Parse(uri)
 	switch {

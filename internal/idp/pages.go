@@ -21,7 +21,7 @@ type pages struct {
 	issuer    string
 }
 
-// A formPage is what the templates show.
+// A formPage is the data of the templates.
 type formPage struct {
 	Request  string // authorization request
 	CSRF     string
@@ -29,7 +29,7 @@ type formPage struct {
 	Message  string   // why the page is shown again
 	User     string   // who logs in or logged in
 	Scopes   []string // in words
-	Redirect string   // host that the answer goes to
+	Redirect string   // host to which the answer goes
 	origin   string   // the same with its scheme
 }
 
@@ -41,16 +41,16 @@ func newPages(issuer string) (pages, error) {
 	return pages{templates: t, issuer: issuer}, nil
 }
 
-// show writes a page. The page is made before anything is sent, so that a person
-// never sees half of one.
+// show writes a page. It renders the page before anything is sent, so that nobody
+// sees half of one.
 func (p pages) show(w http.ResponseWriter, status int, name string, data formPage) {
 	var b bytes.Buffer
 	if err := p.templates.ExecuteTemplate(&b, name, data); err != nil {
 		http.Error(w, "the page could not be made", http.StatusInternalServerError)
 		return
 	}
-	// Some browsers hold the redirects that follow a form against form-action,
-	// so the consent page has to name the client it leads to.
+	// Some browsers apply form-action to the redirects that follow a form, so the
+	// consent page has to name the client to which it leads.
 	h := w.Header()
 	h.Set("Content-Security-Policy", strings.TrimSpace("default-src 'none'; style-src 'self'; base-uri 'none'; "+
 		"frame-ancestors 'none'; form-action 'self' "+data.origin))
@@ -62,7 +62,7 @@ func (p pages) show(w http.ResponseWriter, status int, name string, data formPag
 	b.WriteTo(w)
 }
 
-// fail writes a page that ends an authorization without going back to the client.
+// fail writes a page that ends an authorization without returning to the client.
 func (p pages) fail(w http.ResponseWriter, reason error) {
 	p.show(w, http.StatusBadRequest, "failed.html", formPage{Message: reason.Error()})
 }

@@ -16,8 +16,8 @@ import (
 	"github.com/millrace/millrace/internal/edge"
 )
 
-// The endpoints. Those of the library keep its own names: its options for others
-// write to a variable that all providers of the process share.
+// The endpoints. Those of the library have the library's names: its options for
+// other names write to a variable that all providers of the process share.
 const (
 	pathAuthorize = "/authorize"
 	pathCallback  = "/authorize/callback"
@@ -47,12 +47,12 @@ type Provider struct {
 	server  *edge.Server
 	served  chan struct{} // closed when Serve has returned
 
-	registered int // clients that have registered themselves; guarded by store.mu
+	registered int // number of clients that have registered themselves; guarded by store.mu
 	close      sync.Once
 }
 
 // Start makes keys and a certificate and starts a provider. It fails if the
-// options contradict themselves, if the address is taken or if it is not
+// options contradict each other, if the address is taken or if it is not
 // loopback.
 func Start(opts Options) (*Provider, error) {
 	opts = opts.withDefaults()
@@ -83,7 +83,8 @@ func Start(opts Options) (*Provider, error) {
 	return p, nil
 }
 
-// listen refuses what is not loopback: the passwords are no secret.
+// listen listens on a loopback address. It refuses others, because the passwords
+// are not secret.
 func listen(addr string) (net.Listener, error) {
 	var lc net.ListenConfig
 	l, err := lc.Listen(context.Background(), "tcp", addr)
@@ -97,7 +98,7 @@ func listen(addr string) (net.Listener, error) {
 	return l, nil
 }
 
-// build puts the parts together once the issuer is known.
+// build creates the parts once the issuer is known.
 func (p *Provider) build(opts Options) (err error) {
 	if p.store, err = newStore(opts, p.issuer); err != nil {
 		return err
@@ -124,7 +125,7 @@ func (p *Provider) build(opts Options) (err error) {
 	if p.pages, err = newPages(p.issuer); err != nil {
 		return err
 	}
-	// Everything here is for browsers, whose forms have a token of their own.
+	// All pages are for browsers, and their forms have a CSRF token.
 	p.server = edge.New(edge.Guard(edge.Policy{Pages: "/"}, p.routes()), edge.Options{
 		Body: 64 << 10, // a form
 		TLS:  &tls.Config{Certificates: []tls.Certificate{p.cert.leaf}, MinVersion: tls.VersionTLS12},
@@ -166,13 +167,13 @@ func (p *Provider) AuthURL() string { return p.issuer + pathAuthorize }
 func (p *Provider) TokenURL() string { return p.issuer + pathToken }
 
 // UserInfoURL returns the address of the userinfo endpoint, which is the resource
-// that the access tokens are good for.
+// for which opaque access tokens are valid.
 func (p *Provider) UserInfoURL() string { return p.issuer + pathUserInfo }
 
 // RevokeURL returns the address of the revocation endpoint.
 func (p *Provider) RevokeURL() string { return p.issuer + pathRevoke }
 
-// KeysURL returns the address of the keys that ID tokens are signed with.
+// KeysURL returns the address of the keys with which ID tokens are signed.
 func (p *Provider) KeysURL() string { return p.issuer + pathKeys }
 
 // CertPool returns a pool with the authority that signed the provider's
@@ -182,10 +183,10 @@ func (p *Provider) CertPool() *x509.CertPool { return p.cert.pool() }
 // CACertPEM returns the same authority as text, for a child process.
 func (p *Provider) CACertPEM() []byte { return p.cert.pem() }
 
-// RegisterRedirect adds a redirect URI to a client. Tools pick their port when
-// they start, which is after the provider did.
+// RegisterRedirect adds a redirect URI to a client. It is needed because tools
+// choose their port when they start, which is after the provider did.
 //
-// It panics if the client is unknown or if the URI is neither https nor plain
+// It panics if the client is unknown, or if the URI is neither https nor plain
 // http on loopback.
 func (p *Provider) RegisterRedirect(clientID, uri string) {
 	if err := p.store.addRedirect(clientID, uri); err != nil {
@@ -193,7 +194,7 @@ func (p *Provider) RegisterRedirect(clientID, uri string) {
 	}
 }
 
-// Close stops the provider. Requests in flight are cut off. Closing it again does
+// Close stops the provider. Running requests are cut off. Closing it again does
 // nothing.
 func (p *Provider) Close() error {
 	var err error

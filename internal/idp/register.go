@@ -6,7 +6,8 @@ import (
 	"net/http"
 )
 
-// serveRegistration makes a client (RFC 7591): a public one if it says that it does not authenticate, or else one with a secret.
+// serveRegistration registers a client (RFC 7591): a public one if it says that
+// it does not authenticate, and otherwise one with a secret.
 func (p *Provider) serveRegistration(w http.ResponseWriter, r *http.Request) {
 	var asked struct {
 		Name      string   `json:"client_name"`
@@ -38,7 +39,7 @@ func (p *Provider) serveRegistration(w http.ResponseWriter, r *http.Request) {
 	writeJSON(w, http.StatusCreated, answer)
 }
 
-// Registered returns how many clients have registered themselves.
+// Registered returns the number of clients that have registered themselves.
 func (p *Provider) Registered() int {
 	p.store.mu.Lock()
 	defer p.store.mu.Unlock()

@@ -9,8 +9,8 @@ import (
 // An authRequest is one authorization, from the client's redirect to the exchange
 // of the code. It implements op.AuthRequest.
 //
-// The store gives out copies, because the library reads the fields after the
-// store's lock was released.
+// The store returns copies, because the library reads the fields after the
+// store's lock is released.
 type authRequest struct {
 	id          string
 	clientID    string
@@ -53,7 +53,7 @@ func (r *authRequest) GetCodeChallenge() *oidc.CodeChallenge {
 // A refreshToken is a live refresh token. A copy of it implements
 // op.RefreshTokenRequest.
 type refreshToken struct {
-	grant    string // the authorization it comes from
+	grant    string // the authorization from which it comes
 	clientID string
 	audience []string
 	subject  string

@@ -16,12 +16,12 @@ import (
 // requestLifetime is how long a person may take to log in and to consent.
 const requestLifetime = 10 * time.Minute
 
-// maxFailures is how many wrong passwords end an authorization.
+// maxFailures is the number of wrong passwords that end an authorization.
 const maxFailures = 10
 
 var errNoRequest = errors.New("no such authorization request")
 
-// A store holds everything the provider knows. It implements op.Storage.
+// A store holds everything that the provider knows. It implements op.Storage.
 //
 // It maintains, whenever mu is free:
 //
@@ -44,7 +44,7 @@ type store struct {
 	access   map[string]*accessToken
 	refresh  map[string]*refreshToken
 	replaced map[string]string // rotated refresh token → grant
-	replays  int               // spent codes and replaced tokens that came back
+	replays  int               // how often spent codes and replaced tokens were used again
 	secrets  map[string]bool   // see Provider.Secrets
 }
 
@@ -76,16 +76,16 @@ func newStore(o Options, issuer string) (*store, error) {
 // Health implements op.Storage.
 func (s *store) Health(context.Context) error { return nil }
 
-// CreateAuthRequest implements op.Storage. The library has checked the client,
-// the redirect URI, the scopes and the response type by now; what it leaves to
-// choice is not left to choice here.
+// CreateAuthRequest implements op.Storage. The library has already checked the
+// client, the redirect URI, the scopes and the response type. What the library
+// leaves optional is required here.
 func (s *store) CreateAuthRequest(_ context.Context, r *oidc.AuthRequest, _ string) (op.AuthRequest, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
 	case !slices.Contains(s.clients[r.ClientID].RedirectURIs, r.RedirectURI):
-		// The library unescapes the URI before it compares, which lets
-		// differently spelled ones pass.
+		// The library unescapes the URI before it compares, so differently
+		// spelled URIs would be accepted.
 		return nil, oidc.ErrInvalidRequestRedirectURI().WithDescription("redirect_uri is not registered")
 	case r.CodeChallenge == "" || r.CodeChallengeMethod != oidc.CodeChallengeMethodS256:
 		return nil, oidc.ErrInvalidRequest().WithDescription("PKCE with S256 is required")
@@ -115,8 +115,8 @@ func (r *authRequest) clone() *authRequest {
 	return &c
 }
 
-// sweep forgets what has expired. Spent codes and replaced tokens stay, or their
-// return would not be noticed. The caller holds mu.
+// sweep forgets what has expired. Spent codes and replaced tokens stay, since
+// otherwise their reuse would not be noticed. The caller holds mu.
 func (s *store) sweep() {
 	now := s.now()
 	maps.DeleteFunc(s.requests, func(_ string, r *authRequest) bool {
@@ -147,7 +147,7 @@ func (s *store) request(id string) (*authRequest, error) {
 	return r.clone(), nil
 }
 
-// open finds a request that waits for its user. The caller holds mu.
+// open returns a request that waits for its user. The caller holds mu.
 func (s *store) open(id string) (*authRequest, error) {
 	r := s.requests[id]
 	if r == nil || !r.codeTime.IsZero() || s.now().Sub(r.created) > requestLifetime {
@@ -156,7 +156,7 @@ func (s *store) open(id string) (*authRequest, error) {
 	return r, nil
 }
 
-// logIn notes that the browser of a session proved to be a user.
+// logIn records that the browser of a session has authenticated as a user.
 func (s *store) logIn(id, session, name, password string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -165,7 +165,7 @@ func (s *store) logIn(id, session, name, password string) error {
 		return err
 	}
 	if r.allowed || r.session != "" && r.session != session {
-		// Somebody else's authorization cannot be taken over.
+		// Another browser's authorization cannot be taken over.
 		return errNoRequest
 	}
 	u, known := s.byName[name]
@@ -180,15 +180,15 @@ func (s *store) logIn(id, session, name, password string) error {
 	return nil
 }
 
-// userName returns what the user with a subject is called.
+// userName returns the name of the user with a subject.
 func (s *store) userName(subject string) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.bySub[subject].Name
 }
 
-// decide notes the user's answer and returns the request it belongs to. A denied
-// request is over.
+// decide records the user's answer and returns the request to which it belongs. A
+// denied request is over.
 func (s *store) decide(id, session string, allow bool) (*authRequest, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -221,8 +221,9 @@ func (s *store) SaveAuthCode(_ context.Context, id, code string) error {
 	return nil
 }
 
-// AuthRequestByCode implements op.Storage. A code that was exchanged before takes
-// the tokens of that exchange with it: one of the two who had it stole it.
+// AuthRequestByCode implements op.Storage. If a code was exchanged before, it
+// revokes the tokens of that exchange: one of the two who had the code has stolen
+// it.
 func (s *store) AuthRequestByCode(_ context.Context, code string) (op.AuthRequest, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -237,8 +238,8 @@ func (s *store) AuthRequestByCode(_ context.Context, code string) (op.AuthReques
 	return r.clone(), nil
 }
 
-// redeem makes the request's code a spent one. Two exchanges can both have found
-// the code, so this is where one of them loses. The caller holds mu.
+// redeem marks the request's code as spent. Two concurrent exchanges may both
+// have found the code; one of them fails here. The caller holds mu.
 func (s *store) redeem(id string) error {
 	r := s.requests[id]
 	if r == nil || r.redeemed {

@@ -31,8 +31,8 @@ func (s *store) CreateAccessToken(_ context.Context, r op.TokenRequest) (string,
 	return id, t.expires, nil
 }
 
-// CreateAccessAndRefreshTokens implements op.Storage, for an exchange that asked
-// for offline access and for a refresh, where current is the token to replace.
+// CreateAccessAndRefreshTokens implements op.Storage. It serves exchanges that asked for offline access,
+// and refreshes, in which current is the token to replace.
 func (s *store) CreateAccessAndRefreshTokens(_ context.Context, r op.TokenRequest, current string) (string, string, time.Time, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -95,8 +95,7 @@ func (s *store) TokenRequestByRefreshToken(_ context.Context, token string) (op.
 	return &c, nil
 }
 
-// replay takes back a grant because a secret of it was used twice. The caller
-// holds mu.
+// replay revokes a grant because a secret of it was used twice. The caller holds mu.
 func (s *store) replay(grant string) {
 	s.replays++
 	s.dropGrant(grant)
@@ -119,8 +118,8 @@ func (s *store) GetRefreshTokenInfo(_ context.Context, clientID, token string) (
 	return t.subject, token, nil
 }
 
-// RevokeToken implements op.Storage. With a refresh token goes its whole grant.
-// Revoking what is not there succeeds, as RFC 7009 wants.
+// RevokeToken implements op.Storage. Revoking a refresh token revokes its whole grant. Revoking an unknown
+// token succeeds, as RFC 7009 requires.
 func (s *store) RevokeToken(_ context.Context, token, _, clientID string) *oidc.Error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -154,8 +153,8 @@ func (s *store) SetUserinfoFromToken(_ context.Context, info *oidc.UserInfo, id,
 	return s.fill(info, t.subject, t.scopes)
 }
 
-// SetUserinfoFromScopes implements op.Storage. The library calls it for ID
-// tokens, whose subject becomes the one of info.
+// SetUserinfoFromScopes implements op.Storage. The library calls it for ID tokens, and takes their subject
+// from info.
 func (s *store) SetUserinfoFromScopes(_ context.Context, info *oidc.UserInfo, subject, _ string, scopes []string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -181,13 +180,14 @@ func (s *store) SetIntrospectionFromToken(context.Context, *oidc.IntrospectionRe
 	return errToken
 }
 
-// GetPrivateClaimsFromScopes implements op.Storage: a JWT says what it is for, of RFC 9068, section 2.2.3.
+// GetPrivateClaimsFromScopes implements op.Storage. It adds the scope claim to a JWT (RFC 9068, section
+// 2.2.3).
 func (s *store) GetPrivateClaimsFromScopes(_ context.Context, _, _ string, scopes []string) (map[string]any, error) {
 	return map[string]any{"scope": strings.Join(scopes, " ")}, nil
 }
 
-// ValidateJWTProfileScopes implements op.Storage. No client has a key to sign
-// such a request with.
+// ValidateJWTProfileScopes implements op.Storage. No client has a key with which it could sign such a
+// request.
 func (s *store) ValidateJWTProfileScopes(context.Context, string, []string) ([]string, error) {
 	return nil, oidc.ErrUnsupportedGrantType()
 }

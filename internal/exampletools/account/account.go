@@ -1,6 +1,6 @@
-// Package account has a tool server whose tools need the user: to authorize, or to choose. It is
-// apart from package exampletools because it needs an OAuth provider, and what makes one for tests
-// has no place in a program that is shipped.
+// Package account provides a tool server whose tools need the user: to authorize, or to choose. It
+// is separate from package exampletools because it needs an OAuth provider, and the test provider
+// does not belong in a program that is shipped.
 package account
 
 import (
@@ -17,11 +17,10 @@ import (
 
 // Options are the settings of [Open].
 type Options struct {
-	// Server are the settings of the server. An empty Name means "account".
+	// Server holds the settings of the server. An empty Name means "account".
 	Server toolserver.Options
-	// Provider is where users have their accounts. It is added to the server's
-	// providers. It needs the scopes openid and profile, and to say who may complete an
-	// authorization.
+	// Provider is where users have their accounts. It is added to the server's providers. It must
+	// support the scopes openid and profile, and must say who may complete an authorization.
 	Provider toolserver.OAuthProvider
 	// UserInfoURL is the provider's OpenID Connect userinfo endpoint.
 	UserInfoURL string
@@ -97,7 +96,7 @@ type appointment struct {
 	Title string `json:"title"`
 }
 
-// A person is what the provider tells about the user.
+// A person is what the provider says about the user.
 type person struct {
 	Subject string `json:"sub"`
 	Name    string `json:"name"`

@@ -1,5 +1,5 @@
-// Package compiled gives tests that check programs and packages by their types what the go
-// command has compiled: an importer, so that nothing is parsed and checked a second time.
+// Package compiled gives tests access to the types of compiled packages: an importer over
+// what the go command has compiled, so that nothing is parsed and checked a second time.
 // Start with [Importer].
 package compiled
 
@@ -15,9 +15,9 @@ import (
 	"testing"
 )
 
-// Importer returns an importer of packages and of what they import. Packages are named as
-// for go list, from the folder of the test; they are compiled if they have not been. A test
-// whose packages do not compile fails. Importing another package is an error.
+// Importer returns an importer of packages and of everything that they import. Packages are
+// named as for go list, relative to the folder of the test; they are compiled if necessary.
+// The test fails if a package does not compile. Importing another package is an error.
 func Importer(t testing.TB, packages ...string) types.Importer {
 	t.Helper()
 	list := exec.Command("go", append([]string{"list", "-export", "-deps", "-f", "{{if .Export}}{{.ImportPath}} {{.Export}}{{end}}"}, packages...)...)

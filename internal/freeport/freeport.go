@@ -1,5 +1,5 @@
-// Package freeport finds addresses for servers that are processes of their own, and are started again
-// at the same place when they have ended.
+// Package freeport finds addresses for servers that are processes of their own and are restarted at
+// the same address.
 package freeport
 
 import (
@@ -10,12 +10,12 @@ import (
 	"sync/atomic"
 )
 
-// Ports are below those that systems give to outgoing connections, so that none of these
+// The ports are below those that systems use for outgoing connections, so no outgoing connection
 // takes one while its server is down.
 const lowest, highest = 10_000, 32_000
 
-// given counts the ports that were tried, from a place of this process's own: two
-// processes that look at once rarely find the same.
+// given counts the ports that were tried, starting at a number that depends on the process: two
+// processes that look at the same time rarely find the same port.
 var given = countingFrom(uint32(os.Getpid()) * 211)
 
 func countingFrom(n uint32) *atomic.Uint32 {
@@ -24,9 +24,8 @@ func countingFrom(n uint32) *atomic.Uint32 {
 	return c
 }
 
-// Addresses returns n addresses of loopback, host and port, at which nothing listens. A
-// process is given no port twice before it has had 22,000 of them. It may be called
-// concurrently.
+// Addresses returns n loopback addresses, host and port, at which nothing listens. A process receives
+// no port twice within 22,000 ports. It may be called concurrently.
 func Addresses(n int) (all []string, err error) {
 	for range highest - lowest {
 		if len(all) == n {
@@ -48,7 +47,7 @@ func Addresses(n int) (all []string, err error) {
 	return nil, fmt.Errorf("no port of %d to %d is free at 127.0.0.1: %w", lowest, highest-1, err)
 }
 
-// Address is [Addresses] for one.
+// Address returns one address; see [Addresses].
 func Address() (string, error) {
 	all, err := Addresses(1)
 	if err != nil {

@@ -1,4 +1,4 @@
-// Package long says how far the searches of tests go.
+// Package long says how thorough the searches of tests are.
 //
 // A test that tries seeds, schedules or moments of a crash one after the other finds most bugs with the
 // first of them. So go test ./... tries few, and takes about a minute; .ci/run sets the variable
@@ -7,13 +7,13 @@ package long
 
 import "os"
 
-// Variable is set to anything but the empty string for the long searches.
+// Variable is the environment variable that makes searches long if it is not empty.
 const Variable = "MILLRACE_LONG"
 
 // Searches reports whether searches are long.
 func Searches() bool { return os.Getenv(Variable) != "" }
 
-// Of returns many where searches are long, else few.
+// Of returns many if searches are long, and few otherwise.
 func Of(few, many int) int {
 	if Searches() {
 		return many

@@ -14,7 +14,7 @@ import (
 	"github.com/millrace/millrace/slice"
 )
 
-// A builder builds a program as a flow, and notes what happens to it.
+// A builder builds a program as a flow, and records what happens to it.
 type builder struct {
 	p     *Program
 	ctx   context.Context
@@ -22,15 +22,15 @@ type builder struct {
 	at    here
 	ticks []inside
 
-	// what the operator being built is given, and gives besides its collection
+	// State for the operator being built, besides its collection.
 	name      string
 	passive   bool
 	took      func(k, v int)
 	showed    func(all map[int]int)
 	node      int
-	ask       func(node, k, answer int) // told of each call of a MapAsync, if not nil
+	ask       func(node, k, answer int) // called for each call of a MapAsync, if not nil
 	send      func(k, v int) error
-	sendBatch func(ks, vs []int) []error // of an input that takes several at once: what became of each
+	sendBatch func(ks, vs []int) []error // for an input that accepts batches: returns the result for each record
 	close     func()
 	keeps     func(any)
 
@@ -39,7 +39,7 @@ type builder struct {
 	closes  []func()
 	built   []any
 	clock   bool                        // time passes when nothing else happens
-	trace   func(node int, what ...int) // told all that is seen, if not nil
+	trace   func(node int, what ...int) // called for everything that is seen, if not nil
 	events  []event
 	seen    []*seen
 }
@@ -47,27 +47,27 @@ type builder struct {
 // A seen is what was seen of a node.
 type seen struct {
 	node int
-	runs map[int]*Content     // inside of a slice: by the event of the run
-	all  Content              // outside, of what becomes more
-	now  func() Content       // outside, of what is revised
-	kept func(Content) string // outside, of what is forgotten: how an output differs
+	runs map[int]*Content     // inside a slice: by the event of the run
+	all  Content              // outside, for a collection that only grows
+	now  func() Content       // outside, for a collection that is revised
+	kept func(Content) string // outside, for a collection with forgetting: how an output differs
 
-	again []int // keys that came again although their value never changes
+	again []int // keys that came again although their value must not change
 }
 
-// build builds p at a location, and looks at the nodes that are watched.
+// build builds p at a location, and observes the nodes that are watched.
 func build(ctx context.Context, p *Program, flow *dataflow.Flow, watched func(i int) bool) *builder {
 	return buildAsking(ctx, p, flow, watched, nil)
 }
 
-// buildAsking is build with ask, which is told of calls.
+// buildAsking is build with ask, which is called for each call.
 func buildAsking(ctx context.Context, p *Program, flow *dataflow.Flow, watched func(i int) bool, ask func(node, k, answer int)) *builder {
 	at := dataflow.At[here](flow)
 	b := &builder{p: p, ctx: ctx, flow: flow, at: at, ask: ask, sends: make(map[int]func(k, v int) error), batches: make(map[int]func(ks, vs []int) []error)}
 	for s := range p.ranks {
 		tick := slice.At(at)
 		b.ticks = append(b.ticks, tick)
-		// What a run starts with is set before anything else in it happens.
+		// The state that a run starts with is set before anything else happens in the run.
 		begin, _ := slice.State(tick, 0)
 		singleton.Map(begin, func(int) int { b.events = append(b.events, event{slice: s}); return 0 })
 	}
@@ -104,14 +104,14 @@ func buildAsking(ctx context.Context, p *Program, flow *dataflow.Flow, watched f
 		case keep == nil:
 		case x.keep >= 0:
 			keep(b.built[x.keep])
-		default: // a cycle has to be fed with something
+		default: // a cycle needs an input
 			keep(b.built[x.args[0]])
 		}
 	}
 	return b
 }
 
-// watch looks at node i.
+// watch observes node i.
 func (b *builder) watch(i int) {
 	w := &seen{node: i, runs: make(map[int]*Content)}
 	b.seen = append(b.seen, w)
@@ -146,7 +146,7 @@ func (b *builder) watch(i int) {
 		keyedsingleton.InspectWithKey(s, entry)
 		w.now = func() Content {
 			c := Content{Entries: make(map[int]int)}
-			for k := range w.all.Entries { // which keys there are is for the output to say as well
+			for k := range w.all.Entries { // the output also has to show which keys exist
 				if v, ok := out.Get(k); ok {
 					c.Entries[k] = v
 				}
@@ -176,8 +176,9 @@ func (b *builder) watch(i int) {
 	}
 }
 
-// latestOf adds an output of a collection outside of slices that has a latest value, and
-// returns what reads it: a view of the entries, or the value. It returns nil for others.
+// latestOf adds an output for a collection outside slices that has a latest value. It
+// returns a function that reads the output: a view of the entries, or the value. It returns
+// nil for other collections.
 func latestOf(collection any, name string) func() Content {
 	ofView := func(latest func() ([]dataflow.Entry[int, int], bool)) func() Content {
 		return func() Content {
@@ -213,7 +214,8 @@ func latestOf(collection any, name string) func() Content {
 	return nil
 }
 
-// keptIn returns what compares an output of entries that are forgotten with those there are.
+// keptIn returns a function that compares an output of entries, some of which are forgotten,
+// with the current ones.
 func keptIn(out *dataflow.EntryOutputPort[int, int]) func(Content) string {
 	return func(c Content) string {
 		for k, v := range c.Entries {
@@ -228,7 +230,7 @@ func keptIn(out *dataflow.EntryOutputPort[int, int]) func(Content) string {
 	}
 }
 
-// of returns where to note what is seen of a node now.
+// of returns the content in which to record what is seen of a node now.
 func (b *builder) of(w *seen, what ...int) *Content {
 	if b.trace != nil {
 		b.trace(w.node, what...)
@@ -238,7 +240,7 @@ func (b *builder) of(w *seen, what ...int) *Content {
 		return &w.all
 	}
 	run := len(b.events) - 1
-	for b.events[run].slice != b.p.nodes[w.node].slice { // what it emits may be taken meanwhile
+	for b.events[run].slice != b.p.nodes[w.node].slice { // what it emits may be taken in the meantime
 		run--
 	}
 	if w.runs[run] == nil {
@@ -254,7 +256,7 @@ func (c *Content) prepare() {
 	}
 }
 
-// listOf returns the entries of a view, as an output whose history is kept can have them.
+// listOf returns the entries of a view as a list, for an output whose history is kept.
 func listOf(v dataflow.View[int, int]) (all []dataflow.Entry[int, int]) {
 	for k, x := range v.All() {
 		all = append(all, dataflow.Entry[int, int]{Key: k, Value: x})

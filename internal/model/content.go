@@ -7,8 +7,9 @@ import (
 	"strings"
 )
 
-// A Content is what a collection holds at one moment: what a stream has had so far, or
-// what a collection that is revised is now. Which field counts is for its kind to say.
+// A Content is what a collection holds at one moment: everything that a stream has had
+// so far, or the current value of a collection that is revised. The kind of the
+// collection determines which field counts.
 type Content struct {
 	List    []int         // a stream
 	Keyed   map[int][]int // a keyed stream
@@ -17,7 +18,7 @@ type Content struct {
 	OK      bool
 }
 
-// A shape is which field of a content counts.
+// A shape says which field of a content counts.
 type shape int
 
 const (
@@ -28,16 +29,16 @@ const (
 	perhaps
 )
 
-// A kind is what the type of a collection says.
+// A kind describes the type of a collection.
 type kind struct {
 	shape   shape
-	ordered bool // of a stream, or within the keys of one
-	inside  bool // lives in a slice
+	ordered bool // the elements of a stream, or those within a key
+	inside  bool // in a slice
 	word    string
 }
 
-// text returns a content as failures print it, the same for contents that are equal
-// as a collection of that kind is.
+// text formats a content for failures. Contents that are equal for a collection of
+// this kind have the same text.
 func (k kind) text(c Content) string {
 	list := func(xs []int) string {
 		if !k.ordered {
@@ -70,7 +71,7 @@ func (k kind) text(c Content) string {
 	return "{" + strings.Join(words, " ") + "}"
 }
 
-// size returns how much has come so far of something that only becomes more.
+// size returns how much has arrived so far of a collection that only grows.
 func (c Content) size() int {
 	n := len(c.List) + len(c.Entries)
 	for _, vs := range c.Keyed {
@@ -79,7 +80,7 @@ func (c Content) size() int {
 	return n
 }
 
-// since returns what c has beyond before: what a batch is.
+// since returns what c contains beyond before, which is a batch.
 func (k kind) since(c, before Content) Content {
 	switch k.shape {
 	case listed:
@@ -102,8 +103,8 @@ func (k kind) since(c, before Content) Content {
 	return out
 }
 
-// rest returns xs without before: what follows it, or where there is no order, what
-// is in xs more often.
+// rest returns xs without before: what follows it, or, without order, what occurs more
+// often in xs.
 func (k kind) rest(xs, before []int) []int {
 	if k.ordered {
 		if len(before) > len(xs) || !slices.Equal(xs[:len(before)], before) {

@@ -5,27 +5,27 @@ type event struct {
 	node  int // the input from which a record was taken, if slice < 0
 	key   int
 	value int
-	all   map[int]int // what a node has as a whole, if it is noted like that
+	all   map[int]int // the whole content of a node, if it is recorded as a whole
 	slice int
 }
 
-// An evaluator computes what a program holds from what happened to it. The memory it
-// has is of answers that it would give again.
+// An evaluator computes what a program holds from what happened to it. Its only
+// memory is a cache of answers.
 type evaluator struct {
 	p      *Program
 	events []event
 	known  map[moment]Content
 }
 
-// A moment is a node and how many events there have been.
+// A moment is a node and a number of events.
 type moment struct{ node, at int }
 
 func newEvaluator(p *Program, events []event) *evaluator {
 	return &evaluator{p, events, make(map[moment]Content)}
 }
 
-// at returns what node i holds after the first t events. Inside a slice, event t is
-// the run that is meant.
+// at returns what node i holds after the first t events. For a node inside a slice,
+// event t is the run.
 func (e *evaluator) at(i, t int) Content {
 	if c, ok := e.known[moment{i, t}]; ok {
 		return c
@@ -100,7 +100,8 @@ func (e *evaluator) taken(i, t int) Content {
 	return c
 }
 
-// lastRun returns which of the first t events was the last run of a slice, or -1.
+// lastRun returns the index of the last run of a slice among the first t events, or
+// -1.
 func (e *evaluator) lastRun(slice, t int) int {
 	for run := t - 1; run >= 0; run-- {
 		if e.events[run].slice == slice {
@@ -124,8 +125,8 @@ func together(a, b Content) Content {
 	return out
 }
 
-// fed returns how much has come to the ends from which node i, outside of all slices,
-// is made. If it is the same at two moments, nothing can have been new in between.
+// fed returns how much has arrived at the ends from which node i, outside all slices,
+// is made. If it is the same at two moments, nothing was new in between.
 func (e *evaluator) fed(i, t int) int {
 	x := &e.p.nodes[i]
 	if e.p.through(i) {

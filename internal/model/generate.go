@@ -27,26 +27,26 @@ func (h History) String() string {
 	return strings.Join(words, " ")
 }
 
-// A maker makes programs.
+// A maker makes random programs.
 type maker struct {
 	rng   *rand.Rand
 	table []operator
-	want  *operator // used wherever it can be, so that rare ones are as well
+	want  *operator // used where possible, so that rare operators occur as well
 	p     *Program
 }
 
 // Make returns a random program of about size operators, and a history for it.
 func Make(rng *rand.Rand, size int) (*Program, History) { return MakeWith(rng, size, "") }
 
-// MakeWith is Make for a program in which the operator of that name is likely, if it is
-// not empty.
+// MakeWith is Make for a program in which the named operator is likely, if name is not
+// empty.
 func MakeWith(rng *rand.Rand, size int, name string) (*Program, History) {
 	table := operators()
 	return makeOf(table, rng, size, slices.IndexFunc(table, func(op operator) bool { return op.name == name }))
 }
 
-// makeOf is Make of some operators, of which the one with number want is likely if that is
-// not negative.
+// makeOf makes a program of the operators in table. Operator number want is likely if want
+// is not negative.
 func makeOf(table []operator, rng *rand.Rand, size int, want int) (*Program, History) {
 	m := &maker{rng: rng, table: table, p: new(Program)}
 	m.want = &m.table[rng.IntN(len(m.table))]
@@ -59,7 +59,7 @@ func makeOf(table []operator, rng *rand.Rand, size int, want int) (*Program, His
 			continue
 		}
 		likely := rng.IntN(3) > 0
-		if op.rare { // else each input would get less
+		if op.rare { // otherwise each input would receive less
 			likely = op == m.want || rng.IntN(8) == 0
 		}
 		if len(m.p.nodes) == 0 || likely {
@@ -109,7 +109,7 @@ func (m *maker) add(x node) {
 	m.p.nodes = append(m.p.nodes, x)
 }
 
-// pick returns a node for which ok holds, recent ones more often, or -1.
+// pick returns a node for which ok holds, or -1. It prefers recent ones.
 func (m *maker) pick(ok func(i int) bool) int {
 	var all []int
 	for i := range m.p.nodes {
@@ -140,7 +140,7 @@ func (m *maker) some(ok func(op *operator) bool) *operator {
 	return all[m.rng.IntN(len(all))]
 }
 
-// readable reports whether there is a node of type t in slice s.
+// readable returns a function that reports whether node i has type t and is in slice s.
 func (m *maker) readable(t reflect.Type, s int) func(i int) bool {
 	return func(i int) bool { return m.p.nodes[i].op.out == t && m.p.lives(i) == s }
 }
@@ -157,7 +157,7 @@ func (m *maker) indices() []int {
 	return all
 }
 
-// enter adds a way into slice s, and reports whether there was one.
+// enter adds a way into slice s, and reports whether there is one.
 func (m *maker) enter(s int, how edge) bool {
 	outside := func(t reflect.Type) func(int) bool {
 		return func(i int) bool {
@@ -195,11 +195,11 @@ func (m *maker) leave(how edge) {
 	}
 }
 
-// grow adds an operator that crosses no border.
+// grow adds an operator that does not cross the border of a slice.
 func (m *maker) grow() {
 	s := m.rng.IntN(len(m.p.ranks)+1) - 1
 	here := func(t reflect.Type) func(int) bool { return m.readable(t, s) }
-	several := m.rng.IntN(3) == 0 // of all operators, few read two collections
+	several := m.rng.IntN(3) == 0 // few operators read two collections
 	op := m.some(func(op *operator) bool {
 		outside := s < 0 && (op.edge == timed || op.edge == arranged || op.edge == looped && !m.loops())
 		return (op.edge == pure || outside) && (len(op.in) > 1 || !several) && !slices.ContainsFunc(op.in, func(t reflect.Type) bool { return !m.exists(t, here) })
@@ -217,12 +217,12 @@ func (m *maker) grow() {
 	}
 }
 
-// loops reports whether the program has a cycle. It has one at most.
+// loops reports whether the program has a cycle. It has at most one.
 func (m *maker) loops() bool {
 	return slices.ContainsFunc(m.p.nodes, func(x node) bool { return x.op.edge == looped })
 }
 
-// maxGrowth bounds how large collections become, since joins of joins multiply.
+// maxGrowth limits the size of collections, since joins of joins multiply.
 const maxGrowth = 6
 
 // growth returns how often the size of a node may have doubled since the inputs.

@@ -21,12 +21,12 @@ type (
 	valueOf[L dataflow.Location, B bounds.Singleton]                 = dataflow.Singleton[int, L, B]
 	maybeOf[L dataflow.Location, B bounds.Singleton]                 = dataflow.Optional[int, L, B]
 
-	// outside of slices
+	// outside slices
 	stream  = streamOf[here, bounds.Unbounded, ordered]
 	streams = keyedOf[here, bounds.Unbounded, ordered]
 	fixed   = entriesOf[here, bounds.BoundedValue]
 
-	// inside
+	// inside slices
 	piece   = streamOf[inside, bounds.Bounded, ordered]
 	pieces  = keyedOf[inside, bounds.Bounded, ordered]
 	content = entriesOf[inside, bounds.Bounded]
@@ -58,14 +58,14 @@ var kinds = map[reflect.Type]kind{
 	reflect.TypeFor[maybeOf[inside, bounds.Bounded]]():         {perhaps, true, true, "Optional inside"},
 }
 
-// The functions that programs are made with. Results are small, so that keys and
-// values come again.
+// The functions of which programs are made. Results are small, so that keys and values
+// repeat.
 func change(n, x int) int { return (x*3 + n) % 23 }
 func keep(n, x int) bool  { return (x+n)%3 != 0 }
 func keyOf(n, x int) int  { return (x + n) % 4 }
 func pack(a, b int) int   { return (a*7 + b*3 + 1) % 23 }
 
-// fold is a step that minds the order.
+// fold is a step that depends on the order.
 func fold(acc, x int) int { return (acc*2 + x + 1) % 23 }
 
 func packed(p dataflow.Pair[int, int]) int { return pack(p.First, p.Second) }
@@ -77,7 +77,7 @@ type call struct {
 	slice int
 }
 
-// place returns where the operator is: L is one of two types.
+// place returns the location of the operator: L is one of two types.
 func place[L dataflow.Location](c call) L {
 	if at, ok := any(c.at).(L); ok {
 		return at
@@ -115,5 +115,5 @@ func (o operator) at(e edge) operator   { o.edge = e; return o }
 func (o operator) keepsFresh() operator { o.fresh = true; return o }
 func (o operator) rarely() operator     { o.rare = true; return o }
 
-// draws says that o has other operators in it.
+// draws says that o includes other operators.
 func (o operator) draws(names ...string) operator { o.also = names; return o }

@@ -7,7 +7,7 @@ import (
 	"github.com/millrace/millrace/internal/seal"
 )
 
-// graphOf returns what a flow is to the engine; see package seal.
+// graphOf returns the engine's graph of a flow; see package seal.
 func graphOf(f *dataflow.Flow) *engine.Graph { return *seal.Pointer(f) }
 
 // newLive returns a flow that runs as in production.
@@ -17,11 +17,12 @@ func newLive() *dataflow.Flow {
 	return f
 }
 
-// newDriven returns a flow that is simulated, with what makes its steps.
+// newDriven returns a flow that is simulated, and the simulation that makes its
+// steps.
 func newDriven(choose simulate.Chooser) (*dataflow.Flow, *simulate.Simulation) {
 	f := newLive()
 	return f, simulate.Drive(graphOf(f), choose, nil, simulate.Known{})
 }
 
-// historyOf returns what a recording is to the engine.
+// historyOf returns the engine's form of a recording.
 func historyOf(r *dataflow.Recording) *engine.Recording { return seal.Pointer(r) }

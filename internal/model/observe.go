@@ -14,9 +14,10 @@ func (p *Program) Ticks() bool {
 	return slices.ContainsFunc(p.nodes, func(x node) bool { return x.op.name == "dataflow.Interval" })
 }
 
-// Observe builds a program upon a flow, sends what is before early of its history, has the flow
-// start, sends the rest, has it run until it is quiet, and returns what collections outside of
-// slices hold then. If ends, it is that of collections from which no other is made.
+// Observe builds a program in flow and sends the first early records of its history. It then
+// calls start, sends the rest, calls run, which runs the flow until it is quiet, and returns
+// what the collections outside slices hold. If ends is true, it returns only collections from
+// which no other is made.
 func Observe(ctx context.Context, p *Program, h History, early int, ends bool, flow *dataflow.Flow, start, run func()) (string, error) {
 	b := build(ctx, p, flow, func(i int) bool { return p.lives(i) < 0 && !(ends && read(p, i)) })
 	for i, r := range h {

@@ -12,10 +12,10 @@ import (
 
 const why = "the model says what each cut shows"
 
-// none is the evaluation of an operator that the evaluator knows by its edge.
+// none is the evaluation of an operator that the evaluator handles by its edge.
 func none(int, Content) Content { return Content{} }
 
-// operators returns all that programs are made of.
+// operators returns all operators of which programs are made.
 func operators() []operator {
 	type (
 		b   = bounds.Bounded
@@ -47,7 +47,8 @@ func operators() []operator {
 	return all
 }
 
-// inputs are the inputs for several senders, which are rare. The others are edges.
+// inputs returns the inputs for several senders, which are rare. The other inputs are in
+// edges.
 func inputs() []operator {
 	return []operator{
 		op0("dataflow.SharedInput", func(c call) streamOf[here, bounds.Unbounded, loose] {
@@ -89,7 +90,8 @@ func inputs() []operator {
 	}
 }
 
-// prefix returns a function that makes of the result of a batch of n what became of each.
+// prefix returns a function that converts the result of a batch of n records to a result
+// for each record.
 func prefix(n int) func(accepted int, err error) []error {
 	return func(accepted int, err error) []error {
 		errs := make([]error, n)
@@ -106,7 +108,7 @@ func entries(c call, how ...dataflow.Sequence[int]) fixed {
 	c.send = func(k, v int) error { return port.Put(c.ctx, k, v) }
 	c.sendBatch = func(ks, vs []int) []error {
 		errs, err := port.PutBatch(c.ctx, ks, vs)
-		if err != nil && !slices.Contains(errs, err) { // the step of another one failed
+		if err != nil && !slices.Contains(errs, err) { // the step of another record failed
 			errs[len(errs)-1] = err
 		}
 		return errs
@@ -115,7 +117,8 @@ func entries(c call, how ...dataflow.Sequence[int]) fixed {
 	return keyedsingleton.InspectWithKey(s, c.took)
 }
 
-// edges are the inputs and what crosses the border of a slice in one way only.
+// edges returns the inputs, and the operators that cross the border of a slice in only
+// one direction.
 func edges() []operator {
 	return []operator{
 		op0("dataflow.Input", func(c call) stream {
@@ -155,14 +158,14 @@ func edges() []operator {
 	}
 }
 
-// first makes the evaluation of what has a content before there is anything to read.
+// first makes the evaluation of an operator that has a content before there is any input.
 func (o operator) first() operator {
 	eval := o.eval
 	o.eval = func(n int, _ []Content) Content { return eval(n, []Content{{}}) }
 	return o
 }
 
-// entrances are the ways into a slice for a single value, and for streams.
+// entrances returns the ways into a slice for a single value and for streams.
 func entrances[B bounds.Singleton]() []operator {
 	ops := []operator{
 		op1("slice.Snapshot", func(c call, s valueOf[here, B]) value {
@@ -183,7 +186,7 @@ func entrances[B bounds.Singleton]() []operator {
 	return ops
 }
 
-// changing is the way into a slice for entries that change.
+// changing returns the way into a slice for entries that change.
 func changing[B interface {
 	bounds.Changing
 	bounds.KeyedSingleton
@@ -197,7 +200,7 @@ func changing[B interface {
 	}, none).at(snapshot).draws("slice.Passive")}
 }
 
-// emits are the ways in and out of a slice for streams of one order.
+// emits returns the ways in and out of a slice for streams of one order.
 func emits[O dataflow.Order]() []operator {
 	return []operator{
 		op1("slice.Batch", func(c call, s streamOf[here, bounds.Unbounded, O]) streamOf[inside, bounds.Bounded, O] {

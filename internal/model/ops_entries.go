@@ -32,7 +32,7 @@ func valuesIn(c Content) (out []int) {
 	return out
 }
 
-// anyOf are the operators over every keyed singleton.
+// anyOf returns the operators over every keyed singleton.
 func anyOf[L dataflow.Location, B interface {
 	bounds.Mapped[M]
 	bounds.Filtered[F]
@@ -104,7 +104,7 @@ func anyOf[L dataflow.Location, B interface {
 	}
 }
 
-// fixedOf are the operators over entries that never change.
+// fixedOf returns the operators over entries that never change.
 func fixedOf[L dataflow.Location, B interface {
 	bounds.FixedValues[Keys]
 	bounds.KeyedSingleton
@@ -134,7 +134,7 @@ func fixedOf[L dataflow.Location, B interface {
 	}
 }
 
-// permanentOf are the operators over entries that are there for good.
+// permanentOf returns the operators over entries that are never removed.
 func permanentOf[L dataflow.Location, B interface {
 	bounds.Permanent[Keys]
 	bounds.KeyedSingleton
@@ -155,7 +155,7 @@ func permanentOf[L dataflow.Location, B interface {
 	}
 }
 
-// growingOf are the operators over entries whose values only grow.
+// growingOf returns the operators over entries whose values only grow.
 func growingOf[L dataflow.Location, B bounds.GrowingValues[Keys], T bounds.Permanent[Keys], Keys interface {
 	bounds.Stream
 	bounds.Final[Out]
@@ -175,7 +175,7 @@ func growingOf[L dataflow.Location, B bounds.GrowingValues[Keys], T bounds.Perma
 	}
 }
 
-// relations are the operators over whole collections, inside of slices.
+// relations returns the operators over whole collections, inside slices.
 func relations() []operator {
 	return []operator{
 		op2("keyedsingleton.JoinKeyedSingleton", func(_ call, a, b content) content {
@@ -247,7 +247,7 @@ func relations() []operator {
 	}
 }
 
-// looked is what a lookup comes to.
+// looked is the result of a lookup.
 func looked(v, w int, ok bool) int {
 	if !ok {
 		return 22 - v%5

@@ -18,8 +18,8 @@ func sortedPieces(_ int, c Content) Content {
 	return within(func(_, _ int, vs []int) []int { return slices.Sorted(slices.Values(vs)) })(0, c)
 }
 
-// findings are the operators that look something up in whole keyed streams, or sort them,
-// inside of slices.
+// findings returns the operators that look something up in whole keyed streams, or sort
+// them, inside slices.
 func findings() []operator {
 	type untidy = keyedOf[inside, bounds.Bounded, loose]
 	return []operator{

@@ -8,15 +8,15 @@ import (
 	"github.com/millrace/millrace/keyedstream"
 )
 
-// numbers says which client gave a key, and as which of its own.
+// numbers returns the sequence of keys: the client that gave a key, and its number there.
 func numbers(n int) dataflow.Sequence[int] {
 	clients := 1 + n%3
 	return dataflow.Sequenced(func(k int) (client int, seq uint64) { return k % clients, uint64(k / clients) })
 }
 
-// forgetfuls are the operators that forget keys they are done with. Which they forget
-// depends on the order in which values of different keys come, so they are drawn over a
-// stream that has one.
+// forgetfuls returns the operators that forget keys when they are done with them. Which keys
+// they forget depends on the order of the values of different keys, so they are used over a
+// stream with an order.
 func forgetfuls() []operator {
 	return []operator{
 		op1("keyedstream.FirstWithin", func(c call, s stream) streams {
@@ -66,7 +66,7 @@ func lifeStep[T interface {
 	}
 }
 
-// livedIn is what lifeStep emits for the values of a key, or decides.
+// livedIn returns what lifeStep emits, or decides, for the values of a key.
 func livedIn(n int, vs []int, decided bool) (out []int) {
 	sum, begun, has := 0, false, false
 	for _, v := range vs {
@@ -84,9 +84,10 @@ func livedIn(n int, vs []int, decided bool) (out []int) {
 
 func retained(n int) int { return 1 + n%2 }
 
-// remembering makes the evaluation of an operator that is done with a key when f says so
-// of the values since it was last forgotten, and remembers that for a while: of the keys
-// that completed, in blocks, those of the last block and of the one before it.
+// remembering makes the evaluation of an operator that is done with a key when f says so for
+// the values since the key was last forgotten. The operator remembers that for a while:
+// completed keys are grouped into blocks, and it remembers those of the last block and the
+// one before it.
 func remembering(f func(n int, vs []int) (int, bool)) func(int, Content) Content {
 	return func(n int, c Content) Content {
 		out := Content{Keyed: make(map[int][]int)}

@@ -10,7 +10,7 @@ import (
 	"github.com/millrace/millrace/singleton"
 )
 
-// within makes the evaluation of an operator that treats each key alone.
+// within makes the evaluation of an operator that treats each key separately.
 func within(f func(n, key int, vs []int) []int) func(int, Content) Content {
 	return func(n int, c Content) Content {
 		out := Content{Keyed: make(map[int][]int)}
@@ -48,7 +48,7 @@ func eachValue(f func(n, k, v int) []int) func(int, Content) Content {
 	})
 }
 
-// somesOf are the operators over a keyed stream with or without order.
+// somesOf returns the operators over a keyed stream with or without order.
 func somesOf[L dataflow.Location, B interface {
 	bounds.FoldedGrowing[G]
 	bounds.Folded[F]
@@ -191,7 +191,7 @@ func somesOf[L dataflow.Location, B interface {
 	}
 }
 
-// rowsOf are the operators over a keyed stream that need its order.
+// rowsOf returns the operators over a keyed stream that need its order.
 func rowsOf[L dataflow.Location, B interface {
 	bounds.FoldedGrowing[G]
 	bounds.Folded[F]

@@ -15,40 +15,39 @@ import (
 	"github.com/millrace/millrace/slice"
 )
 
-// What the operators in this file give is the runtime's choice: when it comes, or in
-// which order. So the model takes what came as given, as it does with inputs, and checks
-// that it could have come.
+// The runtime chooses when, or in which order, the operators in this file emit. So the model
+// takes what arrived as given, as it does for inputs, and checks that it was possible.
 
-// there is another location, and worker one that has members.
+// there is another location, and worker is one with members.
 type (
 	there  struct{ dataflow.Process }
 	worker struct{ dataflow.Process }
 )
 
-// A verdict says what is wrong with what has come of node i, or nothing. If all, nothing
-// more will come.
+// A verdict says what is wrong with what has arrived at node i, or returns "". If all is true,
+// nothing more will arrive.
 type verdict func(e *evaluator, i int, all bool) string
 
 func (o operator) judged(v verdict) operator { o.verdict = v; return o }
 
-// apart is an operator that works while others do: in a live flow on other goroutines, so
-// that it is only drawn where one goroutine does everything.
+// apart marks an operator that works concurrently with others: in a live flow on other
+// goroutines. It is only used where one goroutine does everything.
 func (o operator) apart() operator { o.isApart = true; return o }
 
 func hours(n int) time.Duration { return time.Duration(n+1) * time.Hour }
 
-// taken notes what comes of a stream.
+// taken records what a stream emits.
 func taken[O dataflow.Order](c call, s streamOf[here, bounds.Unbounded, O]) streamOf[here, bounds.Unbounded, O] {
 	took := c.took
 	return dataflow.Inspect(s, func(x int) { took(0, x) })
 }
 
-// takenKeyed notes what comes of a keyed stream.
+// takenKeyed records what a keyed stream emits.
 func takenKeyed[O dataflow.Order](c call, s keyedOf[here, bounds.Unbounded, O]) keyedOf[here, bounds.Unbounded, O] {
 	return keyedstream.InspectWithKey(s, c.took)
 }
 
-// lates are the operators that give something in a later step.
+// lates returns the operators that emit in a later step.
 func lates() []operator {
 	return []operator{
 		op1("keyedsingleton.After", func(c call, s fixed) fixed {
@@ -165,7 +164,7 @@ func lates() []operator {
 	}
 }
 
-// atOnce makes two attempts without a pause to speak of.
+// atOnce makes two attempts with a negligible pause.
 var atOnce = keyedsingleton.Backoff{Attempts: 2, First: 1}
 
 func triedLater(n int) func(context.Context, int, int) (int, error) {
@@ -177,12 +176,12 @@ func triedLater(n int) func(context.Context, int, int) (int, error) {
 	}
 }
 
-// fedBack is how many elements a cycle feeds back at most, so that each ends.
+// fedBack is the maximum number of elements that a cycle feeds back, so that each cycle ends.
 const fedBack = 5
 
 func (o operator) wholly() operator { o.shows = true; return o }
 
-// arranged are the operators that arrange what they are given at once.
+// arrangers returns the operators that arrange their input at once.
 func arrangers() []operator {
 	type bag = streamOf[here, bounds.Unbounded, loose]
 	type bags = keyedOf[here, bounds.Unbounded, loose]
@@ -220,7 +219,7 @@ func noneOfTwo(int, Content, Content) Content { return Content{} }
 // other returns another location.
 func (b *builder) other() there { return dataflow.At[there](b.flow) }
 
-// forget is ForgetAfter, whose content is noted whenever it changes.
+// forget is ForgetAfter, whose content is recorded whenever it changes.
 func forget[B interface {
 	bounds.Forgotten[Out]
 	bounds.KeyedSingleton
@@ -237,8 +236,8 @@ func forget[B interface {
 	return left
 }
 
-// changes applies Changes to an empty content, which is noted whenever it changes. Each has to
-// follow from the one before.
+// changes applies Changes to an empty content, which is recorded whenever it changes. Each
+// change must follow from the previous one.
 func changes[B bounds.Changing](c call, s entriesOf[here, B]) entriesOf[here, bounds.Unbounded] {
 	latest := keyedstream.Reduce(keyedsingleton.Changes(s, why), func(acc *dataflow.Change[int], x dataflow.Change[int]) {
 		if x.Old != acc.New {
@@ -254,7 +253,8 @@ func changes[B bounds.Changing](c call, s entriesOf[here, B]) entriesOf[here, bo
 	return out
 }
 
-// followed wants what changes came to when all is over to be what there is.
+// followed requires that, when everything is over, applying the changes has led to the current
+// content.
 func followed(e *evaluator, i int, all bool) string {
 	now := len(e.events)
 	got, source := e.at(i, now).Entries, e.at(e.p.nodes[i].args[0], now).Entries
@@ -264,12 +264,12 @@ func followed(e *evaluator, i int, all bool) string {
 	return ""
 }
 
-// forgotten wants what has not changed for longer than all that is left to be gone, and
-// in the end everything.
+// forgotten requires that every entry is gone that has not changed for longer than all
+// remaining ones, and in the end every entry.
 func forgotten(e *evaluator, i int, all bool) string {
 	x, now := &e.p.nodes[i], len(e.events)
 	got, source := e.at(i, now).Entries, e.at(x.args[0], now).Entries
-	oldest, newest := now, -1 // change of what is left, and of what is gone
+	oldest, newest := now, -1 // the oldest change of what is left, and the newest of what is gone
 	for k, v := range source {
 		w, left := got[k]
 		if left && v != w {
@@ -315,7 +315,7 @@ func sentKeyed(e *evaluator, i int, all bool) string {
 	return eachKey(e.at(i, now), e.at(x.args[0], now), func(got, source []int) string { return prefixOf(got, source, all) })
 }
 
-// eachKey compares what came of each key with its source.
+// eachKey compares the values of each key with those of its source.
 func eachKey(got, source Content, compare func(got, source []int) string) string {
 	for k := range together(got, source).Keyed {
 		if wrong := compare(got.Keyed[k], source.Keyed[k]); wrong != "" {
@@ -347,10 +347,10 @@ func bagOf(got, source []int, all bool) string {
 	return ""
 }
 
-// interleaved says whether got is a and b, each in its order.
+// interleaved reports whether got is an interleaving of a and b that keeps the order of each.
 func interleaved(got, a, b []int) string {
 	if len(got) == len(a)+len(b) {
-		can := map[int]bool{0: true} // how many of the elements so far may be of a
+		can := map[int]bool{0: true} // possible numbers of elements of a so far
 		for n, x := range got {
 			next := make(map[int]bool)
 			for i := range can {

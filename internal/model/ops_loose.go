@@ -6,11 +6,11 @@ import (
 	"github.com/millrace/millrace/bounds"
 )
 
-// An operator that gives up an order lets what comes through at once, but in a simulation, where
-// elements may wait behind it; see internal/engine/order.go. So outside of slices the model takes
-// what came through as given, and checks that it could have.
+// An operator that gives up an order passes its input on at once, except in a simulation, where
+// elements may wait behind it; see internal/engine/order.go. So outside slices the model takes
+// what came through as given, and checks that it was possible.
 
-// frees says that o gives up an order.
+// frees marks o as an operator that gives up an order.
 func (o operator) frees() operator {
 	o.loosens = true
 	build := o.build
@@ -27,10 +27,11 @@ func (o operator) frees() operator {
 	return o
 }
 
-// through reports whether what has come through node i is noted.
+// through reports whether the output of node i is recorded.
 func (p *Program) through(i int) bool { return p.nodes[i].op.loosens && p.nodes[i].slice < 0 }
 
-// passed says what is wrong with what has come through node i, or nothing. If all, nothing waits.
+// passed says what is wrong with the output of node i, or returns "". If all is true, nothing
+// waits.
 func (e *evaluator) passed(i int, all bool) string {
 	x, now := &e.p.nodes[i], len(e.events)
 	in := make([]Content, len(x.args))

@@ -11,7 +11,7 @@ import (
 
 func ofList(xs []int) Content { return Content{List: xs} }
 
-// each makes the evaluation of an operator that looks at one element after another.
+// each makes the evaluation of an operator that handles one element after another.
 func each(f func(n, x int) []int) func(int, Content) Content {
 	return func(n int, c Content) Content {
 		var out []int
@@ -61,7 +61,7 @@ func maybe(xs []int, pick func([]int) int) Content {
 	return Content{Value: pick(xs), OK: true}
 }
 
-// someOf are the operators over a stream with or without order.
+// someOf returns the operators over a stream with or without order.
 func someOf[L dataflow.Location, B bounds.FoldedGrowing[G], O dataflow.Order, G bounds.Aggregate]() []operator {
 	type S = streamOf[L, B, O]
 	return []operator{
@@ -159,7 +159,7 @@ func count(b bool) int {
 	return 0
 }
 
-// rowOf are the operators over a stream that need its order.
+// rowOf returns the operators over a stream that need its order.
 func rowOf[L dataflow.Location, B bounds.FoldedGrowing[G], G bounds.Aggregate]() []operator {
 	type S = streamOf[L, B, ordered]
 	return []operator{
@@ -192,7 +192,8 @@ func rowOf[L dataflow.Location, B bounds.FoldedGrowing[G], G bounds.Aggregate]()
 	}
 }
 
-// scanStep keeps a running aggregate and emits it when it is even, twice when it is 0.
+// scanStep keeps a running aggregate. It emits the aggregate when it is even, and also
+// x when it is 0.
 func scanStep(state *int, x int, emit func(int)) {
 	if *state = fold(*state, x); *state%2 == 0 {
 		emit(*state)

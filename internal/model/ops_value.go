@@ -20,8 +20,8 @@ func tried(n, v int) (int, error) {
 	return change(n, v), nil
 }
 
-// The functions below name an operator where its type parameters have to be given, or
-// where a name is used twice in one file.
+// The functions below name an operator whose type parameters must be given, or whose
+// name is used twice in one file.
 
 func keyedMap[V any](s dataflow.KeyedStream[int, V, inside, bounds.Bounded, ordered, once], f func(V) int) pieces {
 	return keyedstream.Map(s, f)
@@ -46,7 +46,7 @@ func optionalMap[T any, L dataflow.Location, B interface {
 	return optional.Map(o, f)
 }
 
-// valuesOf are the operators over a singleton.
+// valuesOf returns the operators over a singleton.
 func valuesOf[L dataflow.Location, B bounds.Altered[Out], Out interface {
 	bounds.Stream
 	bounds.Altered[Out]
@@ -62,7 +62,7 @@ func valuesOf[L dataflow.Location, B bounds.Altered[Out], Out interface {
 	}
 }
 
-// maybesOf are the operators over an optional.
+// maybesOf returns the operators over an optional.
 func maybesOf[L dataflow.Location, B bounds.Altered[Out], Out interface {
 	bounds.Stream
 	bounds.Altered[Out]
@@ -100,7 +100,7 @@ func maybesOf[L dataflow.Location, B bounds.Altered[Out], Out interface {
 	}
 }
 
-// risingOf are the operators over a singleton that only grows.
+// risingOf returns the operators over a singleton that only grows.
 func risingOf[L dataflow.Location, B bounds.Growing[Out], Out bounds.Stream]() []operator {
 	return []operator{
 		op1("singleton.Threshold", func(c call, s valueOf[L, B]) streamOf[L, Out, ordered] { return singleton.Threshold(s, c.n) },
@@ -111,7 +111,7 @@ func risingOf[L dataflow.Location, B bounds.Growing[Out], Out bounds.Stream]() [
 	}
 }
 
-// wholes are the operators over complete streams and values, inside of slices.
+// wholes returns the operators over complete streams and values, inside slices.
 func wholes() []operator {
 	return []operator{
 		op1("singleton.IntoStream", func(_ call, x value) piece { return singleton.IntoStream(x) },

@@ -7,40 +7,40 @@ import (
 	"strings"
 )
 
-// An operator is one way to make a collection from others: built from the public
-// functions, and evaluated from whole contents.
+// An operator is one way to make a collection from others. It can be built from the
+// public functions, and evaluated on whole contents.
 type operator struct {
 	name  string
 	in    []reflect.Type
 	out   reflect.Type
 	edge  edge // whether it crosses the border of a slice
-	fresh bool // keys that come from a batch of entries still do
+	fresh bool // keeps the property that every key comes from a batch of entries
 
-	verdict verdict  // of what is taken, if it is not that of a timer
-	isApart bool     // works while others do; see apart
-	shows   bool     // what it has is noted whenever that changes, and not what comes
-	also    []string // other operators that it draws
-	rare    bool     // of an input: few programs have it
+	verdict verdict  // for what is taken as given, unless a timer emits it
+	isApart bool     // works concurrently with others; see apart
+	shows   bool     // its content is recorded whenever that changes, and not what arrives
+	also    []string // other operators that it includes
+	rare    bool     // for an input: few programs contain it
 	loosens bool     // gives up an order; see frees
 
 	build func(b *builder, x *node, in []any) any
 	eval  func(n int, in []Content) Content
 }
 
-// An edge is how an operator crosses the border of a slice or of the flow.
+// An edge says how an operator crosses the border of a slice or of the flow.
 type edge int
 
 const (
 	pure     edge = iota
 	input         // what is sent
-	timed         // what comes later: of a timer, another location, a call
+	timed         // what comes later: from a timer, another location, or a call
 	looped        // what is fed back
 	arranged      // what the runtime puts in order
-	batch         // into a slice, what is new
-	snapshot      // into a slice, what is there
-	state         // into a slice, what its last run kept
-	emit          // out of a slice, what all runs gave
-	latest        // out of a slice, what the last run had
+	batch         // into a slice: what is new
+	snapshot      // into a slice: the current content
+	state         // into a slice: what its last run kept
+	emit          // out of a slice: what all runs emitted
+	latest        // out of a slice: the result of the last run
 )
 
 // A node is an operator in a program.
@@ -48,11 +48,11 @@ type node struct {
 	op      *operator
 	args    []int
 	n       int // a parameter of the operator, between 0 and 9
-	slice   int // the slice it lives in, or crosses; -1 outside
-	keep    int // of state: the node that gives the next one, or -1; of a cycle: what is fed back
+	slice   int // the slice in which it is, or whose border it crosses; -1 outside
+	keep    int // for state: the node that makes the next one, or -1; for a cycle: what is fed back
 	passive bool
 	fresh   bool // every key comes from a batch of entries of the slice
-	timed   bool // what it has depends on which timers have fired
+	timed   bool // its content depends on which timers have fired
 	growth  int  // how often its size may have doubled since the inputs
 	rank    int  // the highest rank of a slice from which it derives, or -1
 }
@@ -60,12 +60,12 @@ type node struct {
 // A Program is a flow as a list of nodes, each of which reads earlier ones.
 type Program struct {
 	nodes []node
-	// ranks says, for each slice in order of construction, when it runs: what one
-	// slice emits reaches only those of higher rank.
+	// ranks holds, for each slice in order of construction, its place in the order of
+	// runs: what a slice emits reaches only slices with a higher rank.
 	ranks []int
 }
 
-// lives reports in which slice the collection made by node i is, or -1.
+// lives returns the slice that contains the collection of node i, or -1.
 func (p *Program) lives(i int) int {
 	x := &p.nodes[i]
 	switch x.op.edge {
@@ -88,7 +88,7 @@ func (p *Program) follows(j, i int) bool {
 	return slices.ContainsFunc(x.args, func(a int) bool { return p.follows(a, i) })
 }
 
-// String returns the program, a line for each node.
+// String formats the program with one line for each node.
 func (p *Program) String() string {
 	var b strings.Builder
 	for i := range p.nodes {

@@ -2,8 +2,8 @@ package model
 
 import "slices"
 
-// Shrink returns a program and a history for which fails still holds, and which no
-// longer fail with one operator or one record less.
+// Shrink returns a program and a history for which fails still holds, but no
+// longer holds if one operator or one record is removed.
 func Shrink(p *Program, h History, fails func(*Program, History) bool) (*Program, History) {
 	for again := true; again; {
 		again = false

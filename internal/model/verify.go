@@ -11,26 +11,26 @@ import (
 	"github.com/millrace/millrace/internal/engine/simulate"
 )
 
-// A Way is how a flow is run.
+// A Way says how a flow is run.
 type Way int
 
 const (
 	// Driven runs a flow as the simulator does: one record at a time, from any input
-	// that has one, and each slice when the chooser says so.
+	// that has one, and each slice when the chooser decides.
 	Driven Way = iota
-	// Whole is Driven where also interleavings that nobody can tell apart are chosen.
+	// Whole is Driven, but also chooses interleavings that cannot be told apart.
 	Whole
-	// Live runs a flow as it runs in production: a step takes whatever is there, cuts
-	// every slice that has news, and lets go.
+	// Live runs a flow as in production: a step takes all waiting records, cuts every
+	// slice that has new input, and ends.
 	Live
 	// Single is Live with one record in each step.
 	Single
-	// Batched is Single where operators push the record as a batch.
+	// Batched is Single, but operators push the record as a batch.
 	Batched
 	ways
 )
 
-// String returns the way in a word.
+// String returns the name of the way.
 func (w Way) String() string { return []string{"driven", "whole", "live", "single", "batched"}[w] }
 
 // chooser makes choices with a seed.
@@ -38,14 +38,14 @@ type chooser struct{ rng *rand.Rand }
 
 func (c chooser) Choose(n int) int { return c.rng.IntN(n) }
 
-// Verify runs a program and compares all that is watched with the model, after each
-// step. It returns what differs.
+// Verify runs a program and compares everything that is watched with the model, after
+// each step. It returns an error that describes the difference.
 func Verify(p *Program, h History, way Way, seed uint64) (err error) {
 	_, err = run(p, h, way, seed, true)
 	return err
 }
 
-// run runs a program, and compares it with the model if it is asked to.
+// run runs a program, and compares it with the model if compare is set.
 func run(p *Program, h History, way Way, seed uint64, compare bool) (b *builder, err error) {
 	rng := rand.New(rand.NewPCG(seed, uint64(way)))
 	ctx, cancel := context.WithCancel(context.Background())
@@ -83,7 +83,7 @@ func run(p *Program, h History, way Way, seed uint64, compare bool) (b *builder,
 	return b, b.live(flow, h, rng, way == Single || way == Batched, check)
 }
 
-// read reports whether something reads node i.
+// read reports whether some node reads node i.
 func read(p *Program, i int) bool {
 	for _, x := range p.nodes {
 		for _, a := range x.args {
@@ -127,7 +127,7 @@ func (b *builder) drive(flow *dataflow.Flow, steps *simulate.Simulation, h Histo
 
 // live runs a flow in steps that take several records, of several inputs.
 func (b *builder) live(flow *dataflow.Flow, h History, rng *rand.Rand, single bool, check func(quiet bool) error) error {
-	// While the location runs what this input says, records only wait, so that the
+	// While the location runs a function of this input, records only wait, so that the
 	// next step takes all of them.
 	port, steps := dataflow.Input[func() error](b.at, "steps")
 	var failed error
@@ -141,7 +141,7 @@ func (b *builder) live(flow *dataflow.Flow, h History, rng *rand.Rand, single bo
 		h = h[n:]
 		return nil
 	}
-	if rng.IntN(2) == 0 && !single { // what is sent before the start is there when it starts
+	if rng.IntN(2) == 0 && !single { // what is sent before the start is available when the flow starts
 		if err := send(rng.IntN(len(h) + 1)); err != nil {
 			return err
 		}
@@ -164,7 +164,7 @@ func (b *builder) live(flow *dataflow.Flow, h History, rng *rand.Rand, single bo
 			}
 			port.Close()
 			if slices.ContainsFunc(b.p.nodes, func(x node) bool { return x.op.edge == timed || x.op.edge == looped }) {
-				return app.Stop(b.ctx) // what is pending is far away
+				return app.Stop(b.ctx) // pending timers are far in the future
 			}
 			return app.Wait()
 		case single || rng.IntN(4) == 0:
@@ -232,8 +232,8 @@ func (b *builder) compare(quiet bool) error {
 	return nil
 }
 
-// takenRight checks that what was taken as given could come, and if all, that all of it
-// has: of timers, what they were set for.
+// takenRight checks that what was taken as given was possible and, if all is set,
+// complete. For timers, it checks what they were set for.
 func (b *builder) takenRight(e *evaluator, i int, all bool) error {
 	x, now := &b.p.nodes[i], len(b.events)
 	switch {
@@ -267,8 +267,8 @@ func (b *builder) takenRight(e *evaluator, i int, all bool) error {
 	return nil
 }
 
-// runsRight checks that a slice ran only when it had news, and if the flow is quiet,
-// that it has seen all of them.
+// runsRight checks that a slice ran only when it had new input, and, if the flow is
+// quiet, that it has seen all input.
 func (b *builder) runsRight(e *evaluator, s int, quiet bool) error {
 	last := -1
 	for t, ev := range b.events {
@@ -303,7 +303,7 @@ func (b *builder) runsRight(e *evaluator, s int, quiet bool) error {
 	return nil
 }
 
-// news reports whether slice s had a reason to run at event t, after it ran at event
+// news reports whether slice s had a reason to run at event t, after its run at event
 // last.
 func (b *builder) news(e *evaluator, s, last, t int) bool {
 	for i := range b.p.nodes {
@@ -325,7 +325,7 @@ func (b *builder) differ(i, t int, got, want string) error {
 	return fmt.Errorf("n%d is %s, and the model says %s\n%s", i, got, want, b.story(t))
 }
 
-// story returns the first t events.
+// story formats the first t events.
 func (b *builder) story(t int) string {
 	var out strings.Builder
 	out.WriteString("what happened:")
@@ -341,9 +341,10 @@ func (b *builder) story(t int) string {
 	return out.String()
 }
 
-// Agree runs a program in two ways and compares what no slice has touched. It returns
-// what differs. Inputs have no order between them, so only what stands at the end is
-// compared, without the order of what was sent to several.
+// Agree runs a program in several ways and compares the collections that no slice has
+// touched. It returns an error that describes the difference. Inputs have no order
+// between them, so it compares only the final contents, without the order of what was
+// sent to several inputs.
 func Agree(p *Program, h History, seed uint64) error {
 	var ends [ways]map[int]string
 	for way := range ways {

@@ -1,15 +1,15 @@
-// Command mutation breaks the library on purpose and says which tests notice.
+// Command mutation breaks the library on purpose and reports which tests notice.
 //
 //	go run ./internal/mutation              every mutation of the table
 //	go run ./internal/mutation -run First   those whose name matches
 //	go run ./internal/mutation -in model    with the tests of some packages only
 //	go run ./internal/mutation -write       and the table of README.md anew
 //
-// A mutation is a small change to the source of the engine or of an operator, of the
-// kind that a tired person makes. It is applied to a copy, with the -overlay flag of
-// the go command, so that the source stays as it is. The tests that ought to notice
-// are run against the copy. The command fails if a mutation survives, if it cannot be
-// applied because the source has changed, or if what it makes does not compile.
+// A mutation is a small change to the source of the engine or of an operator, of the kind
+// that a tired person makes. It is applied to a copy, with the -overlay flag of the go
+// command, so that the source stays as it is. The tests that should notice are run against
+// the copy. The command fails if a mutation survives, if it cannot be applied because the
+// source has changed, or if the result does not compile.
 package main
 
 import (
@@ -29,15 +29,15 @@ import (
 
 // A mutation is a change that tests have to notice.
 type mutation struct {
-	name  string // what is wrong then
-	file  string // from the root of the module
+	name  string // what the mutation breaks
+	file  string // relative to the root of the module
 	edits []edit
 }
 
-// An edit replaces a text that is there exactly once.
+// An edit replaces a text that occurs exactly once.
 type edit struct{ old, new string }
 
-// tested are the packages whose tests are run, unless there are others for the file.
+// tested are the packages whose tests are run by default.
 var tested = []string{
 	"internal/model", "internal/script", "dataflow/sim", "dataflow", "keyedstream", "keyedsingleton", "slice",
 }
@@ -77,7 +77,7 @@ func (m mutation) broken(root string) ([]byte, error) {
 	return text, nil
 }
 
-// An outcome is what the tests made of a mutation.
+// An outcome is the result of the tests for a mutation.
 type outcome struct {
 	mutation
 	caught map[string][]string // tests that failed, by package
@@ -128,7 +128,7 @@ func command(root string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// failures reads what go test -json says and returns the tests that failed.
+// failures reads the output of go test -json and returns the tests that failed.
 func failures(r io.Reader) (map[string][]string, error) {
 	caught := make(map[string][]string)
 	dec := json.NewDecoder(r)
@@ -155,8 +155,8 @@ func failures(r io.Reader) (map[string][]string, error) {
 	}
 }
 
-// names returns the tests that caught a mutation in a package: the first by its full
-// name, and how many more there were.
+// names formats the tests that caught a mutation in a package: the full name of the first,
+// and the number of others.
 func names(tests []string) string {
 	whole := slices.DeleteFunc(slices.Clone(tests), func(t string) bool { return strings.Contains(t, "/") })
 	first, detail := tests[0], ""
@@ -170,7 +170,7 @@ func names(tests []string) string {
 	return text
 }
 
-// table prints outcomes as the README has them.
+// table formats outcomes as in README.md.
 func table(all []outcome) string {
 	var b strings.Builder
 	b.WriteString("| what is wrong | in | caught by |\n|---|---|---|\n")
@@ -189,11 +189,11 @@ func table(all []outcome) string {
 	return b.String()
 }
 
-// errSurvived says that a mutation was not noticed.
+// errSurvived is returned if a mutation was not noticed.
 var errSurvived = errors.New("a mutation survives")
 
-// run tries the mutations whose name matches with the tests of the packages that in matches,
-// and prints what came of each.
+// run tries the mutations whose name matches, with the tests of the packages that in
+// matches, and prints the outcome of each.
 func run(root string, match, in *regexp.Regexp, w io.Writer) (all []outcome, err error) {
 	survived := false
 	for _, m := range mutations {

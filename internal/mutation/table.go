@@ -1,6 +1,6 @@
 package main
 
-// mutations are the changes that have to be noticed.
+// mutations are the changes that tests must notice.
 var mutations = []mutation{
 	{"First keeps the last value of a step", "internal/engine/operators/aggregate.go", []edit{{
 		"			c.K[j], c.V[j], c.H[j] = b.K[i], vs[i], hs[i]\n",

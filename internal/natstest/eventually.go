@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// Eventually asks real processes again and again until they are as they should be: do
-// returns nil then. It gives up after limit, with the last error of do. An attempt may take
-// two seconds, since a server that died does not answer.
+// Eventually polls real processes until they reach a state: do returns nil then. It gives
+// up after limit, with the last error of do. An attempt may take two seconds, since a dead
+// server does not answer.
 func Eventually(t testing.TB, limit time.Duration, do func(context.Context) error) {
 	t.Helper()
 	ctx, stop := context.WithTimeout(context.Background(), limit)

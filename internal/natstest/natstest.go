@@ -1,5 +1,5 @@
 // Package natstest runs real nats-server processes for tests: alone or as a cluster, on
-// loopback ports, killed as kill -9 does and started again on the same files.
+// loopback ports. They can be killed as by kill -9 and restarted on the same files.
 package natstest
 
 import (
@@ -28,16 +28,16 @@ type Node struct {
 	cmd    *exec.Cmd // nil while it is down
 }
 
-// Config is what the servers are told besides their names and addresses, in the
+// Config is the configuration of the servers besides their names and addresses, in the
 // language of their configuration files.
 type Config struct {
-	JetStream string // in the section of that name, besides the folder
-	Cluster   string // in the section of that name
-	Top       string // outside of any section
+	JetStream string // content of the section of that name, besides the folder
+	Cluster   string // content of the section of that name
+	Top       string // outside any section
 }
 
-// Start starts n servers, as a cluster if there are several. It does not wait until they
-// are ready. They end with the test.
+// Start starts n servers, as a cluster if n > 1. It does not wait until they are ready.
+// They end with the test.
 func Start(t testing.TB, n int, c Config) *Servers {
 	t.Helper()
 	if _, err := binary(); err != nil {
@@ -71,7 +71,7 @@ func Start(t testing.TB, n int, c Config) *Servers {
 	return s
 }
 
-// Start starts a server that is down, with what it had on its disk.
+// Start starts a server that is down, with its files.
 func (s *Servers) Start(nd *Node) {
 	name, err := binary()
 	if err != nil {
@@ -86,7 +86,7 @@ func (s *Servers) Start(nd *Node) {
 	nd.cmd = cmd
 }
 
-// Kill ends a server as kill -9 does, if it is up.
+// Kill kills a server as kill -9 does, if it is up.
 func (s *Servers) Kill(nd *Node) {
 	if nd.cmd != nil {
 		nd.cmd.Process.Kill()
@@ -95,8 +95,8 @@ func (s *Servers) Kill(nd *Node) {
 	}
 }
 
-// KillAll ends all servers in the same moment, as a loss of power does but for what the
-// system still writes.
+// KillAll kills all servers at the same moment, like a power failure, except that the
+// operating system still writes what it has buffered.
 func (s *Servers) KillAll() {
 	for _, nd := range s.Nodes {
 		if nd.Up() {
@@ -111,8 +111,8 @@ func (s *Servers) KillAll() {
 // Up reports whether a server was started and not killed.
 func (nd *Node) Up() bool { return nd.cmd != nil }
 
-// URLs returns the addresses of the servers, for a user and password, such as "app:app",
-// or for "" nobody.
+// URLs returns the addresses of the servers for a user and password, such as "app:app".
+// With "" they contain no user.
 func (s *Servers) URLs(user string) (all []string) {
 	if user != "" {
 		user += "@"
@@ -123,7 +123,7 @@ func (s *Servers) URLs(user string) (all []string) {
 	return all
 }
 
-// FreePorts returns ports that nobody listened on a moment ago.
+// FreePorts returns ports at which nothing listened a moment ago.
 func FreePorts(t testing.TB, n int) (ports []int) {
 	t.Helper()
 	for range n {
@@ -131,14 +131,14 @@ func FreePorts(t testing.TB, n int) (ports []int) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer l.Close() // all at the end, so that they differ
+		defer l.Close() // close all at the end, so that they differ
 		ports = append(ports, l.Addr().(*net.TCPAddr).Port)
 	}
 	return ports
 }
 
 // Main runs the tests of a package and removes what was built for them. It is for
-// TestMain, which passes what it returns to os.Exit.
+// TestMain, which passes the result to os.Exit.
 func Main(m *testing.M) int {
 	defer func() {
 		if dir, err := workshop(); err == nil {
@@ -148,10 +148,10 @@ func Main(m *testing.M) int {
 	return m.Run()
 }
 
-// workshop is a folder for as long as the test binary runs.
+// workshop returns a temporary folder for the run of the test binary.
 var workshop = sync.OnceValues(func() (string, error) { return os.MkdirTemp("", "natstest") })
 
-// binary builds nats-server from the module, once.
+// binary builds nats-server from the module's dependency, once.
 var binary = sync.OnceValues(func() (string, error) {
 	dir, err := workshop()
 	if err != nil {

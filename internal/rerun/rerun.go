@@ -6,14 +6,13 @@ import (
 	"strings"
 )
 
-// Line returns a command line for a POSIX shell that runs, in the directory of its package,
-// the test with the name that testing.TB.Name returned, and no other one. What flags has is
-// given to the test, each as one word.
+// Line returns a command line for a POSIX shell that runs exactly one test, in the
+// directory of its package. The name is the result of testing.TB.Name. Each of flags is
+// passed to the test as one word.
 //
-// The name is that of a test, of a sub-test, or of a row of a fuzz test's corpus. Each
-// element between two slashes becomes a regular expression of its own, as the go command
-// splits -run at slashes, so that whatever a name has stands for itself. It takes
-// time linear in its arguments.
+// The name is that of a test, of a subtest, or of a row of a fuzz test's corpus. The go
+// command splits -run at slashes, so each element between two slashes becomes a regular
+// expression that matches the element literally. Line takes time linear in its arguments.
 func Line(name string, flags ...string) string {
 	words := []string{"go test -run " + quote(pattern(name))}
 	for _, flag := range flags {
@@ -22,7 +21,7 @@ func Line(name string, flags ...string) string {
 	return strings.Join(words, " ")
 }
 
-// pattern returns the value of -run that names one test.
+// pattern returns the value of -run that selects one test.
 func pattern(name string) string {
 	elements := strings.Split(name, "/")
 	for i, element := range elements {
@@ -31,10 +30,10 @@ func pattern(name string) string {
 	return strings.Join(elements, "/")
 }
 
-// plain are the words that no shell changes.
+// plain matches words that no shell changes.
 var plain = regexp.MustCompile(`^[A-Za-z0-9_./:@%+=-]+$`)
 
-// word quotes a word if it needs it, since most do not and are read by people.
+// word quotes a word only if necessary, since people read the command.
 func word(s string) string {
 	if plain.MatchString(s) {
 		return s
@@ -42,5 +41,5 @@ func word(s string) string {
 	return quote(s)
 }
 
-// quote returns one word of a shell that stands for s.
+// quote returns s as one quoted word for a shell.
 func quote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }

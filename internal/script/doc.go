@@ -1,8 +1,8 @@
-// Package script runs conversations with a flow that a person can read, and checks
-// that what must not matter does not.
+// Package script runs readable conversations with a flow, and checks that what must
+// not matter does not.
 //
-// A script is a txtar file. Its first lines say why it exists, and its name is the
-// story in short:
+// A script is a txtar file. Its first lines say why it exists, and its name is a
+// summary:
 //
 //	Two votes for one key, one of them late. The threshold is crossed once.
 //	-- flow --
@@ -17,9 +17,9 @@
 //	tick 2
 //	  passed yes:2
 //
-// The flow is an ordinary Go function that the test registers under its name; it
-// declares inputs with [Input], [Keyed] and [Entries], and what is shown with [Show]
-// and its like. A line of the conversation is one of
+// The flow is an ordinary Go function that the test registers under its name. It
+// declares inputs with [Input], [Keyed] and [Entries], and outputs with [Show] and
+// similar functions. A line of the conversation is one of
 //
 //	send INPUT VALUE         to a stream
 //	send INPUT KEY VALUE     to a keyed stream
@@ -28,21 +28,22 @@
 //	wait DURATION            let time pass; it costs none
 //	tick                     let everything run, and look
 //
-// What the outputs have then is the last section, which -update rewrites. Everything
-// between two ticks is taken in one step, so that the section is the same each time.
+// The last section is the resulting content of the outputs; -update rewrites it.
+// Everything between two ticks is taken in one step, so the section is the same each
+// time.
 //
 // # Identities
 //
 // Each script is run again in ways that must not matter: one record at a time, in
 // steps that end anywhere, through SendBatch, before the start, with the records of
 // inputs without order in another order, with each record of inputs that may repeat
-// sent twice, and if it is small, in all schedules of the simulator. If one of them
-// shows something else, the section says so:
+// sent twice, and, if the script is small, in all schedules of the simulator. If one
+// of these runs shows something else, the section says so:
 //
 //	but one record at a time
 //	  tick 1
 //	    batches [1]
 //	    batches [2]
 //
-// Such lines are right where a flow shows timing on purpose, and nowhere else.
+// Such lines are correct only if a flow shows timing on purpose.
 package script

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/tools/txtar"
 )
 
-// A Script is a conversation with a flow, and what it comes to.
+// A Script is a conversation with a flow, and its result.
 type Script struct {
 	File  string // for messages
 	Story string
@@ -18,24 +18,24 @@ type Script struct {
 	Lines []Line
 	Out   string
 
-	args    string // as they were written
+	args    string // as written in the file
 	in      string
 	flowRow int
 }
 
-// A Line is something that is done to a flow.
+// A Line is an action on a flow.
 type Line struct {
-	Row  int // in the file, from 1
+	Row  int // line number in the file, from 1
 	Verb string
 	Port string
 	Rest string        // key and value, or value
-	Wait time.Duration // of wait
+	Wait time.Duration // for wait
 }
 
-// sections are what a script consists of, in order.
+// sections are the sections of a script, in order.
 var sections = []string{"flow", "in", "out"}
 
-// Parse reads a script. Errors begin with the file and the number of a line.
+// Parse parses a script. Errors begin with the file and the number of a line.
 func Parse(file string, data []byte) (*Script, error) {
 	s := &Script{File: file, Args: make(map[string]string)}
 	at, story := -1, []string(nil)
@@ -81,7 +81,7 @@ func Parse(file string, data []byte) (*Script, error) {
 	return s, s.flow(flow[0])
 }
 
-// flow reads the line that names the flow.
+// flow parses the line that names the flow.
 func (s *Script) flow(line Line) error {
 	s.flowRow = line.Row
 	words := strings.Fields(line.Rest)
@@ -96,7 +96,8 @@ func (s *Script) flow(line Line) error {
 	return nil
 }
 
-// line reads one line of the conversation. A line without a verb is empty.
+// line parses one line of the conversation. The result for an empty line or a comment
+// has no verb.
 func (s *Script) line(row int, text string) (Line, error) {
 	words := strings.Fields(text)
 	if len(words) == 0 || strings.HasPrefix(words[0], "#") {
@@ -151,7 +152,8 @@ func body(text string) string {
 	return text + "\n"
 }
 
-// ticks returns the lines between ticks. What is behind the last one is a tick as well.
+// ticks returns the lines between ticks. The lines after the last tick count as a tick
+// as well.
 func (s *Script) ticks() (all [][]Line) {
 	all = [][]Line{nil}
 	for _, line := range s.Lines {

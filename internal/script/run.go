@@ -20,8 +20,8 @@ import (
 type Options struct {
 	Update bool // rewrite the last section instead of failing
 
-	// Schedules is how many records a script may have to be run in all schedules.
-	// Zero means 5.
+	// Schedules is the maximum number of records of a script that is run in all
+	// schedules. Zero means 5.
 	Schedules int
 }
 
@@ -62,7 +62,8 @@ func Run(t *testing.T, pattern string, flows map[string]Flow, opts Options) {
 	}
 }
 
-// play runs a script in all ways and returns what it shows, and where it differs.
+// play runs a script in all ways. It returns what it shows, and where the ways
+// differ.
 func (s *Script) play(t *testing.T, flows map[string]Flow, opts Options) (string, error) {
 	flow := flows[s.Flow]
 	if flow == nil {
@@ -70,7 +71,7 @@ func (s *Script) play(t *testing.T, flows map[string]Flow, opts Options) (string
 	}
 	var first []string
 	var b strings.Builder
-	same := make(map[string][]string) // names of ways by what they show
+	same := make(map[string][]string) // names of ways, by what they show
 	var order []string
 	note := func(diff, name string) {
 		if diff != "" && same[diff] == nil {
@@ -103,7 +104,7 @@ func (s *Script) play(t *testing.T, flows map[string]Flow, opts Options) (string
 	return b.String(), nil
 }
 
-// differ returns the ticks of shown that are not those of first.
+// differ returns the ticks of shown that differ from those of first.
 func differ(first, shown []string) string {
 	var b strings.Builder
 	for i := range max(len(first), len(shown)) {
@@ -127,7 +128,7 @@ func differ(first, shown []string) string {
 	return b.String()
 }
 
-// show returns what there is to see after a tick.
+// show returns what is visible after a tick.
 func (st *Stage) show(title string, refused []string) string {
 	var b strings.Builder
 	for _, line := range refused {
@@ -161,7 +162,8 @@ func (s *Script) raise(at dataflow.Here, flow Flow) (st *Stage, err error) {
 	return st, nil
 }
 
-// failure says how a flow failed, without the places that change with every edit.
+// failure describes how a flow failed, without source positions, which change with
+// every edit.
 func failure(err error) string {
 	var step *dataflow.StepError
 	if errors.As(err, &step) {
@@ -173,7 +175,8 @@ func failure(err error) string {
 	return fmt.Sprintf("failed: %v\n", err)
 }
 
-// live runs a script as in production, in a bubble where time costs nothing.
+// live runs a script as in production, in a synctest bubble, where waiting takes no
+// time.
 func (s *Script) live(t *testing.T, flow Flow, w way) (shown []string, err error) {
 	synctest.Test(t, func(t *testing.T) { shown, err = s.inBubble(t.Context(), flow, w) })
 	return shown, err
@@ -185,8 +188,8 @@ func (s *Script) inBubble(ctx context.Context, flow Flow, w way) (shown []string
 	if err != nil {
 		return nil, err
 	}
-	// While the location runs what this input says, records only wait, so that they
-	// are taken together by the step that follows.
+	// While the location runs a function of this input, records only wait, so that
+	// the next step takes them together.
 	port, held := dataflow.Input[func()](st.At, "held by the script")
 	dataflow.ForEach(held, func(do func()) { do() })
 	var app *dataflow.App
@@ -217,7 +220,7 @@ func (s *Script) inBubble(ctx context.Context, flow Flow, w way) (shown []string
 			case step.direct:
 				refused = append(refused, step.do(ctx)...)
 			default:
-				// Once the flow has failed, nothing is taken any more.
+				// After the flow has failed, nothing is taken.
 				_ = port.Send(ctx, func() { refused = append(refused, step.do(ctx)...) })
 			}
 			synctest.Wait()
@@ -255,7 +258,7 @@ func (s *Script) small(limit int) bool {
 	return n <= limit
 }
 
-// schedules runs a script in all schedules and returns what they show, each once.
+// schedules runs a script in all schedules and returns the different results.
 func (s *Script) schedules(t *testing.T, flow Flow) (all [][]string) {
 	known := make(map[string]bool)
 	sim.Exhaustive(t, func(x *sim.Sim) {

@@ -17,10 +17,10 @@ import (
 	"github.com/millrace/millrace/singleton"
 )
 
-// A Flow builds the flow of a script: it declares inputs and what is shown of it.
+// A Flow builds the flow of a script: it declares inputs and outputs.
 type Flow func(s *Stage)
 
-// A Stage is where a flow is built.
+// A Stage is the place where a Flow builds, with the arguments of the script.
 type Stage struct {
 	At   dataflow.Here
 	args map[string]string
@@ -30,10 +30,10 @@ type Stage struct {
 	outputs []output
 }
 
-// A Word is what keys and values are in a script.
+// A Word is the type of keys and values in a script.
 type Word interface{ ~string | ~int }
 
-// An input is how lines reach an input.
+// An input says how lines reach an input of the flow.
 type input struct {
 	verb   string
 	parse  func(rest string) (record, error)
@@ -52,14 +52,14 @@ type record struct {
 // An output is something that is shown.
 type output struct {
 	name string
-	news func() []string // what there is since the last time
+	news func() []string // returns what is new since the last call
 }
 
 func newStage(at dataflow.Here, args map[string]string) *Stage {
 	return &Stage{At: at, args: args, used: make(map[string]bool), inputs: make(map[string]*input)}
 }
 
-// Arg returns an argument of the script, or without one the default.
+// Arg returns an argument of the script, or missing if there is none.
 func (s *Stage) Arg(name, missing string) string {
 	s.used[name] = true
 	if v, ok := s.args[name]; ok {
@@ -143,7 +143,7 @@ func Repeated[T Word](s *Stage, name string) dataflow.Stream[T, dataflow.Here, b
 	return dataflow.AssumeRepeats(stream)
 }
 
-// pairOf reads a key and a value.
+// pairOf parses a key and a value.
 func pairOf[K, V Word](rest string) (k K, v V, err error) {
 	key, value, ok := strings.Cut(rest, " ")
 	if !ok {
@@ -181,7 +181,7 @@ func Entries[K, V interface {
 	return entries
 }
 
-// impatient is a context that has ended, to read only what is there.
+// impatient returns a context that has ended, for reading only what is available.
 func impatient() context.Context {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
@@ -237,7 +237,7 @@ func ShowKeyed[K comparable, V any](s *Stage, name string, x dataflow.KeyedStrea
 // they appear.
 func ShowEntries[K comparable, V any, B bounds.FixedValues[Keys], Keys bounds.Stream](s *Stage, name string, x dataflow.KeyedSingleton[K, V, dataflow.Here, B]) {
 	out := keyedsingleton.Output(x, name)
-	var mu sync.Mutex // a timer runs the location on a goroutine of its own
+	var mu sync.Mutex // a timer runs the location on another goroutine
 	var fresh []K
 	keyedsingleton.InspectWithKey(x, func(k K, _ V) {
 		mu.Lock()
@@ -262,7 +262,7 @@ func ShowEntries[K comparable, V any, B bounds.FixedValues[Keys], Keys bounds.St
 	}})
 }
 
-// showChange shows a value whenever it is another one than at the last tick.
+// showChange shows a value whenever it differs from that at the last tick.
 func showChange(s *Stage, name string, now func() string) {
 	last := ""
 	s.outputs = append(s.outputs, output{name, func() []string {
@@ -274,8 +274,8 @@ func showChange(s *Stage, name string, now func() string) {
 	}})
 }
 
-// ShowContent shows the whole of a keyed singleton, in order of keys, when it has
-// changed.
+// ShowContent shows the whole content of a keyed singleton, in the order of keys,
+// when it has changed.
 func ShowContent[K comparable, V any, B bounds.Keyed[Keys], Keys bounds.Stream](s *Stage, name string, x dataflow.KeyedSingleton[K, V, dataflow.Here, B]) {
 	out := singleton.Output(keyedsingleton.IntoSingleton(x), name)
 	showChange(s, name, func() string {
@@ -295,7 +295,7 @@ func ShowValue[T any, B bounds.Singleton](s *Stage, name string, x dataflow.Sing
 	showChange(s, name, func() string { v, _ := out.Latest(); return fmt.Sprint(v) })
 }
 
-// ShowMaybe shows a value when it has changed, or gone.
+// ShowMaybe shows a value when it has changed or disappeared.
 func ShowMaybe[T any, B bounds.Singleton](s *Stage, name string, x dataflow.Optional[T, dataflow.Here, B]) {
 	out := optional.Output(x, name)
 	showChange(s, name, func() string {

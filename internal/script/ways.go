@@ -12,21 +12,21 @@ import (
 	"github.com/millrace/millrace/dataflow"
 )
 
-// A way is how a script is run.
+// A way is a way to run a script.
 type way struct {
 	name  string
 	early bool                                         // the first tick is sent before the start
-	steps func(s *Stage, lines []Line) ([]step, error) // what is taken together
+	steps func(s *Stage, lines []Line) ([]step, error) // groups what is taken together
 }
 
-// A step is what is done to a flow at once, while nothing runs.
+// A step is what happens to a flow at once, while nothing runs.
 type step struct {
-	direct bool // from outside, and not all of it at once
+	direct bool // from outside, and not all at once
 	do     func(ctx context.Context) (refused []string)
 	wait   time.Duration
 }
 
-// ways returns all ways in which a script is run, first the one that counts.
+// ways returns all ways in which a script is run. The first is the reference.
 func (s *Script) ways() []way {
 	all := []way{
 		{name: "", steps: s.together},
@@ -54,8 +54,8 @@ func (s *Script) ways() []way {
 	return append(all, way{name: "with repeats", steps: func(st *Stage, lines []Line) ([]step, error) { return s.together(st, repeated(st, lines)) }})
 }
 
-// shuffled puts records that follow one another at an input without order into another
-// order. A key that is put twice stays where it is, since only the first Put counts.
+// shuffled reorders consecutive records for an input without order. Keys that are put twice
+// are not reordered, since only the first Put counts.
 func shuffled(st *Stage, lines []Line, rng *rand.Rand) []Line {
 	out := slices.Clone(lines)
 	for i := 0; i < len(out); {
@@ -81,7 +81,7 @@ func distinct(lines []Line) bool {
 	return len(keys) == len(lines)
 }
 
-// repeated sends each record of inputs that may repeat twice.
+// repeated duplicates each record for inputs that may repeat.
 func repeated(st *Stage, lines []Line) (out []Line) {
 	for _, l := range lines {
 		out = append(out, l)
@@ -92,7 +92,7 @@ func repeated(st *Stage, lines []Line) (out []Line) {
 	return out
 }
 
-// act returns what a line does. It returns what was refused.
+// act returns a function that performs a line and returns what was refused.
 func (s *Script) act(st *Stage, l Line) (func(ctx context.Context) (refused []string), record, error) {
 	in := st.inputs[l.Port]
 	if in == nil {
@@ -114,8 +114,8 @@ func (s *Script) act(st *Stage, l Line) (func(ctx context.Context) (refused []st
 		return nil, record{}, s.errorf(l.Row, "%s %s: %v", l.Verb, l.Port, err)
 	}
 	return func(ctx context.Context) []string {
-		// A port also returns the failure of the flow if its own call caused it. That is told
-		// of the flow, and depends on which call ran the step.
+		// A port also returns the failure of the flow if its own call caused it. That failure
+		// is reported for the flow, and depends on which call ran the step.
 		var failed *dataflow.StepError
 		if err := r.send(ctx); err != nil && ctx.Err() == nil && !errors.As(err, &failed) {
 			return []string{fmt.Sprintf("%s %s %s: %v", l.Verb, l.Port, l.Rest, err)}
@@ -169,7 +169,7 @@ func (s *Script) single(st *Stage, lines []Line) (steps []step, err error) {
 	return steps, nil
 }
 
-// batches is single with records that follow one another at one input sent as a batch.
+// batches is single, but sends consecutive records for one input as a batch.
 func (s *Script) batches(st *Stage, lines []Line) (steps []step, err error) {
 	for len(lines) > 0 {
 		n := 1
@@ -197,7 +197,7 @@ func (s *Script) batches(st *Stage, lines []Line) (steps []step, err error) {
 		group := lines[:n]
 		steps = append(steps, step{direct: true, do: func(ctx context.Context) (refused []string) {
 			if err := in.batch(ctx, rs); err != nil && ctx.Err() == nil {
-				for _, l := range group { // a batch is refused as a whole if the input is closed
+				for _, l := range group { // a closed input refuses a batch as a whole
 					refused = append(refused, fmt.Sprintf("%s %s %s: %v", l.Verb, l.Port, l.Rest, err))
 				}
 			}

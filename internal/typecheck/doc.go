@@ -1,8 +1,8 @@
-// Package typecheck holds programs that must not compile, and what the compiler
-// says about each. The messages are part of the library's interface: they are what
-// a user reads when a program's answer would depend on timing.
+// Package typecheck holds programs that must not compile, with the compiler's
+// messages. The messages are part of the library's interface: they are what a user
+// reads when a program's answer would depend on timing.
 //
-// The programs are in testdata, each with the compiler's words; the flag -update
-// rewrites the words. A new promise of the type system comes with a program here
-// that breaks it.
+// The programs are in testdata, each with its messages; the flag -update rewrites
+// the messages. Each new guarantee of the type system needs a program here that
+// violates it.
 package typecheck

@@ -15,20 +15,20 @@ import (
 	"time"
 )
 
-// A built is the module with mutants in it, and test programs of it.
+// A built is the module with mutants, and its test programs.
 type built struct {
 	root, module string
-	tmp          string // for what is made
+	tmp          string // for generated files
 	overlay      string
-	mutants      map[int]mutant // that compile, by number
+	mutants      map[int]mutant // those that compile, by number
 	invalid      []int
 	dirs         []string // with mutants
-	numbers      int      // how many numbers there are, from 0
+	numbers      int      // the numbers are below this one
 	budget       time.Duration
 	patience     time.Duration
 }
 
-// build puts mutants into the packages, and leaves out those that do not compile.
+// build inserts mutants into the packages, and leaves out those that do not compile.
 func build(root, module, tmp string, all map[int]mutant) (*built, error) {
 	b := &built{root: root, module: module, tmp: tmp, overlay: filepath.Join(tmp, "overlay.json"), mutants: maps.Clone(all)}
 	of := make(map[string]bool)
@@ -58,7 +58,7 @@ func build(root, module, tmp string, all map[int]mutant) (*built, error) {
 	}
 }
 
-// copied finds the numbers of mutants in messages of the compiler.
+// copied matches the numbers of mutants in messages of the compiler.
 var copied = regexp.MustCompile(`(?m)^\S*\bmutant(\d+)\.go:\d+`)
 
 // named returns the numbers of mutants that messages of the compiler name.
@@ -71,7 +71,7 @@ func named(out []byte) (all []int) {
 	return all
 }
 
-// write makes the sources with mutants, and the overlay that the go command reads.
+// write writes the sources with mutants, and the overlay for the go command.
 func (b *built) write() error {
 	replace := make(map[string]string)
 	files := make(map[string]map[int]mutant)
@@ -116,14 +116,15 @@ func (b *built) write() error {
 	return os.WriteFile(b.overlay, text, 0o600)
 }
 
-// put writes a file that stands for another one.
+// put writes a file that replaces another one.
 func (b *built) put(replace map[string]string, path string, text []byte) error {
 	changed := filepath.Join(b.tmp, strings.ReplaceAll(strings.TrimPrefix(path, b.root), string(filepath.Separator), "_"))
 	replace[path] = changed
 	return os.WriteFile(changed, text, 0o600)
 }
 
-// flags let the compiler name all that is wrong with the packages that have mutants.
+// flags returns flags that make the compiler report all errors in the packages with
+// mutants.
 func (b *built) flags() (all []string) {
 	for _, dir := range b.dirs {
 		all = append(all, "-gcflags="+b.module+"/"+dir+"=-e")
@@ -131,14 +132,15 @@ func (b *built) flags() (all []string) {
 	return all
 }
 
-// command returns a command of go in the root of the module.
+// command returns a go command in the root of the module.
 func (b *built) command(args ...string) *exec.Cmd {
 	cmd := exec.Command("go", args...)
 	cmd.Dir = b.root
 	return cmd
 }
 
-// tests builds the test program of a folder. It returns "" if that has no tests.
+// tests builds the test program of a folder. It returns "" if the folder has no
+// tests.
 func (b *built) tests(dir string) (program string, err error) {
 	program = filepath.Join(b.tmp, strings.ReplaceAll(dir, "/", "_")+".test")
 	args := append([]string{"test", "-c", "-overlay", b.overlay, "-vet=off", "-o", program}, b.flags()...)

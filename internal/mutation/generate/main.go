@@ -5,26 +5,24 @@
 //	go run ./internal/mutation/generate -in dataflow/... -results FILE     a run that can be interrupted
 //	go run ./internal/mutation/generate -in internal/keyed -n 0 -only index.grow   those of one function
 //
-// A mutant is one change to one function: a condition is negated, < becomes <=, && becomes ||, a
-// statement or a case is dropped, two statements change places, a number is one more or less, or a
-// function returns before its last statement. Texts of errors, what only prints or writes to a log,
-// what operators declare for tests and generated code are left alone. The sample is chosen by a hash
-// of the file, the function, the operator and the number of the mutant, so that it is the same one
-// each time.
+// A mutant is one change to one function: a condition is negated, < becomes <=, && becomes ||, a statement
+// or a case is dropped, two statements change places, a number is one more or less, or a function returns
+// before its last statement. Texts of errors, code that only prints or writes to a log, what operators
+// declare for tests, and generated code are not changed. The sample is chosen by a hash of the file, the
+// function, the operator and the number of the mutant, so that it is the same one each time.
 //
-// All mutants are compiled at once into the packages, and the tests of each package of -tests too. Each test
-// is run once as it is, to see what it reaches. Then the tests that reach a mutant are run with it, those
-// of its own package first and the fast ones before the slow ones, until one fails or -budget is
-// used up. A mutant that makes a test take ten times as long as it does otherwise, and -patience
-// besides, is killed by that. The patience is for machines that have other work to do.
+// All mutants are compiled into the packages at once, and so are the tests of each package of -tests. Each
+// test is run once without mutants, to see what it reaches. Then the tests that reach a mutant are run with
+// it, those of its own package first and the fast ones before the slow ones, until one fails or -budget is
+// used up. A mutant is also killed if a test with it takes more than ten times its usual time plus
+// -patience. The patience is for machines that have other work to do.
 //
-// A mutant is killed or survives; it is uncovered, which counts as survived, if no test reaches its
-// place. One that nobody can tell from the original is listed in equivalent.txt, with a
-// reason. The command fails if a mutant survives that is not listed there, or if one is killed that
-// is.
+// A mutant is killed or survives. If no test reaches its place it is uncovered, which counts as survived. A
+// mutant that cannot be told from the original is listed in equivalent.txt, with a reason. The command fails
+// if a mutant that is not listed there survives, or if one that is listed is killed.
 //
-// With -results each outcome is added to a file. A later run with that file does not try again what was
-// killed, unless its source has changed, but tries what survived.
+// With -results each outcome is added to a file. A later run with that file skips mutants that were killed,
+// unless their source has changed, and tries those that survived again.
 package main
 
 import (
@@ -48,22 +46,22 @@ import (
 //go:embed equivalent.txt
 var equivalentText string
 
-// folders are those with mutants, from the root of the module.
+// folders are the folders with mutants, relative to the root of the module.
 var folders = []string{
 	"internal/keyed", "internal/timer", "internal/engine/...", "dataflow/...", "agentproto", "agentproto/toolserver",
 }
 
-// beside are packages whose tests are run for the engine as well, since it has few of its own.
+// beside are further packages whose tests are run for the engine, since it has few tests of its own.
 var beside = []string{
 	"internal/script", "slice", "singleton", "optional", "keyedstream", "keyedsingleton", "dataflow", "dataflow/sim", "internal/model",
 }
 
-// options are those of the command.
+// options are the options of the command.
 type options struct {
 	n        int
 	in       []string
-	only     *regexp.Regexp // what the names of mutants match; nil for all
-	tests    []string       // folders besides those with mutants; nil for those that fit
+	only     *regexp.Regexp // matches the names of mutants; nil for all
+	tests    []string       // folders besides those with mutants; nil for the default
 	budget   time.Duration
 	patience time.Duration
 	results  string
@@ -101,7 +99,7 @@ func main() {
 	}
 }
 
-// run tries mutants and prints what came of each, and a table.
+// run tries mutants and prints the outcome of each, and a table.
 func run(o options, w io.Writer) (err error) {
 	root, module, packages, err := list(o.in)
 	if err != nil {
@@ -158,7 +156,7 @@ func run(o options, w io.Writer) (err error) {
 	return t.end(packages)
 }
 
-// try builds mutants and tells what came of each.
+// try builds mutants and calls tell with the outcome of each.
 func try(root, module string, o options, todo map[int]mutant, w io.Writer, tell func(m mutant, what outcome, by string) error) (err error) {
 	tmp, err := os.MkdirTemp("", "mutants")
 	if err != nil {
@@ -211,11 +209,11 @@ func (b *built) tested(others []string) []string {
 
 // A folder is a package, with its files that are built here, without tests.
 type folder struct {
-	dir   string // from the root of the module
+	dir   string // relative to the root of the module
 	files []string
 }
 
-// list returns the root and the path of the module, and packages.
+// list returns the root and the path of the module, and the packages.
 func list(in []string) (root, module string, all []folder, err error) {
 	out, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}\n{{.Path}}").Output()
 	if err != nil {
@@ -238,7 +236,7 @@ func list(in []string) (root, module string, all []folder, err error) {
 	return root, module, all, nil
 }
 
-// equivalents reads a list of mutants, each with a reason behind a colon.
+// equivalents parses a list of mutants, each followed by a colon and a reason.
 func equivalents(text string) (map[string]string, error) {
 	all := make(map[string]string)
 	for line := range strings.Lines(text) {

@@ -16,31 +16,31 @@ import (
 	"strings"
 )
 
-// A mutant is one change to one function. Its name stays the same while other functions are
-// changed, so that samples and lists of mutants stay comparable.
+// A mutant is one change to one function. Its name does not change when other functions are edited,
+// so samples and lists of mutants stay comparable.
 type mutant struct {
-	file, fn, operator string // from the root of the module; "Type.Method"; such as "negate"
+	file, fn, operator string // relative to the root of the module; "Type.Method"; such as "negate"
 	ordinal            int    // among those of the same operator in the function
 	line               int
-	from, to           int // what is replaced, in bytes
+	from, to           int // the replaced bytes
 	text               string
-	change             string // digest of the lines with what is replaced, and by what
+	change             string // digest of the lines with the replaced text, and of the replacement
 }
 
-// name names a mutant.
+// name returns the name of a mutant.
 func (m mutant) name() string {
 	return fmt.Sprintf("%s %s %s %d", m.file, m.fn, m.operator, m.ordinal)
 }
 
-// listed names a mutant as equivalent.txt does: with the change, since numbers become those of other
-// changes when a function is edited.
+// listed returns the name of a mutant in equivalent.txt. It includes the change, since the ordinals
+// shift when a function is edited.
 func (m mutant) listed() string { return m.name() + " " + m.change }
 
-// dir returns the folder of its package, from the root of the module.
+// dir returns the folder of its package, relative to the root of the module.
 func (m mutant) dir() string { return m.file[:strings.LastIndexByte(m.file, '/')] }
 
-// hash is the same in every process. Names that are alike have hashes that are not, so that a
-// sample is not of a few functions.
+// hash is the same in every process. Similar names have very different hashes, so a sample covers
+// many functions.
 func (m mutant) hash() uint64 {
 	sum := sha256.Sum256([]byte(m.name()))
 	return binary.BigEndian.Uint64(sum[:])
@@ -68,7 +68,7 @@ func sample(all []mutant, n int) []mutant {
 	return all
 }
 
-// mutants returns all mutants of the files of a package that are built here and are no tests.
+// mutants returns all mutants of the non-test files of a package that are built here.
 func mutants(root string, p folder) (all []mutant, err error) {
 	for _, f := range p.files {
 		src, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(p.dir), f))
@@ -84,7 +84,7 @@ func mutants(root string, p folder) (all []mutant, err error) {
 	return all, nil
 }
 
-// texts are functions that only say something: what they get wrong breaks nothing else.
+// texts matches functions that only produce text: an error in them breaks nothing else.
 var texts = regexp.MustCompile(`^(String|GoString|Error|Format|[dD]escribe.*|[lL]og.*|[sS]ay.*|[pP]rint.*)$`)
 
 // inFile returns the mutants of a file.
@@ -116,8 +116,8 @@ func inFile(file string, src []byte) ([]mutant, error) {
 	return w.all, nil
 }
 
-// changeOf returns a digest of a change: of the lines that it is in, without what they are indented by, of its
-// place in them, and of what comes there.
+// changeOf returns a digest of a change: of its lines without indentation, of its place in them, and
+// of the replacement.
 func changeOf(src []byte, from, to int, text string) string {
 	begin, end := bytes.LastIndexByte(src[:from], '\n')+1, len(src)
 	if i := bytes.IndexByte(src[to:], '\n'); i >= 0 {
@@ -146,7 +146,7 @@ func receiver(t ast.Expr) string {
 	return "?"
 }
 
-// A walker gathers the mutants of one function after the other.
+// A walker collects the mutants of one function after the other.
 type walker struct {
 	file  string
 	fset  *token.FileSet
@@ -156,10 +156,10 @@ type walker struct {
 	all   []mutant
 }
 
-// offset returns where a position is in the file.
+// offset returns the offset of a position in the file.
 func (w *walker) offset(p token.Pos) int { return w.fset.Position(p).Offset }
 
-// add adds a mutant that replaces what lies between two positions.
+// add adds a mutant that replaces the text between two positions.
 func (w *walker) add(operator string, from, to token.Pos, text string) {
 	m := mutant{w.file, w.fn, operator, w.count[operator], w.fset.Position(from).Line, w.offset(from), w.offset(to), text, ""}
 	m.change = changeOf(w.src, m.from, m.to, text)
@@ -167,7 +167,7 @@ func (w *walker) add(operator string, from, to token.Pos, text string) {
 	w.count[operator]++
 }
 
-// insert adds a mutant with a text before a node.
+// insert adds a mutant that inserts a text before a node.
 func (w *walker) insert(operator string, n ast.Node, text string) {
 	w.add(operator, n.Pos(), n.Pos(), text)
 }
@@ -177,12 +177,12 @@ func (w *walker) source(n ast.Node) string {
 	return string(w.src[w.offset(n.Pos()):w.offset(n.End())])
 }
 
-// swapped are operators with the one that is next to them.
+// swapped maps operators to the ones that replace them.
 var swapped = map[token.Token]string{
 	token.LSS: "<=", token.LEQ: "<", token.GTR: ">=", token.GEQ: ">", token.LAND: "||", token.LOR: "&&",
 }
 
-// visit adds the mutants of a node, and reports whether those inside of it count.
+// visit adds the mutants of a node, and reports whether to visit its children.
 func (w *walker) visit(n ast.Node) bool {
 	switch n := n.(type) {
 	case *ast.CallExpr:
@@ -213,7 +213,7 @@ func (w *walker) visit(n ast.Node) bool {
 	return true
 }
 
-// list adds the mutants of statements that follow each other.
+// list adds the mutants of a list of statements.
 func (w *walker) list(all []ast.Stmt) {
 	for i, s := range all {
 		if droppable(s) {
@@ -229,8 +229,8 @@ func (w *walker) list(all []ast.Stmt) {
 	}
 }
 
-// droppable reports whether a statement is an assignment to something that stays, or a call
-// for its effect.
+// droppable reports whether a statement is an assignment to an existing variable, or a call for its
+// effect.
 func droppable(s ast.Stmt) bool {
 	switch s := s.(type) {
 	case *ast.ExprStmt:
@@ -259,7 +259,7 @@ func droppable(s ast.Stmt) bool {
 	return false
 }
 
-// movable reports whether a statement can change places with the next one.
+// movable reports whether a statement can be swapped with the next one.
 func movable(s ast.Stmt) bool {
 	switch s := s.(type) {
 	case *ast.ExprStmt:
@@ -272,8 +272,8 @@ func movable(s ast.Stmt) bool {
 	return false
 }
 
-// registers are methods that note something about an operator or a location that is being built.
-// Their order does not matter.
+// registers matches methods that record something about an operator or a location that is being
+// built. Their order does not matter.
 var registers = regexp.MustCompile(`^(Clocked|Timed|Compiled|Owns|Follows|Takes|[eE]nters|[pP]asses|[mM]akePassive)$`)
 
 // notes reports whether a statement is a call of such a method.
@@ -286,9 +286,9 @@ func notes(s ast.Stmt) bool {
 	return ok && registers.MatchString(lastName(c.Fun))
 }
 
-// apart reports whether two statements have nothing to do with each other, so that their order does
-// not matter: assignments without a call of which neither mentions what the other one sets, or
-// something that is noted and an assignment or something else that is noted.
+// apart reports whether two statements are independent, so that their order does not matter. That is
+// so for assignments without a call if neither mentions what the other one sets, and for a statement
+// that notes recognizes together with an assignment or another such statement.
 func apart(a, b ast.Stmt) bool {
 	if notes(a) || notes(b) {
 		_, callA := a.(*ast.ExprStmt)
@@ -306,8 +306,8 @@ func apart(a, b ast.Stmt) bool {
 	return plainA && plainB
 }
 
-// mentions returns the variables and fields that an assignment sets, and all that it mentions. It
-// reports false if it may do more than that.
+// mentions returns the variables and fields that an assignment sets, and everything that it
+// mentions. It reports false if the statement may do more than that.
 func mentions(s ast.Stmt) (set, has map[string]bool, plain bool) {
 	set, has, plain = make(map[string]bool), make(map[string]bool), true
 	var left []ast.Expr
@@ -356,7 +356,7 @@ func mentions(s ast.Stmt) (set, has map[string]bool, plain bool) {
 	return set, has, plain
 }
 
-// A call such as o.Log.Warn writes to a log.
+// These match a call that writes to a log, such as o.Log.Warn.
 var (
 	logger = regexp.MustCompile(`^([lL]og|[lL]ogger)$`)
 	level  = regexp.MustCompile(`^(Debug|Info|Warn|Error|Log)(Context)?$`)
@@ -375,10 +375,10 @@ func lastName(x ast.Expr) string {
 	return ""
 }
 
-// declares are methods of an operator that only tests ask for.
+// declares matches methods of an operator that only tests use.
 var declares = regexp.MustCompile(`^(Scratch|Holds)$`)
 
-// speaks reports whether a call only makes or gives out a text, or declares something for a test.
+// speaks reports whether a call only makes or prints a text, or declares something for a test.
 func speaks(c *ast.CallExpr) bool {
 	switch f := c.Fun.(type) {
 	case *ast.Ident:

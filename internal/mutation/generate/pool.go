@@ -2,17 +2,18 @@ package main
 
 import "sync"
 
-// A pool runs a few functions at once, and no more after one has failed.
+// A pool runs a limited number of functions at once. After one has failed, it
+// runs no more.
 type pool struct {
 	free chan struct{}
 	all  sync.WaitGroup
 	mu   sync.Mutex
-	err  error // of the first that failed
+	err  error // of the first function that failed
 }
 
 func newPool(workers int) *pool { return &pool{free: make(chan struct{}, max(1, workers))} }
 
-// do runs a function as soon as one of the others has ended.
+// do runs a function as soon as a worker is free.
 func (p *pool) do(f func() error) {
 	p.free <- struct{}{}
 	p.all.Go(func() {

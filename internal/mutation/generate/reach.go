@@ -17,22 +17,21 @@ import (
 	"time"
 )
 
-// A test is a test, an example or a fuzz test with its seeds.
+// A test is a test, an example, or a fuzz test with its seeds.
 type test struct {
 	dir, program, name string
 	took               time.Duration
 	reaches            map[int]bool // numbers of mutants
 }
 
-// A test of a mutant hangs when it has taken so many times as long as without it, and some patience
-// besides.
+// A test with a mutant is considered hanging after this many times its usual time, plus the patience.
 const times = 10
 
 // reached builds the test programs of folders one after the other, since the go command uses all
-// processors, and meanwhile runs each of their tests as it is.
+// processors. At the same time it runs each of their tests without mutants.
 func (b *built) reached(dirs []string, workers int, w io.Writer) ([]*test, error) {
 	of := make([][]*test, len(dirs))
-	var mu sync.Mutex // of w
+	var mu sync.Mutex // guards w
 	some := newPool(workers)
 	for i, dir := range dirs {
 		program, err := b.tests(dir)
@@ -55,8 +54,8 @@ func (b *built) reached(dirs []string, workers int, w io.Writer) ([]*test, error
 	return slices.Concat(of...), err
 }
 
-// reach runs each test of a program as it is, and returns those that pass with what they
-// reach. The others, and those that take longer than the budget of a mutant, are named to w.
+// reach runs each test of a program without mutants. It returns those that pass, with what they reach.
+// It reports to w the tests that fail, and those that take longer than the budget of a mutant.
 func (b *built) reach(dir, program string, w io.Writer) (all []*test, err error) {
 	out, err := b.run(context.Background(), &test{dir: dir, program: program}, 0, "", "-test.list=.")
 	if err != nil {
@@ -86,7 +85,7 @@ func (b *built) reach(dir, program string, w io.Writer) (all []*test, err error)
 	return all, nil
 }
 
-// read reads what a run has reached.
+// read reads the numbers that a run has reached.
 func (t *test) read(trace string) error {
 	text, err := os.ReadFile(trace)
 	if os.IsNotExist(err) {
@@ -110,13 +109,13 @@ func (b *built) runTests(ctx context.Context, some []*test, mutant int, trace st
 	for _, t := range some {
 		names = append(names, t.name)
 	}
-	ctx, cancel := context.WithTimeout(ctx, limit+b.patience) // for a program that does not even end itself
+	ctx, cancel := context.WithTimeout(ctx, limit+b.patience) // for a program that does not stop by itself
 	defer cancel()
 	return b.run(ctx, some[0], mutant, trace, "-test.run=^("+strings.Join(names, "|")+")$", "-test.failfast", "-test.timeout="+limit.String())
 }
 
-// run runs a test program in its folder. What it leaves in the folder of temporary files is removed. A
-// mutant that allocates without end must not take the memory of everybody.
+// run runs a test program in its folder, and removes its temporary files. It limits the memory, since
+// a mutant may allocate without end.
 func (b *built) run(ctx context.Context, t *test, mutant int, trace string, args ...string) ([]byte, error) {
 	tmp, err := os.MkdirTemp(b.tmp, "run")
 	if err != nil {
@@ -134,7 +133,7 @@ func (b *built) run(ctx context.Context, t *test, mutant int, trace string, args
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
 	if err = cmd.Run(); errors.Is(err, exec.ErrWaitDelay) {
-		err = nil // it has passed, and left a process behind
+		err = nil // the test has passed, and left a process behind
 	}
 	return out.Bytes(), err
 }

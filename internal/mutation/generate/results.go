@@ -11,8 +11,7 @@ import (
 	"os"
 )
 
-// A result is a line of a file of results. It holds for as long as the file of the mutant
-// stays as it is.
+// A result is a line of a file of results. It is valid while the file of the mutant is unchanged.
 type result struct {
 	Mutant  string
 	Source  string // a digest of the file
@@ -20,14 +19,14 @@ type result struct {
 	By      string `json:",omitempty"` // what killed it
 }
 
-// results are those of earlier runs, with a file to which more are added.
+// results are the results of earlier runs, with a file to which new ones are added.
 type results struct {
 	known map[string]result
 	file  *os.File // nil for none
 }
 
-// openResults reads a file of results, if it is there, and adds to it. A last line that was cut off,
-// since a run was interrupted, is left out. No name is no file.
+// openResults reads a file of results, if it exists, and opens it for appending. It ignores an
+// incomplete last line, which an interrupted run may leave. With an empty name there is no file.
 func openResults(name string) (*results, error) {
 	r := &results{known: make(map[string]result)}
 	if name == "" {
@@ -63,14 +62,14 @@ func openResults(name string) (*results, error) {
 	return r, nil
 }
 
-// of returns what is known of a mutant of a source, if that cannot be different now: what was killed
-// stays so while tests are added, and what does not compile as well.
+// of returns the known result of a mutant of a source, if it still applies: a killed mutant stays
+// killed when tests are added, and one that does not compile stays invalid.
 func (r *results) of(m mutant, src []byte) (x result, ok bool) {
 	x, ok = r.known[m.name()]
 	return x, ok && x.Source == digest(src) && (x.Outcome == killed.String() || x.Outcome == invalid.String())
 }
 
-// add keeps a result.
+// add appends a result to the file.
 func (r *results) add(m mutant, src []byte, what outcome, by string) error {
 	if r.file == nil {
 		return nil
@@ -90,7 +89,7 @@ func (r *results) close() error {
 	return r.file.Close()
 }
 
-// digest says whether two sources are the same.
+// digest returns a digest of a source, for comparison.
 func digest(src []byte) string {
 	sum := sha256.Sum256(src)
 	return hex.EncodeToString(sum[:8])

@@ -10,17 +10,18 @@ import (
 	"strings"
 )
 
-// All mutants of a run are compiled into the packages at once, since to build the tests takes far longer
-// than to run them. A function with mutants begins with a copy of its body for each of them, which runs if the
-// environment names that mutant; otherwise the original runs and notes which of their places it
-// reaches.
+// All mutants of a run are compiled into the packages at once, since building the tests takes far longer
+// than running them. A function with mutants begins with a copy of its body for each of them. A copy
+// runs if the environment names its mutant. Otherwise the original runs, and records which places of
+// mutants it reaches.
 //
-// A copy is in the function and not beside it, so that its callers have the frames that they
-// would have. It has a file name of its own for the compiler, so that what a mutant breaks
-// is found again by the message.
+// The copies are inside the function and not beside it, so that its callers see the same stack frames.
+// For the compiler, each copy has a file name of its own, so that an error message identifies the
+// mutant.
 
-// support is added to each package with mutants: its name, and one more than their numbers go to. What
-// is reached twice allocates nothing, as there are tests of that.
+// support is added to each package with mutants. Its parameters are the name of the package, and one
+// more than the largest number. Reaching a place a second time allocates nothing, since some tests check
+// allocations.
 const support = `package %s
 
 import (
@@ -58,10 +59,10 @@ func mutantReached(n int) {
 }
 `
 
-// copyName is the file that a copy pretends to be in.
+// copyName returns the file name of a copy for the compiler.
 func copyName(n int) string { return fmt.Sprintf("mutant%d.go", n) }
 
-// An edit puts a text in at an offset.
+// An edit inserts a text at an offset.
 type edit struct {
 	at   int
 	text string
@@ -108,7 +109,7 @@ func withAll(path string, src []byte, of map[int]mutant) (changed []byte, broken
 	return insert(src, edits), broken, nil
 }
 
-// insert puts texts in, in the order of their offsets.
+// insert inserts texts, in the order of their offsets.
 func insert(src []byte, edits []edit) []byte {
 	var out []byte
 	done := 0
@@ -135,8 +136,8 @@ func inOrder(of map[int]mutant) func(yield func(int, mutant) bool) {
 	}
 }
 
-// copyOf returns the body with a mutant of the function that begins at an offset, without its
-// braces. Its labels get names of their own, since those of a function have to differ.
+// copyOf returns the body of the function that begins at an offset, with a mutant and without its
+// braces. It renames the labels, which must be unique in a function.
 func copyOf(src []byte, m mutant, begins, n int) (body string, ok bool) {
 	text := m.apply(src)
 	fset := token.NewFileSet()
@@ -170,8 +171,8 @@ func copyOf(src []byte, m mutant, begins, n int) (body string, ok bool) {
 	return "", false
 }
 
-// place returns the statement before which it is noted that a mutant's place is reached: the
-// innermost one in a list that has it.
+// place returns the statement before which the function records that a mutant's place is reached: the
+// innermost statement in a list that contains it.
 func place(body *ast.BlockStmt, m mutant, at func(token.Pos) int) token.Pos {
 	found := body.List[0].Pos()
 	ast.Inspect(body, func(x ast.Node) bool {
@@ -186,7 +187,7 @@ func place(body *ast.BlockStmt, m mutant, at func(token.Pos) int) token.Pos {
 		}
 		for _, s := range list {
 			switch s.(type) {
-			case *ast.CaseClause, *ast.CommClause: // nothing can come before them
+			case *ast.CaseClause, *ast.CommClause: // no statement can come before them
 				continue
 			}
 			if at(s.Pos()) <= m.from && m.from < at(s.End()) {

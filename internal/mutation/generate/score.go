@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// An outcome is what came of a mutant.
+// An outcome is the result of trying a mutant.
 type outcome int
 
 const (
@@ -32,12 +32,12 @@ type score [outcomes]int
 // A tally counts outcomes and prints them.
 type tally struct {
 	w          io.Writer
-	equivalent map[string]string // why, by the name of a mutant with its change
+	equivalent map[string]string // reasons, by the name of a mutant with its change
 	scores     map[string]*score
 	wrong      int
 }
 
-// count counts an outcome. One that should be another is printed and counted as wrong.
+// count counts an outcome. It prints unexpected outcomes and counts them as wrong.
 func (t *tally) count(m mutant, what outcome, by string) error {
 	if _, listed := t.equivalent[m.listed()]; listed && (what == survived || what == uncovered) {
 		what = same
@@ -80,8 +80,8 @@ func (t *tally) end(packages []folder) error {
 	return nil
 }
 
-// table prints the scores of folders that have any, and their sum: killed of all that are neither
-// equivalent nor invalid.
+// table formats the scores of folders that have any, and their sum. The score is the share of
+// killed mutants among all that are neither equivalent nor invalid.
 func table(dirs []string, scores map[string]*score) string {
 	var b strings.Builder
 	b.WriteString("| package | mutants | killed | survived | equivalent | uncovered | score |\n|---|---|---|---|---|---|---|\n")
@@ -98,7 +98,7 @@ func table(dirs []string, scores map[string]*score) string {
 	return b.String()
 }
 
-// row prints one row of a table.
+// row formats one row of a table.
 func (s *score) row(name string) string {
 	all := s[killed] + s[survived] + s[uncovered]
 	percent := "–"

@@ -10,9 +10,8 @@ import (
 	"time"
 )
 
-// try runs the tests that reach a mutant, those of its package first and the fast ones before the
-// slow ones, for at most as long as the budget if they were unmutated. It returns the outcome, and
-// what failed.
+// try runs the tests that reach a mutant, those of its package first and the fast ones before the slow
+// ones, up to the budget, measured in their usual times. It returns the outcome, and what failed.
 func (b *built) try(n int, all []*test) (what outcome, by string, err error) {
 	m := b.mutants[n]
 	var some []*test
@@ -47,8 +46,8 @@ func (b *built) try(n int, all []*test) (what outcome, by string, err error) {
 	return survived, "", nil
 }
 
-// kills runs tests with a mutant, and returns what failed twice, or "". If the time is up, they run without the
-// mutant as well: that it hangs counts only if the machine is not just busier than it was.
+// kills runs tests with a mutant, and returns what failed twice, or "". If they time out, it also runs
+// them without the mutant: a timeout only counts if the machine is not merely busier than before.
 func (b *built) kills(chunk []*test, n int, limit time.Duration) (by string, err error) {
 	for chances := 0; ; {
 		out, err := b.runTests(context.Background(), chunk, n, "", limit)
@@ -84,8 +83,8 @@ func (b *built) kills(chunk []*test, n int, limit time.Duration) (by string, err
 	}
 }
 
-// again runs what failed with a mutant once more, and reports whether it fails again. A test that relies
-// on the speed of the machine may have failed by chance.
+// again repeats what failed with a mutant, and reports whether it fails again. A test that depends on
+// the speed of the machine may have failed by chance.
 func (b *built) again(chunk []*test, n int, limit time.Duration, by string) (bool, error) {
 	if i := slices.IndexFunc(chunk, func(t *test) bool { return t.name == by }); i >= 0 {
 		chunk = chunk[i : i+1]
@@ -98,8 +97,8 @@ func (b *built) again(chunk []*test, n int, limit time.Duration, by string) (boo
 	return err != nil, nil
 }
 
-// first returns the tests to run next together: of one program, one or as many as take no
-// longer than a second.
+// first returns the tests to run next in one process: one, or as many of the same program as take at
+// most a second together.
 func first(some []*test) (chunk []*test, took time.Duration) {
 	for _, t := range some {
 		if len(chunk) > 0 && (t.program != chunk[0].program || took+t.took > time.Second) {
@@ -110,16 +109,16 @@ func first(some []*test) (chunk []*test, took time.Duration) {
 	return chunk, took
 }
 
-// What failed is a test, or one of these.
+// Instead of a test, one of these may have failed.
 const (
 	hangs = "time is up"
 	ended = "the program ended"
 )
 
-// failed says what failed: a test, whatever did not end, or the program.
+// failed says what failed: a test, a timeout, or the program.
 func failed(out []byte, err error) string {
 	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) && !exit.Exited() {
-		return hangs // it did not end itself either
+		return hangs // the program did not stop by itself either
 	}
 	for line := range strings.Lines(string(out)) {
 		if name, ok := strings.CutPrefix(line, "--- FAIL: "); ok {

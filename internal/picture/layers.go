@@ -1,9 +1,9 @@
 package picture
 
-// A grid is one column: its boxes and the bends of its lines, by layer.
+// A grid is the layout of one column: its boxes and the bends of its lines, by layer.
 type grid struct {
 	picture *Picture
-	boxes   []int // of the picture
+	boxes   []int // indexes in the picture
 	layers  [][]*place
 	bends   map[int][]*place // by line
 }
@@ -29,12 +29,12 @@ func newGrid(p *Picture, column int) *grid {
 	return g
 }
 
-// inside reports whether a line is one of the column that leads down.
+// inside reports whether a line stays in the column and leads down.
 func (g *grid) inside(l Line, column int) bool {
 	return !l.Back && l.From != l.To && g.picture.Boxes[l.From].Column == column && g.picture.Boxes[l.To].Column == column
 }
 
-// assign gives each box its layer.
+// assign sets the layer of each box.
 func (g *grid) assign() {
 	if len(g.boxes) == 0 {
 		return
@@ -49,11 +49,11 @@ func (g *grid) assign() {
 	}
 	const seen, done = 1, 2
 	state := make(map[int]int)
-	var depth func(i int) int // the longest way from above
+	var depth func(i int) int // length of the longest path from above
 	depth = func(i int) int {
 		switch state[i] {
 		case seen:
-			return 0 // a cycle that no line says it closes
+			return 0 // a cycle that no line is marked to close
 		case done:
 			return boxes[i].layer
 		}
@@ -68,7 +68,8 @@ func (g *grid) assign() {
 	for _, i := range g.boxes {
 		depth(i)
 	}
-	// What has fewer lines from above than below sinks to its readers: that shortens lines.
+	// A box with fewer lines from above than to below sinks towards its readers, which
+	// shortens lines.
 	for range g.boxes {
 		moved := false
 		for at := len(g.boxes) - 1; at >= 0; at-- {
@@ -127,7 +128,7 @@ func (g *grid) add(layer int, q *place) *place {
 	return q
 }
 
-// number says where each place is in its layer.
+// number sets the position of each place in its layer.
 func (g *grid) number() {
 	for _, l := range g.layers {
 		for i, q := range l {

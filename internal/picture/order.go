@@ -5,7 +5,8 @@ import (
 	"slices"
 )
 
-// sweeps is how often layers are ordered, in turn by those above and by those below.
+// sweeps is the number of times that layers are ordered, alternating between the layers above and
+// below.
 const sweeps = 24
 
 // order orders the places of each layer so that few lines cross.
@@ -34,7 +35,7 @@ func (g *grid) order() {
 	g.number()
 }
 
-// byMedian orders a layer by the medians of its neighbours above or below. A group is at the
+// byMedian orders a layer by the medians of the neighbours above or below. A group is at the
 // median of the medians of its members.
 func byMedian(layer []*place, above bool) {
 	of := make(map[*place]float64, len(layer))
@@ -62,7 +63,8 @@ func byMedian(layer []*place, above bool) {
 	}
 }
 
-// median returns the median of the positions of a place's neighbours, or its own.
+// median returns the median of the positions of a place's neighbours, or its own position if it
+// has none.
 func (q *place) median(above bool) float64 {
 	of := q.down
 	if above {
@@ -78,7 +80,7 @@ func (q *place) median(above bool) float64 {
 	return middle(all)
 }
 
-// middle returns the median of numbers, of which there is one at least.
+// middle returns the median of at least one number.
 func middle(all []float64) float64 {
 	all = slices.Sorted(slices.Values(all))
 	m := len(all) / 2
@@ -88,7 +90,7 @@ func middle(all []float64) float64 {
 	return (all[m-1] + all[m]) / 2
 }
 
-// swapNeighbours swaps two places that are side by side where fewer lines cross then.
+// swapNeighbours swaps adjacent places if fewer lines cross then.
 func swapNeighbours(layer []*place) {
 	for range 3 {
 		for i := 1; i < len(layer); i++ {
@@ -115,8 +117,8 @@ func crossed(a, b *place) (n int) {
 	return n
 }
 
-// crossings returns how many lines cross between layers. Of each layer it counts the inversions of
-// the ends of its lines, in O(e log e) for e lines.
+// crossings returns how many lines cross between layers. For each layer it counts the inversions
+// of the ends of its lines, in O(e log e) for e lines.
 func (g *grid) crossings() (n int) {
 	for _, l := range g.layers {
 		var ends []int
@@ -132,7 +134,7 @@ func (g *grid) crossings() (n int) {
 	return n
 }
 
-// inversions sorts all, and returns how many pairs were the wrong way round.
+// inversions sorts all, and returns the number of pairs that were in the wrong order.
 func inversions(all, space []int) (n int) {
 	if len(all) < 2 {
 		return 0

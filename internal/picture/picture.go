@@ -1,19 +1,19 @@
 package picture
 
-// A Picture is a graph with places. Whoever makes one gives boxes and lines; Layout gives the
-// places, in pixels from the upper left corner.
+// A Picture is a graph with a layout. The caller sets the boxes and lines; Layout sets the
+// positions, in pixels from the upper left corner.
 type Picture struct {
 	Columns []Column // side by side, such as one for each location of a flow
 	Boxes   []Box
 	Lines   []Line
-	Shades  []Shade // made by Layout
-	W, H    float64 // made by Layout
+	Shades  []Shade // set by Layout
+	W, H    float64 // set by Layout
 }
 
-// A Column is a part of a picture that is laid out alone.
+// A Column is a part of a picture that is laid out separately.
 type Column struct {
 	Title string
-	X, W  float64 // made by Layout
+	X, W  float64 // set by Layout
 }
 
 // A Box is a node.
@@ -21,15 +21,15 @@ type Box struct {
 	Column int
 	Group  int // boxes of one group stay together; -1 for none
 	W      float64
-	X, Y   float64 // of the middle; made by Layout
+	X, Y   float64 // of the center; set by Layout
 
 	ID    string // of the element; empty for none
 	Class string
 	Label string
 	Sub   string // a second line, smaller
-	Title string // shown when the pointer rests on it
+	Title string // tooltip
 	Link  string // empty for none
-	Data  string // of the attribute data-of; empty for none
+	Data  string // value of the attribute data-of; empty for none
 
 	layer int
 }
@@ -37,8 +37,8 @@ type Box struct {
 // A Line leads from one box to another.
 type Line struct {
 	From, To int
-	Back     bool         // it closes a cycle, and is drawn dashed
-	Points   [][2]float64 // made by Layout
+	Back     bool         // the line closes a cycle, and is drawn dashed
+	Points   [][2]float64 // set by Layout
 }
 
 // A Shade is the part of a group that is in one layer.
@@ -55,10 +55,10 @@ const (
 	bendGap   = 14 // beside a line that passes a layer
 	laneGap   = 10 // between two lines in a gutter
 	margin    = 16
-	titleRoom = 12 + layerGap // above the boxes, if columns have titles: lines that go round are below these
+	titleRoom = 12 + layerGap // above the boxes, if columns have titles: lines that go around are below the titles
 )
 
-// Layout gives everything a place. It takes O(n²) for the n boxes and bends of a layer.
+// Layout sets all positions. It takes O(n²) time for the n boxes and bends of a layer.
 func (p *Picture) Layout() {
 	p.Shades = nil
 	columns := max(len(p.Columns), 1)
@@ -93,15 +93,16 @@ func (p *Picture) Layout() {
 	if deepest == 0 {
 		p.H = top + margin
 	}
-	for _, l := range p.Lines { // one that goes round is below the last layer
+	for _, l := range p.Lines { // a line that goes around is below the last layer
 		for _, q := range l.Points {
 			p.H = max(p.H, q[1]+margin/2)
 		}
 	}
 }
 
-// longestTitle is how many characters of a column's title are shown.
+// longestTitle is the number of characters of a column's title that are shown.
 const longestTitle = 60
 
-// textWidth estimates how wide a title is. In most fonts it is less: nobody knows which one it is.
+// textWidth estimates the width of a title. In most fonts the title is narrower; the actual font
+// is unknown.
 func textWidth(title string) float64 { return 6.8 * float64(min(len(title), longestTitle)) }

@@ -2,10 +2,10 @@ package picture
 
 import "math"
 
-// place gives boxes and bends their places, at left or to the right of it, and returns where the
-// column ends.
+// place positions boxes and bends, from left on to the right, and returns the right end of the
+// column.
 func (g *grid) place(left, top float64) (right float64) {
-	for _, l := range g.layers { // side by side at first
+	for _, l := range g.layers { // initially side by side
 		x := 0.0
 		for i, q := range l {
 			if i > 0 {
@@ -57,7 +57,7 @@ func (g *grid) place(left, top float64) (right float64) {
 	return left + last - first
 }
 
-// shade shades what a layer has of each group.
+// shade adds the shades for the groups of a layer.
 func (g *grid) shade(layer []*place, y float64) {
 	const pad = 6
 	for i := 0; i < len(layer); {
@@ -75,7 +75,7 @@ func (g *grid) shade(layer []*place, y float64) {
 	}
 }
 
-// gap returns how far two places that are side by side are apart.
+// gap returns the distance between two adjacent places.
 func gap(a, b *place) float64 {
 	switch {
 	case a.box < 0 && b.box < 0:
@@ -87,13 +87,13 @@ func gap(a, b *place) float64 {
 	}
 }
 
-// A run is places side by side that touch each other, so that they move together.
+// A run is a sequence of adjacent places that touch each other, so that they move together.
 type run struct{ at, weight, n float64 }
 
 // straighten moves each place of a layer towards its neighbours above or below, and keeps order and
-// gaps. It is an isotonic regression, by pooling adjacent violators: the nearest that the order
-// permits. What is nowhere near counts little, and lines that pass layers count much, so that they
-// are straight.
+// gaps. It is an isotonic regression, by pooling adjacent violators, which yields the nearest
+// positions that the order permits. Places without neighbours have little weight, and bends have
+// much, so that lines that pass layers are straight.
 func straighten(layer []*place, above bool) {
 	var runs []run
 	off, offs := 0.0, make([]float64, len(layer))

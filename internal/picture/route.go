@@ -9,11 +9,11 @@ type gutter struct {
 
 func (g *gutter) width() float64 { return laneGap * float64(len(g.lines)) }
 
-// lane returns where lane number n is.
+// lane returns the position of lane number n.
 func (g *gutter) lane(n int) float64 { return g.x + margin/2 + laneGap*float64(n) }
 
-// gutters returns the gutters, with the lines that go through each: the lines that lead to another
-// column, or back, or nowhere further down.
+// gutters returns the gutters, with the lines that go through each: lines to another column, lines
+// that lead back, and lines that do not lead down.
 func (p *Picture) gutters(columns int) []gutter {
 	all := make([]gutter, columns+1)
 	for i, l := range p.Lines {
@@ -28,8 +28,8 @@ func (p *Picture) gutters(columns int) []gutter {
 	return all
 }
 
-// route gives the lines their points that have none: straight ones, and those that go through
-// a gutter. The layers of all columns are level, so that nothing is in the way between two.
+// route sets the points of the lines that have none: straight lines, and those that go through a
+// gutter. The layers of all columns are level, so nothing is in the way between two layers.
 func (p *Picture) route(gutters []gutter) {
 	lanes := make(map[int]float64)
 	for i := range gutters {

@@ -10,21 +10,21 @@ import (
 	"github.com/millrace/millrace/internal/plain"
 )
 
-// Style is the style sheet of what SVG returns, with colours for light and for dark surroundings, for
-// a page that shows it.
+// Style is the style sheet for the result of SVG, with colours for light and dark surroundings, for a
+// page that shows it.
 //
 //go:embed style.css
 var Style string
 
-// SVG returns the picture as an SVG element. It has classes and no colours: whoever shows it has a
-// style sheet, or uses [Picture.Document].
+// SVG returns the picture as an SVG element. It has classes but no colours: the page that shows it
+// needs a style sheet such as [Style]. [Picture.Document] includes one.
 func (p *Picture) SVG() string {
 	var b strings.Builder
 	p.draw(&b, "")
 	return b.String()
 }
 
-// Document returns the picture as a file of its own, with a style sheet, for light and for dark
+// Document returns the picture as a complete file with a style sheet, for light and dark
 // surroundings.
 func (p *Picture) Document() string {
 	var b strings.Builder
@@ -56,8 +56,8 @@ func (p *Picture) draw(b *strings.Builder, style string) {
 	b.WriteString("</svg>\n")
 }
 
-// way returns the form of a line: curves between layers, which leave and arrive upright, and
-// straight on beside what is in a layer.
+// way returns the path of a line: curves between layers, which leave and arrive vertically, and
+// straight segments beside the places of a layer.
 func way(points [][2]float64) string {
 	var b strings.Builder
 	for i, q := range points {
@@ -101,8 +101,8 @@ func (x *Box) draw(b *strings.Builder) {
 	b.WriteString("\n")
 }
 
-// Text returns a text as a picture or a page shows it: n characters at most, and what cannot be seen,
-// or would reorder the rest, spelled out.
+// Text returns at most n characters of a text for a picture or a page. Characters that are invisible,
+// or would reorder the rest, are spelled out.
 func Text(s string, n int) string {
 	at := 0
 	for shown := 0; at < len(s); shown++ {
@@ -115,5 +115,5 @@ func Text(s string, n int) string {
 	return plain.Line(s)
 }
 
-// text is [Text] in an element.
+// text returns [Text], escaped for an element.
 func text(s string, n int) string { return html.EscapeString(Text(s, n)) }

@@ -1,3 +1,3 @@
-// Package bench measures Millrace against the same jobs written by hand. README.md
-// says what is measured and what came out.
+// Package bench compares Millrace with the same jobs written by hand. README.md
+// describes the measurements and their results.
 package bench

@@ -1,11 +1,11 @@
-// Command check fails if a job has become much slower against the same job by hand:
-// if a ratio is above twice its target, or above the bound that its job records.
+// Command check fails if a job has become much slower compared to the same job written by
+// hand: if a ratio is above twice its target, or above the bound that its job records.
 //
 //	go run ./cmd/check [-job Chain]
 //
-// It counts processor time, so jobs for which only the time on the wall says anything
-// are left out, and a job fails after three tries in a row, the later ones with more rounds:
-// what else the machine does shares its caches.
+// It measures processor time, and leaves out jobs for which only wall time is meaningful. A
+// job fails only if it exceeds its bounds in three tries in a row, the later ones with more
+// rounds, because other work on the machine shares its caches.
 package main
 
 import (
@@ -19,7 +19,7 @@ import (
 	"github.com/millrace/millrace/bench/internal/ratio"
 )
 
-// tries are the rounds of each try.
+// tries are the numbers of rounds of the tries.
 var tries = []int{3, 7, 7}
 
 func main() {
@@ -30,7 +30,7 @@ func main() {
 	failed, checked := 0, 0
 	all := jobs.All()
 	for i, job := range all {
-		all[i] = jobs.Job{} // lets go of its input
+		all[i] = jobs.Job{} // frees its input
 		if !job.CPU || job.Slow || len(job.Targets) == 0 || !pattern.MatchString(job.Label()) {
 			continue
 		}
@@ -52,12 +52,12 @@ func main() {
 	}
 }
 
-// exceeded measures a job and says which of its bounds it exceeds.
+// exceeded measures a job and describes the bounds that it exceeds.
 func exceeded(job jobs.Job, rounds int) (wrong []string) {
 	samples := ratio.Measure(relevant(&job), ratio.Options{Rounds: rounds, Cold: true})
 	for _, t := range job.Targets {
 		if t.What == jobs.P99 {
-			continue // of latencies, only time on the wall can be had
+			continue // latencies exist only in wall time
 		}
 		if got, allowed := job.Judge(t, samples).Median, job.Allowed(t, samples); got > allowed {
 			wrong = append(wrong, fmt.Sprintf("%s: %.2f, aimed at %.2f, allowed %.2f", job.Label(), got, t.AtMost, allowed))
@@ -66,7 +66,7 @@ func exceeded(job jobs.Job, rounds int) (wrong []string) {
 	return wrong
 }
 
-// relevant leaves the job with the implementations that its targets are about.
+// relevant returns the implementations that the job's targets concern.
 func relevant(job *jobs.Job) []ratio.Impl {
 	kept := job.Impls[:0:0]
 	for i, impl := range job.Impls {

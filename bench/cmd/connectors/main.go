@@ -1,11 +1,11 @@
-// Command connectors measures sources and sinks beside the raw clients of the same systems, and makes the table of connectors of
+// Command connectors compares sources and sinks with the raw clients of the same systems, and makes the table of connectors in
 // bench/README.md.
 //
 //	go run ./cmd/connectors -readme README.md
 //	go run ./cmd/connectors -only kafka -count 5
 //
-// It runs the benchmarks of the connectors' packages, some of which are modules of their own, so that their clients are no
-// dependencies of this one. Kafka and PostgreSQL have to be installed: .ci/kafka and .ci/postgres of the repository do that.
+// It runs the benchmarks of the connectors' packages. Some of these are separate modules, so their clients are not dependencies
+// of this one. Kafka and PostgreSQL have to be installed: .ci/kafka and .ci/postgres of the repository do that.
 package main
 
 import (
@@ -26,10 +26,10 @@ import (
 	"github.com/millrace/millrace/bench/internal/results"
 )
 
-// A connector is a package with benchmarks that report their rate as a part of the raw client's.
+// A connector is a package whose benchmarks report their rate relative to the raw client's.
 type connector struct {
 	name    string
-	targets map[string]float64 // of some benchmarks, the least of the raw client's rate
+	targets map[string]float64 // for some benchmarks, the minimum relative to the raw client's rate
 }
 
 var connectors = []connector{
@@ -39,7 +39,7 @@ var connectors = []connector{
 	{"webhook", nil},
 }
 
-// ofRaw are the units in which the benchmarks report that part.
+// ofRaw are the units in which the benchmarks report the relative rate.
 var ofRaw = []string{"of-raw", "ratio"}
 
 func main() {
@@ -67,7 +67,7 @@ func main() {
 	}
 }
 
-// run runs the benchmarks of a package in its own module. Without a system to measure with they fail.
+// run runs the benchmarks of a package in its own module. They fail if the system to measure is missing.
 func run(dir string, count int) ([]byte, error) {
 	cmd := exec.Command("go", "test", "-run", "^$", "-bench", ".", "-benchtime", "2s", "-count", fmt.Sprint(count), "-timeout", "60m", ".")
 	cmd.Dir, cmd.Stderr = dir, os.Stderr
@@ -79,7 +79,7 @@ func run(dir string, count int) ([]byte, error) {
 	return out, nil
 }
 
-// rowsOf returns the rows of a connector: one for each benchmark that says how it compares.
+// rowsOf returns the rows of a connector: one for each benchmark that reports a relative rate.
 func rowsOf(c connector, out []byte) (string, error) {
 	var order []string
 	measured := map[string][]float64{}
@@ -87,7 +87,7 @@ func rowsOf(c connector, out []byte) (string, error) {
 	for in.Scan() {
 		line, ok := in.Result().(*benchfmt.Result)
 		if !ok {
-			continue // what a benchmark logs
+			continue // a benchmark's log
 		}
 		for _, v := range line.Values {
 			if !slices.Contains(ofRaw, v.Unit) {
@@ -123,7 +123,7 @@ func rowsOf(c connector, out []byte) (string, error) {
 	return b.String(), nil
 }
 
-// processors is the end of a benchmark's name, if there was more than one.
+// processors matches the suffix of a benchmark's name that gives the number of processors, if there was more than one.
 var processors = regexp.MustCompile(`-\d+$`)
 
 func must(err error) {

@@ -9,7 +9,7 @@ import (
 	"github.com/millrace/millrace/bench/internal/results"
 )
 
-// draw makes a plot of each kind of growth.
+// draw makes a plot for each kind of growth.
 func draw(set *results.Set, all []jobs.Job, dir string) error {
 	for _, d := range []struct {
 		file, plot string
@@ -38,7 +38,7 @@ func cost(job jobs.Job) ratio.Figure { return job.Time }
 
 func held(jobs.Job) ratio.Figure { return func(s ratio.Sample) float64 { return s.Held } }
 
-// lines returns a line for each implementation of a plot's jobs.
+// lines returns a line for each implementation in a plot's jobs.
 func lines(set *results.Set, all []jobs.Job, plot string, figure func(jobs.Job) ratio.Figure) []plots.Line {
 	var lines []plots.Line
 	for _, job := range all {

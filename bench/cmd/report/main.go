@@ -1,5 +1,5 @@
-// Command report measures every job in all its forms, in turns and in one process,
-// and makes the table and the plots of bench/README.md from the samples.
+// Command report measures every implementation of every job, in turns and in one
+// process, and makes the table and the plots of bench/README.md from the samples.
 //
 //	go run ./cmd/report                          # all of it, a quarter of an hour
 //	go run ./cmd/report -job Chain -rounds 15    # some jobs
@@ -62,8 +62,8 @@ func main() {
 	must(draw(set, all, *out))
 }
 
-// measure takes the samples of a job. A collection first lets go of the last one's
-// input.
+// measure takes the samples of a job. It first collects garbage, to free the input
+// of the last job.
 func measure(set *results.Set, job jobs.Job, rounds, patience int) {
 	if job.Rounds != 0 {
 		rounds = min(rounds, job.Rounds)
@@ -106,7 +106,7 @@ func machine() results.Machine {
 	}
 }
 
-// processor is what the system calls the processor, if it does.
+// processor returns the system's name for the processor, or "unknown".
 func processor() string {
 	text, err := os.ReadFile("/proc/cpuinfo")
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/millrace/millrace/bench/internal/results"
 )
 
-// table has the targets first and then every figure.
+// table formats the targets, followed by all figures.
 func table(set *results.Set, all []jobs.Job) string {
 	var b strings.Builder
 	fmt.Fprint(&b, targets(set, all))
@@ -22,7 +22,7 @@ func table(set *results.Set, all []jobs.Job) string {
 	return b.String()
 }
 
-// targets says which aims were met, and on what machine.
+// targets formats which targets were met, and on which machine.
 func targets(set *results.Set, all []jobs.Job) string {
 	var b strings.Builder
 	m := set.Machine
@@ -38,7 +38,7 @@ func targets(set *results.Set, all []jobs.Job) string {
 	return b.String()
 }
 
-// target prints whether a target was met.
+// target formats whether a target was met.
 func target(b *strings.Builder, job jobs.Job, t jobs.Target, samples [][]ratio.Sample) {
 	got := job.Judge(t, samples)
 	of, to := t.Of, t.To
@@ -74,7 +74,7 @@ func target(b *strings.Builder, job jobs.Job, t jobs.Target, samples [][]ratio.S
 		digits, got.Median, unit, digits, got.Low, digits, got.High, digits, t.AtMost, unit, verdict)
 }
 
-// figures prints a line for each implementation.
+// figures formats a line for each implementation.
 func figures(b *strings.Builder, job jobs.Job, samples [][]ratio.Sample) {
 	for i, impl := range job.Impls {
 		label := ""

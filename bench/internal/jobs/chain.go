@@ -9,8 +9,8 @@ import (
 )
 
 const (
-	chainBlock  = 131_072 // ints, 1 MiB: too many for a processor to learn what is kept
-	chainBlocks = 10      // 1.3M elements a sample, more than 10M in nine rounds
+	chainBlock  = 131_072 // ints, 1 MiB: too many for a processor to learn which ones are kept
+	chainBlocks = 10      // 1.3M elements per sample, more than 10M in nine rounds
 )
 
 // A chain is the user's part of map → filter → map → sum.
@@ -19,11 +19,11 @@ type chain struct {
 	keep  func(int) bool
 	mix   func(int) int
 	add   func(int)
-	sum   *int // of what was added
+	sum   *int // of the values passed to add
 }
 
-// newChain makes the functions behind a call, as a library meets them: a compiler
-// that sees their bodies would inline them.
+// newChain makes the functions in a call that is not inlined, as a library sees them: a
+// compiler that sees their bodies would inline them.
 //
 //go:noinline
 func newChain(mask int) chain {
@@ -55,8 +55,8 @@ func chainData(at func(i int) int) []int {
 	return data
 }
 
-// Chain is map → filter → map → sum over ints: predictable ones, of which 7 in 8 are
-// kept, and random ones, of which half is.
+// Chain is map → filter → map → sum over ints: predictable ones, of which 7 in 8 are kept,
+// and random ones, of which half are kept.
 func Chain() []Job {
 	r := rand.New(rand.NewPCG(1, 2))
 	predictable := chainData(func(i int) int { return i })
@@ -74,8 +74,8 @@ func Chain() []Job {
 		for _, batch := range []int{1024, 256, 64, 1} {
 			target := Target{AtMost: d.target}
 			if batch == 1 {
-				// Two atomic operations on the token are 14 of the 21 ns of a send, whatever
-				// follows. Seen: 4.2 and 2.8.
+				// Two atomic operations on the token take 14 of the 21 ns of a send,
+				// independent of what follows. Seen: 4.2 and 2.8.
 				target = Target{AtMost: 2.5, Bound: 6}
 			}
 			jobs = append(jobs, Job{
@@ -101,7 +101,7 @@ func handChain(c chain, data []int) ratio.Run {
 	}}
 }
 
-// inlinedChain is the loop with the functions written in it, which the compiler sees.
+// inlinedChain is the loop with the functions inlined by the compiler.
 func inlinedChain(c chain, data []int, mask int) ratio.Run {
 	k, x := 3, 0x55
 	return ratio.Run{Do: func() int {
@@ -138,7 +138,7 @@ func flowChain(c chain, data []int, batch int) ratio.Run {
 	}
 }
 
-// done checks the sum and returns how many elements there were.
+// done checks the sum and returns the number of elements.
 func (c chain) done(data []int) int {
 	got := *c.sum
 	*c.sum = 0

@@ -11,12 +11,12 @@ import (
 	"github.com/millrace/millrace/bench/internal/ratio"
 )
 
-// compiledOperators is how many pairs of operators a compiled program has.
+// compiledOperators is the number of pairs of operators in a compiled program.
 const compiledOperators = 100
 
-// Compile is what a program costs that has KeyBy and First on a hundred types of its own: the processor
-// time of go build, for its package and the linker alone, and the bytes of the binary beyond those of the
-// program that has none. A figure is that of one pair. The cache has everything else.
+// Compile is the cost of a program that uses KeyBy and First on a hundred types: the processor time of go
+// build for its package and the linker, and the additional bytes of the binary, compared with a program
+// without these operators. A figure is that of one pair. Everything else is in the build cache.
 func Compile() []Job {
 	return []Job{{
 		Name: "Compile", Params: fmt.Sprintf("operators=%d", compiledOperators), CPU: true, Rounds: 1, Slow: true,
@@ -28,11 +28,11 @@ func Compile() []Job {
 	}}
 }
 
-// compile builds a program with so many pairs of operators.
+// compile builds a program with the given number of pairs of operators.
 func compile(pairs int) ratio.Run {
 	dir, err := os.MkdirTemp("", "millrace-compile-")
 	must(err)
-	_, err = build(dir, 0, "once") // whatever it imports is in the cache afterwards
+	_, err = build(dir, 0, "once") // afterwards all its imports are in the cache
 	must(err)
 	return ratio.Run{
 		Children: true,
@@ -52,14 +52,14 @@ func compile(pairs int) ratio.Run {
 	}
 }
 
-// build builds the program and returns the size of the binary. A program with another remark is another
-// one to the cache.
+// build builds the program and returns the size of the binary. A different remark makes it a different
+// program for the build cache.
 func build(dir string, pairs int, remark string) (int64, error) {
 	root, err := exec.Command("go", "env", "GOMOD").Output()
 	if err != nil {
 		return 0, err
 	}
-	// The program is in this module for the compiler alone.
+	// The compiler sees the program as part of this module.
 	at := filepath.Join(filepath.Dir(strings.TrimSpace(string(root))), "cmd", "compiled", "main.go")
 	file, overlay, binary := filepath.Join(dir, "main.go"), filepath.Join(dir, "overlay.json"), filepath.Join(dir, "program")
 	replace, err := json.Marshal(map[string]any{"Replace": map[string]string{at: file}})
@@ -85,7 +85,8 @@ func build(dir string, pairs int, remark string) (int64, error) {
 	return info.Size(), nil
 }
 
-// program returns a program with so many pairs of KeyBy and First, each on a type of its own size.
+// program returns a program with the given number of pairs of KeyBy and First, each on a type of its own
+// size.
 func program(pairs int, remark string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "// %s\npackage main\n\nimport (\n\t\"context\"\n\n\t\"github.com/millrace/millrace/dataflow\"\n", remark)

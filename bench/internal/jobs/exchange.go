@@ -10,8 +10,8 @@ import (
 	"github.com/millrace/millrace/keyedstream"
 )
 
-// exchanged is FoldEarlyStop on n members of one flow: each has a part of the input,
-// in whatever order, and sends every vote to the member that has its key.
+// exchanged is FoldEarlyStop on n members of one flow: each member has a part of the
+// input, in any order, and sends every vote to the member that owns its key.
 func exchanged(all []vote, n, work int) ratio.Run {
 	f := dataflow.New()
 	members := dataflow.Members[bench](f, n)
@@ -19,7 +19,7 @@ func exchanged(all []vote, n, work int) ratio.Run {
 	parts := make([][]votesAt, n)
 	completed := make([]struct {
 		n int
-		_ [120]byte // counters of two members are not on one cache line
+		_ [120]byte // keeps the counters of two members off one cache line
 	}, n)
 	for i, at := range members {
 		port, vs := dataflow.Input[vote](at, "votes")
@@ -40,7 +40,7 @@ func exchanged(all []vote, n, work int) ratio.Run {
 			wg.Go(func() { send(port, all[len(all)*i/n:len(all)*(i+1)/n], 1024) })
 		}
 		wg.Wait()
-		stop(app) // ends when what was sent is done
+		stop(app) // returns when everything that was sent is done
 		total := 0
 		for i := range completed {
 			total += completed[i].n
@@ -50,5 +50,5 @@ func exchanged(all []vote, n, work int) ratio.Run {
 	}}
 }
 
-// votesAt are votes by request, at a member.
+// votesAt are the votes by request, at a member.
 type votesAt = dataflow.KeyedStream[request, vote, bench, bounds.Unbounded, dataflow.TotalOrder, dataflow.ExactlyOnce]

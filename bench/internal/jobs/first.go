@@ -20,9 +20,9 @@ const (
 // A request is a key of two words: a client and its sequence number.
 type request struct{ Client, Seq uint64 }
 
-// First passes on the first element of each key: drawn at random from some keys, or
-// 5M keys that are all different. With inserts=32, elements come 32 at a time and
-// each time is measured; by hand, too, in stretches of 32.
+// First passes on the first element of each key. The keys are drawn at random from
+// a fixed number, or are 5M distinct ones. With inserts=32, elements are processed
+// 32 at a time and each batch is timed, also in the implementation by hand.
 func First() []Job {
 	return slices.Concat(
 		first("uint64", 1000, 1.3, wordKey),
@@ -77,7 +77,7 @@ func first[K comparable](kind string, keys int, target float64, key func(r *rand
 	}}
 }
 
-// distinct is First of keys that are all different: the time, the latency of 32 and
+// distinct is First for distinct keys: the time, the latency of 32 elements, and
 // the memory kept.
 func distinct[K comparable](kind string, target, bytes float64, key func(r *rand.Rand, i int) K) []Job {
 	all := lazily(func() []K { return makeKeys(distinctKeys, key) })
@@ -158,7 +158,7 @@ func handFirst[K comparable](keys []K, want int) ratio.Run {
 
 func flowFirst[K comparable](keys []K, want int) ratio.Run { return sendFirst(keys, want, 256) }
 
-// sendFirst is First in batches of any size.
+// sendFirst is First with any batch size.
 func sendFirst[K comparable](keys []K, want, batch int) ratio.Run {
 	f := dataflow.New()
 	in, xs := dataflow.Input[K](dataflow.At[bench](f), "keys")

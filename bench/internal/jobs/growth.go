@@ -10,8 +10,8 @@ import (
 	"github.com/millrace/millrace/bench/internal/ratio"
 )
 
-// Growth returns the jobs that show how cost grows: with the number of keys, of
-// operators in a chain, of members, and of lanes.
+// Growth returns the jobs that show how the cost grows with the number of keys,
+// of operators in a chain, of members, and of lanes.
 func Growth() []Job {
 	return slices.Concat(keyGrowth(), operatorGrowth(), memberGrowth(), laneGrowth())
 }
@@ -49,7 +49,7 @@ func keyGrowth() []Job {
 	return append(known, fresh...)
 }
 
-// growth sends keys, beforehand, and then the events that are measured.
+// growth sends keys, which is not measured, and then events, which is.
 func growth(keys, events []uint64, make func([]uint64) ([]uint64, func([]uint64), func())) ratio.Run {
 	_, see, done := make(events)
 	for part := range slices.Chunk(keys, 256) {

@@ -22,11 +22,11 @@ const (
 	httpCallers = 32
 )
 
-// HTTP makes tool calls over loopback, 32 at once, with everything in one process. A
-// call is two requests: the runtime posts the invocation, the tool server posts the
-// result. By hand, a handler decodes the invocation and answers, twice as often. An
-// event is a request. Both keep all processors busy, so processor time is what bounds
-// requests per second.
+// HTTP makes tool calls over loopback, 32 at a time, with everything in one process.
+// A call is two requests: the runtime posts the invocation, and the tool server posts
+// the result. By hand, a handler decodes the invocation and answers, for twice as
+// many requests. An event is a request. Both keep all processors busy, so processor
+// time limits the requests per second.
 func HTTP() []Job {
 	return []Job{{
 		Name: "HTTP", Params: fmt.Sprintf("callers=%d", httpCallers), CPU: true,
@@ -42,7 +42,7 @@ func newClient() *http.Client {
 	return &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 2 * httpCallers}}
 }
 
-// post posts a message and wants it to be taken.
+// post posts a message and checks that it is accepted.
 func post(client *http.Client, url string, message []byte) {
 	resp, err := client.Post(url, "application/json", bytes.NewReader(message))
 	must(err)
@@ -52,7 +52,7 @@ func post(client *http.Client, url string, message []byte) {
 	check("status", resp.StatusCode, http.StatusOK)
 }
 
-// callers divides calls over goroutines.
+// callers distributes calls over goroutines.
 func callers(call func(i int)) {
 	var wg sync.WaitGroup
 	for c := range httpCallers {
@@ -157,7 +157,7 @@ func protocolRuntime(record bool) ratio.Run {
 	}
 }
 
-// silent is a surface that nobody looks at.
+// silent is a surface that shows nothing.
 type silent struct{}
 
 func (silent) OAuth(context.Context, agentproto.CallKey, *agentproto.OAuth)       {}

@@ -15,11 +15,10 @@ const (
 // An event is two words.
 type event struct{ Key, Value uint64 }
 
-// Ingress takes events from eight producers, none of which waits for an answer, and
-// adds them up.
+// Ingress takes events from eight producers, none of which waits for an answer, and adds them up.
 //
-// By hand each producer collects as many as in the flow, and sends a slice through a channel or adds it
-// up under a mutex: one at a time is compared with one at a time.
+// By hand, each producer collects batches of the same size as in the flow, and sends them as slices
+// through a channel or adds them up under a mutex. So single events are compared with single events.
 func Ingress() []Job {
 	return []Job{{
 		Name: "Ingress", Params: "producers=8/batch=1",
@@ -71,7 +70,7 @@ func channelIngress() ratio.Run {
 	}}
 }
 
-// mutexIngress adds up under a mutex, so many events at a time.
+// mutexIngress adds up events under a mutex, batch events at a time.
 func mutexIngress(batch int) ratio.Run {
 	return ratio.Run{Do: func() int {
 		var mu sync.Mutex
@@ -150,7 +149,7 @@ func flowIngress(batch int) ratio.Run {
 	app := start(f)
 	return ratio.Run{Do: func() int {
 		produce(func(p int) {
-			built := make([]event, 0, batch) // each producer has a builder of its own
+			built := make([]event, 0, batch) // each producer has its own builder
 			for i := range uint64(perSender) {
 				if batch == 1 {
 					must(in.Send(background, event{i, 1}))

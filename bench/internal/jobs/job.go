@@ -2,31 +2,32 @@ package jobs
 
 import "github.com/millrace/millrace/bench/internal/ratio"
 
-// A Job is one piece of work. The first implementation is the one to which the others
-// are compared: as one would write it by hand.
+// A Job is one piece of work. The others are compared with the first implementation,
+// which is how one would write the job by hand.
 type Job struct {
 	Name    string // such as "Chain"
 	Params  string // such as "data=random/batch=256"
 	Impls   []ratio.Impl
 	Targets []Target
 
-	// CPU counts processor time instead of time on the wall. It fits jobs on one
-	// goroutine, and those that keep every processor busy: what others do on the
-	// machine is left out.
+	// CPU measures processor time instead of wall time, so that other work on the
+	// machine does not count. It suits jobs on one goroutine, and jobs that keep every
+	// processor busy.
 	CPU bool
-	// Rounds is how many rounds are enough. Zero means as many as are asked for.
+	// Rounds is the number of rounds that is sufficient. Zero means the requested
+	// number.
 	Rounds int
-	// Plot and X say in which plot of growth the job is a point, and where.
+	// Plot names the plot of growth in which the job is a point, and X is its position.
 	Plot string
 	X    float64
-	// Slow jobs are no part of the regression check.
+	// Slow excludes the job from the regression check.
 	Slow bool
 }
 
-// Label is the job's name and parameters, as go test prints them.
+// Label returns the job's name and parameters, as go test prints them.
 func (j Job) Label() string { return j.Name + "/" + j.Params }
 
-// Time is what the job counts for an event.
+// Time returns the job's time per event.
 func (j Job) Time(s ratio.Sample) float64 {
 	if j.CPU {
 		return s.CPU
@@ -34,28 +35,29 @@ func (j Job) Time(s ratio.Sample) float64 {
 	return s.Wall
 }
 
-// A Target is what an implementation aims at.
+// A Target is the goal for an implementation.
 type Target struct {
 	What   What
 	Of     string  // the implementation; empty means millrace
-	To     string  // what it is compared to; empty means the first
-	AtMost float64 // the aim
-	// Bound is what the regression check lets pass. Zero means twice the aim.
+	To     string  // the implementation it is compared to; empty means the first
+	AtMost float64 // the goal
+	// Bound is what the regression check allows. Zero means twice the goal.
 	Bound float64
 }
 
-// What is a figure that a target is about.
+// What is the figure that a target concerns.
 type What int
 
 const (
 	Ratio    What = iota // time per event, as a ratio
 	P50Ratio             // median latency, as a ratio
 	P99                  // latency, ns
-	More                 // time per event beyond that of the other, ns
+	More                 // time per event in addition to the other's, ns
 	Held                 // bytes kept per event
 )
 
-// Of returns the job's implementation with a name.
+// index returns the index of the job's implementation with a name, or with the name
+// otherwise if the name is empty.
 func (j Job) index(name, otherwise string) int {
 	if name == "" {
 		name = otherwise
@@ -68,7 +70,8 @@ func (j Job) index(name, otherwise string) int {
 	panic("jobs: " + j.Label() + " has no implementation " + name)
 }
 
-// Judge returns how a target was met by samples, one list for each implementation.
+// Judge returns the measured value for a target, from one list of samples for each
+// implementation.
 func (j Job) Judge(t Target, samples [][]ratio.Sample) ratio.Spread {
 	of := samples[j.index(t.Of, "millrace")]
 	to := samples[j.index(t.To, j.Impls[0].Name)]
@@ -85,9 +88,10 @@ func (j Job) Judge(t Target, samples [][]ratio.Sample) ratio.Spread {
 	return ratio.Between(of, to, j.Time, ratio.Divide)
 }
 
-// Allowed is what the regression check lets pass, of a job with these samples. What is a
-// time and not a ratio of two may be longer on a machine on which the form that it is
-// counted from takes long: half as long again as that.
+// Allowed returns what the regression check allows for a job with these samples. For a
+// target of kind [More], which is a time and not a ratio, it allows at least one and a
+// half times the time of the compared implementation, so that it also fits slow
+// machines.
 func (j Job) Allowed(t Target, samples [][]ratio.Sample) float64 {
 	allowed := 2 * t.AtMost
 	if t.Bound != 0 {

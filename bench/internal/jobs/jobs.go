@@ -1,7 +1,7 @@
 // Package jobs holds the jobs that are measured, each written by hand and as a flow.
 //
-// A job gives the same answer in every implementation, and checks it: a Do panics if
-// it did not do the work.
+// A job computes the same result in every implementation, and checks it: a Do panics
+// if it did not do the work.
 package jobs
 
 import (
@@ -13,7 +13,7 @@ import (
 	"github.com/millrace/millrace/dataflow"
 )
 
-// All returns every job, but for those of [Growth].
+// All returns every job, except those of [Growth].
 func All() []Job {
 	return slices.Concat(Chain(), Maps(), Operators(), Records(), Peers(), First(), Quorum(), Join(), Snapshot(),
 		RoundTrip(), Ingress(), Lines(), Puts(), Members(), Timeout(), Windows(), Machines(), Table(), Program(), HTTP(), Recorded(), LookedAt(), Memory(), Compile())
@@ -22,10 +22,10 @@ func All() []Job {
 // A bench is the location of every flow here.
 type bench struct{ dataflow.Process }
 
-// background is made once: making one is no part of any job.
+// background is made once, so that making it is not part of any job.
 var background = context.Background()
 
-// start starts a flow that is built.
+// start starts a flow.
 func start(f *dataflow.Flow) *dataflow.App {
 	app, err := dataflow.Start(background, f)
 	if err != nil {
@@ -34,7 +34,7 @@ func start(f *dataflow.Flow) *dataflow.App {
 	return app
 }
 
-// stop ends a flow and says what went wrong in it.
+// stop stops a flow and panics if it failed.
 func stop(app *dataflow.App) {
 	if err := app.Stop(background); err != nil {
 		panic(err)
@@ -70,6 +70,6 @@ func send[T any](in *dataflow.InputPort[T], xs []T, batch int) {
 	}
 }
 
-// lazily returns a function that makes a value once, when it is first asked for: a
-// job that does not run costs no memory.
+// lazily returns a function that makes a value once, when it is first called: a job
+// that does not run uses no memory.
 func lazily[T any](make func() T) func() T { return sync.OnceValue(make) }

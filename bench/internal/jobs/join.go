@@ -14,7 +14,7 @@ import (
 const lookups = 1_000_000
 
 // Join looks up the elements of a slice of 256 in a snapshot of a table that may
-// change. By hand, in a map.
+// change. By hand, it looks them up in a map.
 func Join() []Job {
 	var jobs []Job
 	for _, keys := range []int{1000, 100_000, 1_000_000} {
@@ -26,7 +26,8 @@ func Join() []Job {
 			},
 		}
 		if keys > 1000 {
-			// A slice's batch is copied, hashed and probed one by one. Seen: 2.2.
+			// The batch of a slice is copied, hashed and looked up one by one. Seen:
+			// 2.2.
 			job.Targets = []Target{{AtMost: 1.2, Bound: 3.5}}
 		}
 		jobs = append(jobs, job)
@@ -34,8 +35,8 @@ func Join() []Job {
 	return jobs
 }
 
-// Snapshot is what a snapshot costs: a slice that looks up one element in it, always
-// the same, against one that has none.
+// Snapshot is the cost of a snapshot: a slice that looks up one element in it,
+// always the same, compared with a slice without a snapshot.
 func Snapshot() []Job {
 	var jobs []Job
 	for _, keys := range []int{1000, 100_000, 1_000_000} {
@@ -55,7 +56,7 @@ func Snapshot() []Job {
 	return jobs
 }
 
-// golden makes keys that are spread out: key i is i times it.
+// golden spreads out keys: key i is i times golden.
 const golden = 0x9e3779b97f4a7c15
 
 func asked(keys int) []uint64 {

@@ -16,7 +16,7 @@ const (
 	putRequests = 1_000_000
 )
 
-// Lines adds up values under keys that one producer sends to an input with keys.
+// Lines adds up values by key, which one producer sends to a keyed input.
 func Lines() []Job {
 	const keys = 1000
 	ks := lazily(func() []uint64 {
@@ -80,7 +80,7 @@ func flowLines(ks, vs []uint64, batch int) ratio.Run {
 	}}
 }
 
-// Puts accepts requests whose keys all differ, and says so of each.
+// Puts accepts requests with distinct keys, and reports the result for each.
 func Puts() []Job {
 	ks := lazily(func() []request { return makeKeys(putRequests, requestKey) })
 	vs := lazily(func() []uint64 { return make([]uint64, putRequests) })

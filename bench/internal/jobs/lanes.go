@@ -6,7 +6,7 @@ import (
 	"github.com/millrace/millrace/bench/internal/ratio"
 )
 
-// lanes are services that each have some of the ids.
+// lanes are services that each serve some of the ids.
 type lanes []service
 
 func newLanes(n int, make func() service) lanes {
@@ -25,8 +25,8 @@ func (l lanes) close() {
 	}
 }
 
-// laneGrowth is RoundTrip with eight callers and ids divided over flows, or over
-// mutexes.
+// laneGrowth is RoundTrip with eight callers and ids divided over several flows,
+// or over several mutexes.
 func laneGrowth() []Job {
 	var jobs []Job
 	for _, n := range []int{1, 2, 4, 8} {

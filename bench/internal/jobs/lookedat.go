@@ -13,8 +13,8 @@ import (
 	"github.com/millrace/millrace/keyedstream"
 )
 
-// LookedAt is the same flow without and with somebody who looks at its page: ints through seven maps and a count
-// by key. counted counts elements, with nobody who looks; millrace has a page that asks for the figures
+// LookedAt compares a flow with and without a reader of its page: ints through seven maps and a count
+// by key. Counted counts elements, without a reader. Millrace has a reader that requests the figures
 // ten times a second, which is ten times as often as the script of the page does.
 func LookedAt() []Job {
 	ints := chainData(func(i int) int { return i })
@@ -57,7 +57,7 @@ func lookedAt(data []int, batch int, counts, looks bool) ratio.Run {
 	})
 }
 
-// lookAt asks for the page once, and then for its figures, until done is closed.
+// lookAt requests the page once, and then its figures, until done is closed.
 func lookAt(app *dataflow.App, done <-chan struct{}) {
 	server := httptest.NewServer(inspect.Handler(app, inspect.Options{}))
 	defer server.Close()

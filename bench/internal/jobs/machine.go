@@ -16,22 +16,22 @@ const (
 	orders      = 1_000_000
 	orderParts  = 4
 	openOrders  = 50_000
-	patient     = time.Hour        // of orders that get all their parts
-	impatient   = time.Millisecond // of those that get one
+	patient     = time.Hour        // for orders that receive all their parts
+	impatient   = time.Millisecond // for orders that receive one part
 	patience    = keyedstream.Timer(0)
 	givenUp     = uint64(1) << 63
 	machineKeys = 100_000
 )
 
-// A part is one of an order. Each sets the time anew after which the order is given up.
+// A part is a part of an order. Each part resets the time after which the order is given up.
 type part struct {
 	Order uint64
 	N     uint64
 	Wait  time.Duration
 }
 
-// parts returns the parts of some orders, mixed so that some are open at once. One order in
-// eight has one part only, and a short time: it is given up, whenever that is.
+// parts returns the parts of some orders, mixed so that some orders are open at the same time.
+// One order in eight has only one part and a short time: it is given up, at some time.
 func parts() []part {
 	r := rand.New(rand.NewPCG(7, 8))
 	var all []part
@@ -51,20 +51,21 @@ func parts() []part {
 	return all
 }
 
-// An order is what a machine has of one.
+// An order is the state of a machine for one order.
 type order struct {
 	parts int
 	sum   uint64
 }
 
-// add takes a part and reports whether it is the last.
+// add adds a part and reports whether it is the last.
 func (o *order) add(p part) bool {
 	o.parts++
 	o.sum += p.N
 	return o.parts == orderParts
 }
 
-// A shipping is what became of orders: so many, and a sum over which and how, in any order.
+// A shipping is the outcome of orders: their number, and a sum over the orders and their outcomes
+// that does not depend on the order of completion.
 type shipping struct {
 	orders int
 	sum    uint64
@@ -75,8 +76,8 @@ func (s *shipping) add(k, what uint64) {
 	s.sum += (k ^ what*golden) * golden
 }
 
-// Machines has a state machine for each order, which ends when all its parts have come, or
-// when none has come for some time.
+// Machines has a state machine for each order, which ends when all its parts have arrived, or
+// when none has arrived for some time.
 func Machines() []Job {
 	all := lazily(parts)
 	want := lazily(func() shipping { return shipped(all()) })
@@ -116,7 +117,7 @@ func Machines() []Job {
 	return jobs
 }
 
-// shipped says what becomes of the orders, without a clock.
+// shipped returns the outcome of the orders, without a clock.
 func shipped(all []part) (s shipping) {
 	open := make(map[uint64]order)
 	for _, p := range all {
@@ -163,7 +164,7 @@ func flowOrders(all []part, batch int, want shipping) ratio.Run {
 	}}
 }
 
-// A handOrder is an order with its timer, which is in a list of a wheel or has a place in a heap.
+// A handOrder is an order with its timer, which is in a list of a wheel or at a place in a heap.
 type handOrder struct {
 	order
 	key        uint64
@@ -172,7 +173,8 @@ type handOrder struct {
 	place      int
 }
 
-// orderTimers are the timers of orders by hand. expire removes the timers that it gives to f.
+// orderTimers are the timers of the orders by hand. Expire removes the timers that it passes to
+// f.
 type orderTimers interface {
 	set(o *handOrder, at int64)
 	stop(o *handOrder)
@@ -180,7 +182,7 @@ type orderTimers interface {
 	len() int
 }
 
-// handOrders has a map of orders, and looks at the clock and for what is due before each batch,
+// handOrders has a map of orders. Before each batch it reads the clock and handles what is due,
 // as a flow does.
 func handOrders(all []part, batch int, timers orderTimers, want shipping) ratio.Run {
 	return ratio.Run{Do: func() int {
@@ -218,10 +220,10 @@ func handOrders(all []part, batch int, timers orderTimers, want shipping) ratio.
 	}}
 }
 
-// An orderWheel has the orders by the millisecond in which they are due, in rings of lists.
+// An orderWheel holds the orders by the millisecond in which they are due, in rings of lists.
 type orderWheel struct {
 	lists [4096]handOrder
-	tick  int64 // up to which it has looked
+	tick  int64 // the time up to which it has looked
 	n     int
 }
 
@@ -267,7 +269,7 @@ func (w *orderWheel) expire(now int64, f func(*handOrder)) {
 	}
 }
 
-// An orderHeap has the orders by when they are due.
+// An orderHeap holds the orders by the time at which they are due.
 type orderHeap []*handOrder
 
 func (h orderHeap) Len() int           { return len(h) }
@@ -314,7 +316,7 @@ func (h *orderHeap) expire(now int64, f func(*handOrder)) {
 	}
 }
 
-// A ranked says of each element the how manieth of its key it is.
+// A ranked stream has, for each element, its rank among the elements of its key.
 type ranked = dataflow.KeyedStream[uint64, int, bench, bounds.Unbounded, dataflow.TotalOrder, dataflow.ExactlyOnce]
 
 type rankable = dataflow.KeyedStream[uint64, uint64, bench, bounds.Unbounded, dataflow.TotalOrder, dataflow.ExactlyOnce]

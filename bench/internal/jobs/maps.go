@@ -7,7 +7,7 @@ import (
 	"github.com/millrace/millrace/dataflow"
 )
 
-// newSteps makes functions behind a call, as newChain does.
+// newSteps makes functions in a call that is not inlined, as newChain does.
 //
 //go:noinline
 func newSteps(n int) []func(int) int {
@@ -19,10 +19,10 @@ func newSteps(n int) []func(int) int {
 	return fs
 }
 
-// A total is where the sum of a chain of maps ends up.
+// A total holds the sum of a chain of maps.
 type total struct{ sum int }
 
-// newTotal returns a total and the func value that adds to it.
+// newTotal returns a total and the function that adds to it.
 //
 //go:noinline
 func newTotal() (*total, func(int)) {
@@ -54,7 +54,7 @@ func loopByHand(xs []int, fs []func(int) int, add func(int)) {
 	}
 }
 
-// Maps is one map then a sum, and sixteen maps then a sum, over ints. By hand, the
+// Maps is one map and a sum, and sixteen maps and a sum, over ints. By hand, the
 // functions are called by name; loop keeps them in a slice.
 func Maps() []Job {
 	data := chainData(func(i int) int { return i })
@@ -63,7 +63,8 @@ func Maps() []Job {
 		for _, batch := range []int{256, 64} {
 			jobs = append(jobs, Job{
 				Name: "Maps", Params: fmt.Sprintf("maps=%d/batch=%d", n, batch), CPU: true,
-				// Beside a single call, an operator's own loop is dear. Seen: up to 1.8.
+				// Compared with a single call, an operator's own loop is expensive.
+				// Seen: up to 1.8.
 				Targets: []Target{{AtMost: 1, Bound: 2.5}, {To: "loop", AtMost: 1, Bound: 2.5}},
 				Impls: []ratio.Impl{
 					{Name: "hand", New: func() ratio.Run { return handMaps(data, n) }},
@@ -104,8 +105,8 @@ func flowMaps(data []int, n, batch int) ratio.Run {
 	return mapsRun(data, n, 1, t, func() { send(in, data, batch) }, func() { stop(app) })
 }
 
-// mapsRun does the work over the data several times, of which share is one part in
-// so many, and checks the sum.
+// mapsRun does the work several times, fewer times for a larger share, and checks the
+// sum.
 func mapsRun(data []int, n, share int, t *total, work, done func()) ratio.Run {
 	rounds := max(1, chainBlocks/share)
 	return ratio.Run{

@@ -14,11 +14,11 @@ const (
 	longWork       = 75 // rounds of toil that make a vote cost 98 ns on one member
 )
 
-// Members divides FoldEarlyStop by key over members. With millrace each of as many
-// goroutines as members sends its part of the input to a member, which exchanges what
-// it got with the others by keyedstream.Divide. At the door there is a flow for each
-// member instead, and who sends says in batches of 256 which of them has the key.
-// Divided is the same with the input divided beforehand. Channels is the exchange by
+// Members divides FoldEarlyStop by key over members. With millrace, as many
+// goroutines as members each send their part of the input to a member, and the
+// members exchange it by keyedstream.Divide. Door has a separate flow for each
+// member, and the senders choose the member that owns the key, in batches of 256.
+// Divided is the same with the input divided in advance. Channels is the exchange by
 // hand.
 func Members() []Job {
 	var jobs []Job
@@ -43,14 +43,14 @@ func Members() []Job {
 	return jobs
 }
 
-// member says which of n members has a key.
+// member returns which of n members owns a key.
 func member(r request, n int) int {
 	hi, lo := bits.Mul64(r.Client^golden, r.Seq^0xbf58476d1ce4e5b9)
 	hi, _ = bits.Mul64((hi^lo)*golden, uint64(n))
 	return int(hi)
 }
 
-// A crew is some flows that do the same, each with an input of type P.
+// A crew is several identical flows, each with an input of type P.
 type crew[P any] struct {
 	in        []P
 	completed []*int
@@ -65,7 +65,8 @@ func newCrew[P any](n, work int, flow func(work int) (P, *int, *dataflow.App)) *
 	return c
 }
 
-// run has n goroutines read a part each, waits until everything is done and counts.
+// run makes n goroutines read a part each, waits until everything is done, and
+// counts.
 func (c *crew[P]) run(all []vote, read func(i int)) ratio.Run {
 	return ratio.Run{Do: func() int {
 		var wg sync.WaitGroup
@@ -75,7 +76,7 @@ func (c *crew[P]) run(all []vote, read func(i int)) ratio.Run {
 		wg.Wait()
 		n := 0
 		for i, app := range c.apps {
-			stop(app) // ends when what was sent is done
+			stop(app) // returns when everything that was sent is done
 			n += *c.completed[i]
 		}
 		check("requests", n, len(all)/replicas)
@@ -105,8 +106,8 @@ func atTheDoor(all []vote, n, work int) ratio.Run {
 	})
 }
 
-// exchange divides votes over n builders of 256 and ships the full ones, and in the
-// end what is left. Ship returns an empty builder.
+// exchange divides votes over n builders of 256. It ships the full ones, and in the
+// end the rest. Ship returns an empty builder.
 func exchange(all []vote, n int, ship func(to int, batch []vote) []vote) {
 	built := make([][]vote, n)
 	for i := range built {
@@ -173,7 +174,7 @@ func channelMembers(all []vote, n, work int) ratio.Run {
 	}}
 }
 
-// memberGrowth is Members from 1 to 8.
+// memberGrowth is Members with 1 to 8 members.
 func memberGrowth() []Job {
 	all := lazily(func() []vote { return votes(memberRequests, 1000) })
 	var jobs []Job

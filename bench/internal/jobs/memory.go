@@ -15,8 +15,9 @@ const (
 	memoryCalls = 40_000
 )
 
-// Memory is what stays in memory for each key, in bytes, after a collection. The
-// strings, invocations and results that a caller holds anyway are not counted.
+// Memory is the memory that is kept for each key, in bytes, after a garbage
+// collection. The strings, invocations and results that a caller holds anyway
+// are not counted.
 func Memory() []Job {
 	job := func(params string, targets []Target, impls ...ratio.Impl) Job {
 		return Job{Name: "Memory", Params: params, Rounds: 3, CPU: true, Slow: true, Targets: targets, Impls: impls}
@@ -82,7 +83,8 @@ func countInFlow[K comparable](keys []K) ratio.Run {
 	}}
 }
 
-// pendingInFlow keeps a key for each timer; without keeps the keys alone.
+// pendingInFlow keeps a key for each timer; if after is false, it keeps only the
+// keys.
 func pendingInFlow(keys []uint64, after bool) ratio.Run {
 	f := dataflow.New()
 	in, xs := dataflow.Input[uint64](dataflow.At[bench](f), "keys")
@@ -118,7 +120,7 @@ func pendingByHand(keys []uint64) ratio.Run {
 	}
 }
 
-// pendingCalls puts calls that nobody answers.
+// pendingCalls puts calls that are not answered.
 func pendingCalls(rt protocolCore) ratio.Run {
 	all, _ := newCalls(memoryCalls)
 	return ratio.Run{

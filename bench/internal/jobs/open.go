@@ -8,11 +8,12 @@ import (
 	"github.com/millrace/millrace/keyedsingleton"
 )
 
-// openID is set in the ids of requests that nobody answers.
+// openID is set in the ids of requests that are not answered.
 const openID = 1 << 63
 
-// OpenRequests is a round trip while others wait for their answer: requests that were put and are not
-// answered yet. By hand there is no difference, so it is compared with the flow that has none.
+// OpenRequests is a round trip while other requests wait for their answers: they were put and are not
+// answered. By hand there is no difference, so the flow is compared with the same flow without open
+// requests.
 func OpenRequests() []Job {
 	var jobs []Job
 	for _, open := range []int{100_000, 1_000_000, 5_000_000} {
@@ -28,7 +29,7 @@ func OpenRequests() []Job {
 	return jobs
 }
 
-// newOpen returns a service with so many requests that are open.
+// newOpen returns a service with the given number of open requests.
 func newOpen(open int) service {
 	f := dataflow.New()
 	in, requests := keyedsingleton.Input[uint64, uint64](dataflow.At[bench](f), "requests")

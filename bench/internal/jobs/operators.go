@@ -11,8 +11,8 @@ const (
 	throughMany   = 3000 // elements
 )
 
-// Operators is a chain of a thousand keyed maps, through which elements go one at a time. A figure is
-// that of one element at one operator. By hand the functions are called from a slice.
+// Operators is a chain of a thousand keyed maps, through which elements pass one at a time. A figure
+// is that of one element at one operator. By hand, the functions are called from a slice.
 func Operators() []Job {
 	data := chainData(func(i int) int { return i })[:throughMany]
 	return []Job{{

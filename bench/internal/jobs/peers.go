@@ -20,10 +20,10 @@ const (
 	pipe      = 1024 // capacity of a channel between two goroutines
 )
 
-// Peers does three of the jobs with other libraries and with a goroutine for each
-// step. Where a library has no operator that remembers keys, its filter calls a
-// closure over a map, as one would write it. Each form gets the same batches: slices
-// of 256, which are what passes from step to step, or one element at a time.
+// Peers does three of the jobs with other libraries, and with a goroutine for each step. Where
+// a library has no operator that remembers keys, its filter calls a closure over a map, as one
+// would write it. Each implementation receives the same batches: slices of 256, which are
+// passed from step to step, or one element at a time.
 func Peers() []Job {
 	var jobs []Job
 	for _, batch := range []int{peerBatch, 1} {
@@ -32,7 +32,7 @@ func Peers() []Job {
 	return jobs
 }
 
-// ahead wants Millrace to be faster than every other implementation, so many times.
+// ahead requires that Millrace is faster than every other implementation by the given factor.
 func ahead(times float64, impls []ratio.Impl) []Target {
 	var ts []Target
 	for _, impl := range impls {
@@ -71,7 +71,7 @@ func peerChain(batch int) Job {
 	}
 }
 
-// singlePeers are the chain one element at a time.
+// singlePeers are the implementations of the chain with one element at a time.
 func singlePeers(data []int) []ratio.Impl {
 	run := func(name string, work func(c chain)) ratio.Impl { return chainPeer(name, data, work) }
 	return []ratio.Impl{
@@ -167,7 +167,7 @@ func peerFirst(batch int) Job {
 	}
 }
 
-// distinctPeers are the operators of libraries that remember keys, which take single elements.
+// distinctPeers are the library operators that remember keys. They take single elements.
 func distinctPeers(keys func() []uint64) []ratio.Impl {
 	return []ratio.Impl{{Name: "samber/ro-DistinctBy", New: func() ratio.Run {
 		return count(keys, 100_000, func(add func()) {
@@ -200,7 +200,7 @@ func peerQuorum(batch int) Job {
 	}
 }
 
-// count runs a pipeline and wants it to pass on so many elements.
+// count runs a pipeline and checks the number of elements that it passes on.
 func count[T any](data func() []T, want int, work func(add func())) ratio.Run {
 	return ratio.Run{Do: func() int {
 		n := 0

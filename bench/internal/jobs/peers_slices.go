@@ -13,14 +13,15 @@ import (
 	"github.com/millrace/millrace/bench/internal/ratio"
 )
 
-// peerBatch is how many elements the peers get at once where they can, as many as Millrace.
+// peerBatch is the number of elements that the peers receive at once where they can, which is the same
+// for Millrace.
 const peerBatch = 256
 
-// chunks are the batches of data, which is not copied.
+// chunks returns the batches of data, without copying.
 func chunks[T any](data []T) [][]T { return slices.Collect(slices.Chunk(data, peerBatch)) }
 
-// A sliceChain is the chain over slices: the first step fills a slice that the last one gives back, and
-// those between change it in place.
+// A sliceChain is the chain over slices: the first step fills a slice that the last one returns, and
+// the steps in between change it in place.
 type sliceChain struct {
 	chain
 	free chan []int
@@ -70,7 +71,7 @@ func (c sliceChain) addAll(xs []int) {
 	}
 }
 
-// slicePeers are the chain in slices.
+// slicePeers are the implementations of the chain with slices.
 func slicePeers(data []int) []ratio.Impl {
 	run := func(name string, work func(c sliceChain)) ratio.Impl {
 		return chainPeer(name, data, func(c chain) { work(newSliceChain(c)) })
@@ -137,7 +138,7 @@ func slicePeers(data []int) []ratio.Impl {
 	}
 }
 
-// sliceFilters are filters over slices: what one keeps goes on in a slice of its own.
+// sliceFilters are filters over slices: each passes on what it keeps in a new slice.
 func sliceFilters[T any](data func() []T, newKeep func() func(T) bool, want int) []ratio.Impl {
 	parts := lazily(func() [][]T { return chunks(data()) })
 	impl := func(name string, work func(keep func([]T) []T, add func([]T))) ratio.Impl {

@@ -16,8 +16,8 @@ import (
 
 const calls = 40_000
 
-// A protocolCore takes tool calls and their results, and hands each result to who
-// waits.
+// A protocolCore takes tool calls and their results, and hands each result to its
+// waiter.
 type protocolCore interface {
 	put(*agentproto.Call)
 	deliver(agentproto.CallKey, agentproto.Event)
@@ -25,15 +25,15 @@ type protocolCore interface {
 	stop()
 }
 
-// Program makes tool calls without HTTP: put the call, deliver its result, wait for
-// the resolution. Dispatch is accepted at once.
+// Program makes tool calls without HTTP: it puts the call, delivers its result, and
+// waits for the resolution. Dispatches are accepted at once.
 //
-// Everybody is busy, so processor time is what bounds calls per second.
+// All processors are busy, so processor time limits the calls per second.
 //
 // By hand, calls are in maps under 64 mutexes, with a state, a timer for the lifetime
-// and a channel to wait on each. It neither closes threads nor makes detours, and
-// nobody is told what to do. The form called whole is also by hand, and does all of
-// that, as the program does.
+// and a channel to wait on each. It supports neither closing threads nor detours, and
+// emits no effects. The implementation whole is also by hand, and does all of that,
+// as the program does.
 func Program() []Job {
 	var jobs []Job
 	for _, callers := range []int{1, 8, 64} {
@@ -74,7 +74,7 @@ func makeCalls(rt protocolCore, callers int) ratio.Run {
 	}
 }
 
-// newCalls makes calls and their results, twenty to a thread.
+// newCalls makes calls and their results, twenty per thread.
 func newCalls(n int) ([]agentproto.Call, []agentproto.ToolResult) {
 	all, results := make([]agentproto.Call, n), make([]agentproto.ToolResult, n)
 	text := "done"
@@ -94,7 +94,7 @@ func accept(context.Context, *agentproto.Call) agentproto.DispatchOutcome {
 type programRuntime struct {
 	program *agentproto.Program
 	drained chan struct{}
-	closed  func() // of its recorder
+	closed  func() // closes its recorder
 }
 
 func newProgramRuntime(record bool) protocolCore {
@@ -135,11 +135,11 @@ func (rt *programRuntime) stop() {
 	rt.closed()
 }
 
-// A handRuntime is what one writes with mutexes and maps.
+// A handRuntime is what one would write with mutexes and maps.
 type handRuntime struct {
 	seed     maphash.Seed
 	shards   [64]shard
-	slots    chan struct{} // bounds the dispatches that are made at once
+	slots    chan struct{} // limits the concurrent dispatches
 	dispatch agentproto.Dispatch
 	late     atomic.Int64
 	repeated atomic.Int64
@@ -148,7 +148,7 @@ type handRuntime struct {
 type shard struct {
 	mu    sync.Mutex
 	calls map[agentproto.CallKey]*handCall
-	_     [48]byte // a line of the cache each
+	_     [48]byte // one cache line each
 }
 
 type handCall struct {

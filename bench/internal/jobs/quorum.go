@@ -24,7 +24,8 @@ type vote struct {
 	Replica uint8
 }
 
-// votes returns the votes of some requests, mixed so that some are in flight at once.
+// votes returns the votes for some requests, mixed so that some are in flight at the
+// same time.
 func votes(requests, inFlight int) []vote {
 	r := rand.New(rand.NewPCG(3, 4))
 	all := make([]vote, 0, replicas*requests)
@@ -40,11 +41,11 @@ func votes(requests, inFlight int) []vote {
 	return all
 }
 
-// Quorum completes a request with the third of its five votes.
+// Quorum completes a request at the third of its five votes.
 func Quorum() []Job {
 	var jobs []Job
 	for _, inFlight := range []int{1000, 50_000} {
-		single := .6 // of one vote at a time
+		single := .6 // with one vote at a time
 		if inFlight > 1000 {
 			single = .5
 		}
@@ -75,8 +76,8 @@ func Quorum() []Job {
 	return jobs
 }
 
-// newVoter returns the loop's body as one writes it by hand: it reports the vote
-// that completes a request.
+// newVoter returns the body of the loop as one would write it by hand: it reports
+// whether the vote completes a request.
 func newVoter(work int) func(vote) bool {
 	states := make(map[request]*ballot)
 	return func(v vote) bool {
@@ -123,7 +124,8 @@ func handQuorum(all []vote, want int) ratio.Run {
 	}}
 }
 
-// newQuorum builds the flow and counts what it completes. Each vote costs extra work.
+// newQuorum builds the flow and counts what it completes. Each vote does the given
+// amount of extra work.
 func newQuorum(work int, how ...dataflow.Sequence[request]) (in *dataflow.InputPort[vote], completed *int, app *dataflow.App) {
 	f := dataflow.New()
 	in, vs := dataflow.Input[vote](dataflow.At[bench](f), "votes")
@@ -169,7 +171,7 @@ func stepOf(work int) func(*uint8, vote) bool {
 	}
 }
 
-// toil takes time.
+// toil takes time proportional to work.
 //
 //go:noinline
 func toil(v vote, work int) uint8 {
@@ -184,7 +186,8 @@ func toil(v vote, work int) uint8 {
 	return 0
 }
 
-// newRetained is newQuorum that forgets requests after as many others.
+// newRetained is newQuorum, but forgets a request after the given number of other
+// requests.
 func newRetained(keys int) (in *dataflow.InputPort[vote], completed *int, app *dataflow.App) {
 	f := dataflow.New()
 	in, vs := dataflow.Input[vote](dataflow.At[bench](f), "votes")
@@ -216,7 +219,8 @@ func runQuorum(in *dataflow.InputPort[vote], completed *int, app *dataflow.App, 
 	}
 }
 
-// retainFor is how many requests are remembered where not all are.
+// retainFor is the number of requests that are remembered by the implementations that
+// forget.
 const retainFor = 100_000
 
 func retainedQuorum(all []vote, want int) ratio.Run {

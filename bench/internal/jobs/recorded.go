@@ -9,10 +9,10 @@ import (
 	"github.com/millrace/millrace/keyedstream"
 )
 
-// Recorded is the same flow without and with a recorder, whose writer throws the file away: ints
-// through one map, and sales, structs of a text and a number, folded by key. The file has each
-// record, so of batches it is the encoding of the records that counts, and of single ones the
-// step. And the calls of the agent protocol, without HTTP and with it, which is what a service has.
+// Recorded compares a flow with and without a recorder, whose writer discards the file. The flows
+// are ints through one map; sales, which are structs of a text and a number, folded by key; and the
+// calls of the agent protocol, without HTTP and with it, as in a service. The file contains each
+// record. So for batches the encoding of the records dominates, and for single records the step.
 func Recorded() []Job {
 	ints := chainData(func(i int) int { return i })
 	sales := make([]sold, len(ints))
@@ -66,7 +66,7 @@ type sold struct {
 	Cents   int64
 }
 
-// recordable returns a flow, and what to call when it has ended.
+// recordable returns a flow, and a function to call when it has ended.
 func recordable(record bool) (*dataflow.Flow, func()) {
 	if !record {
 		return dataflow.New(), func() {}

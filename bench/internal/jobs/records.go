@@ -15,8 +15,8 @@ const (
 	recordKeys  = 1000
 )
 
-// Records is one map over records of some size, and First of them, whose keys are known but for the
-// first of each. By hand the records are values, too.
+// Records is one map over records of some size, and First of records whose keys are known except
+// the first of each. By hand, the records are values too.
 func Records() []Job {
 	return slices.Concat(
 		recordsOf(func(n uint64) [32]uint64 { return [32]uint64{n} }, func(r [32]uint64) uint64 { return r[0] },
@@ -55,7 +55,7 @@ func recordsOf[R any](record func(n uint64) R, key func(R) uint64, change func(R
 	}
 }
 
-// words is the record as words, whose number is its size.
+// words returns the record as words; the length is its size.
 func words(r any) []uint64 {
 	switch r := r.(type) {
 	case [32]uint64:
@@ -68,7 +68,7 @@ func words(r any) []uint64 {
 	panic("jobs: no record of this size")
 }
 
-// opaque hides a function from the compiler, as a library meets it.
+// opaque hides a function from the compiler, as a library sees it.
 //
 //go:noinline
 func opaque[F any](f F) F { return f }
@@ -104,7 +104,7 @@ func flowRecords[R any](data []R, passes int, change func(R) R, key func(R) uint
 	}
 }
 
-// checkRecords checks the sum of the keys that were seen, which are 0 to recordKeys-1 in turns.
+// checkRecords checks the sum of the keys that were seen, which cycle through 0 to recordKeys-1.
 func checkRecords[R any](data []R, passes int, key func(R) uint64, sum uint64) {
 	n, rest := uint64(len(data)/recordKeys), uint64(len(data)%recordKeys)
 	check("sum", sum, uint64(passes)*(n*recordKeys*(recordKeys-1)/2+rest*(max(rest, 1)-1)/2))

@@ -28,13 +28,13 @@ type service interface {
 //go:noinline
 func answer() func(uint64) uint64 { return func(item uint64) uint64 { return item*3 + 1 } }
 
-// RoundTrip sends a request and waits for its answer, in one process. In job=map the
-// answer is a function of the request. In job=slice it is the price of an item in a
-// list that may change.
+// RoundTrip sends a request and waits for its answer, in one process. In job=map the answer
+// is a function of the request. In job=slice it is the price of an item in a list that may
+// change.
 //
-// By hand, a mutex guards the set of ids that were accepted and the job; mutex-bare
-// leaves the set out, so that it no longer refuses a repeated id; sharded has 64 mutexes and
-// sets, which the id chooses between.
+// By hand, a mutex guards the set of accepted ids and the job. Mutex-bare leaves out the
+// set, and so does not refuse a repeated id. Sharded has 64 mutexes and sets; the id selects
+// one.
 func RoundTrip() []Job {
 	services := func(job string) []struct {
 		name string
@@ -85,8 +85,9 @@ func RoundTrip() []Job {
 	return append(jobs, OpenRequests()...)
 }
 
-// ask asks from a number of goroutines, each of which waits for its answer before it
-// asks again. With clock it measures each trip, which costs a trip two readings.
+// ask sends requests from a number of goroutines, each of which waits for its answer before
+// it sends the next one. With clock it measures each trip, at the cost of two readings of
+// the clock per trip.
 func ask(s service, job string, callers int, clock bool) ratio.Run {
 	var lat []time.Duration
 	if clock {
@@ -182,7 +183,7 @@ func (s *locked) close() {}
 // A sharded service is many locked ones.
 type sharded [64]struct {
 	locked
-	_ [64]byte // so that no two mutexes share a cache line
+	_ [64]byte // keeps two mutexes off one cache line
 }
 
 func newSharded(job string) *sharded {
@@ -197,7 +198,7 @@ func (s *sharded) ask(id, item uint64) uint64 { return s[id*golden>>58].ask(id, 
 
 func (s *sharded) close() {}
 
-// An executor does the work on a goroutine of its own.
+// An executor does the work on its own goroutine.
 type executor struct {
 	calls chan *call
 	pool  sync.Pool

@@ -11,9 +11,10 @@ import (
 
 const tableRequests = 400_000
 
-// Table is what the framework costs: FoldEarlyStop and First against loops over the
-// engine's own table that call the same functions, hash a batch at once and touch
-// sixteen keys before they put them. The loops have no inlets, steps or columns.
+// Table is the cost of the framework: FoldEarlyStop and First compared with loops
+// over the engine's own table that call the same functions, hash a batch at once
+// and touch sixteen keys before they put them. The loops have no inputs, steps or
+// columns.
 func Table() []Job {
 	all := lazily(func() []vote { return votes(tableRequests, 1000) })
 	keys := lazily(func() []request { return makeKeys(tableRequests, requestKey) })
@@ -41,13 +42,13 @@ func Table() []Job {
 	return jobs
 }
 
-// columns are a batch's keys and hashes, reused from one batch to the next.
+// columns are the keys and hashes of a batch, reused from one batch to the next.
 type columns struct {
 	k []request
 	h []uint64
 }
 
-// fill takes the keys of n elements and hashes them.
+// fill sets the keys of n elements and hashes them.
 func (c *columns) fill(n int, key func(i int) request, hash *keyed.Hasher[request]) {
 	c.k, c.h = c.k[:0], slices.Grow(c.h[:0], n)[:n]
 	for i := range n {

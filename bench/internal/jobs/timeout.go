@@ -23,7 +23,7 @@ type index interface {
 	Cancel(h uint32) bool
 }
 
-// none is the work alone.
+// none holds no timers: it measures the rest of the work.
 type none struct{}
 
 func (none) Add(uint32, int64)  {}
@@ -43,10 +43,10 @@ func (ts handTimers) stop() {
 	}
 }
 
-// Timeout sets a timer and cancels one of the last thousand, as a request does that is
-// answered before its timeout, with a million pending. That is the engine's index of
-// timers. In flow, a change of one of a million keys resets the timer after which it
-// is forgotten; without is the same flow that never forgets.
+// Timeout sets a timer and cancels one of the last thousand, like a request that is
+// answered before its timeout, with a million timers pending. This measures the
+// engine's index of timers. In flow, a change of one of a million keys resets the
+// timer after which the key is forgotten; without is the same flow without forgetting.
 func Timeout() []Job {
 	step := Job{
 		Name: "Timeout", Params: "pending=1M/step=set+cancel", CPU: true,
@@ -62,7 +62,7 @@ func Timeout() []Job {
 	for _, batch := range []int{256, 1} {
 		target := Target{What: More, AtMost: 40}
 		if batch == 1 {
-			target.Bound = 150 // a step of its own for each. Seen: 70
+			target.Bound = 150 // each change takes a step of its own. Seen: 70
 		}
 		jobs = append(jobs, Job{
 			Name: "Timeout", Params: fmt.Sprintf("pending=1M/step=flow/batch=%d", batch), CPU: true,

@@ -11,19 +11,19 @@ import (
 	"github.com/millrace/millrace/dataflow"
 )
 
-// A wholeRuntime does by hand what the program does, with the same guarantees: one
-// resolution for each call whatever races, detours with timeouts of their own, the
-// closure of threads, dispatches outside of the locks and a bounded number at once,
-// and every effect in a queue for somebody to perform, those of one call in order and
-// out before the resolution can be awaited.
+// A wholeRuntime does by hand what the program does, with the same guarantees: exactly
+// one resolution for each call in any race, detours with their own timeouts, the
+// closing of threads, a limited number of concurrent dispatches outside the locks, and
+// every effect in a queue, in order for each call and before the resolution can be
+// awaited.
 //
-// Calls are sharded by thread, so that a closure needs one lock. A call has one timer,
-// for its lifetime or the detour that it is in. Unlike the program it cannot be tried
-// in every order, and a call cannot be awaited before it was put.
+// Calls are sharded by thread, so that closing a thread needs one lock. A call has one
+// timer, for its lifetime or the current detour. Unlike the program, it cannot be
+// tried in every order, and a call cannot be awaited before it is put.
 type wholeRuntime struct {
 	seed     maphash.Seed
 	shards   [64]wholeShard
-	slots    chan struct{} // bounds the dispatches that are made at once
+	slots    chan struct{} // limits the concurrent dispatches
 	dispatch agentproto.Dispatch
 	effects  chan agentproto.Effect
 	posting  sync.WaitGroup
@@ -34,12 +34,12 @@ type wholeShard struct {
 	mu      sync.Mutex
 	calls   map[agentproto.CallKey]*wholeCall
 	threads map[string]*wholeThread
-	_       [40]byte // a line of the cache each
+	_       [40]byte // one cache line each
 }
 
 type wholeThread struct {
 	closed bool
-	calls  []*wholeCall // to be told of the closure; nil after it
+	calls  []*wholeCall // to be resolved when the thread is closed; nil after that
 }
 
 // A wholeCall is guarded by the mutex of its shard.
@@ -50,7 +50,7 @@ type wholeCall struct {
 	detours    uint8
 	opened     agentproto.Event // the open detour
 	timer      *time.Timer
-	armed      int // how often the timer was set: one that was replaced may fire all the same
+	armed      int // how often the timer was set: a replaced timer may still fire
 	resolution agentproto.Resolution
 	done       chan struct{}
 }
@@ -79,7 +79,7 @@ func (rt *wholeRuntime) shard(thread string) *wholeShard {
 	return &rt.shards[maphash.String(rt.seed, thread)%uint64(len(rt.shards))]
 }
 
-// thread returns the thread with a name, with mu held.
+// thread returns the thread with a name. The caller holds mu.
 func (s *wholeShard) thread(name string) *wholeThread {
 	t := s.threads[name]
 	if t == nil {
@@ -133,7 +133,7 @@ func (rt *wholeRuntime) post(s *wholeShard, c *wholeCall, call *agentproto.Call)
 	}
 }
 
-// arm sets the timer of a call, in place of the one that is set.
+// arm sets the timer of a call, and replaces the previous one.
 func (rt *wholeRuntime) arm(s *wholeShard, c *wholeCall, d time.Duration) {
 	if c.timer != nil {
 		c.timer.Stop()
@@ -237,7 +237,7 @@ func (rt *wholeRuntime) detourTo(s *wholeShard, c *wholeCall, state agentproto.S
 	rt.arm(s, c, timeout)
 }
 
-// answered takes a choice to the tool; the call has a lifetime again.
+// answered sends a choice to the tool. The call has a lifetime again.
 func (rt *wholeRuntime) answered(s *wholeShard, c *wholeCall, selected int, lifetime time.Duration) {
 	e := agentproto.Effect{Kind: agentproto.AnswerChoice, Key: c.key, Choice: c.opened.Choice, Detour: c.detour(), Selected: selected}
 	c.state, c.opened = agentproto.Pending, agentproto.Event{}
@@ -269,7 +269,7 @@ func (rt *wholeRuntime) resolve(c *wholeCall, cause agentproto.Cause, result *ag
 	close(c.done)
 }
 
-// emit queues an effect. It waits when nobody performs them.
+// emit queues an effect. It waits while the queue is full.
 func (rt *wholeRuntime) emit(e agentproto.Effect) { rt.effects <- e }
 
 func (rt *wholeRuntime) CloseThread(name string) {
@@ -303,8 +303,8 @@ func (rt *wholeRuntime) Await(ctx context.Context, k agentproto.CallKey) (*agent
 	}
 }
 
-// Stop waits for the dispatches and the effects. Nothing may be put or delivered any
-// more.
+// Stop waits for the dispatches and the effects. Nothing may be put or delivered after
+// that.
 func (rt *wholeRuntime) Stop() {
 	rt.posting.Wait()
 	for i := range rt.shards {
@@ -322,7 +322,7 @@ func (rt *wholeRuntime) Stop() {
 	<-rt.drained
 }
 
-// wholeCore is a wholeRuntime as the job sees it.
+// wholeCore adapts a wholeRuntime to the job.
 type wholeCore struct{ rt *wholeRuntime }
 
 func newWholeCore() protocolCore {

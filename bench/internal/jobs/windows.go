@@ -15,7 +15,7 @@ import (
 	"github.com/millrace/millrace/keyedsingleton"
 )
 
-// A visit is an event: who and when, in nanoseconds.
+// A visit is an event: a visitor and a time, in nanoseconds.
 type visit struct {
 	Who uint64
 	At  int64
@@ -30,7 +30,7 @@ const (
 	betweenVisit = 100 * time.Microsecond
 )
 
-// visits returns n visits of some visitors, up to the disorder out of order.
+// visits returns n visits of some visitors, out of order by at most the disorder.
 func visits(n int) []visit {
 	r := rand.New(rand.NewPCG(5, 6))
 	all := make([]visit, n)
@@ -41,8 +41,8 @@ func visits(n int) []visit {
 	return all
 }
 
-// tally is what a form closed: how many counts, of how many visits, and a sum over whose and
-// when they are, in any order.
+// A tally sums up what an implementation has closed: the number of counts, the number of visits,
+// and a sum over visitors and times that does not depend on the order.
 type tally struct {
 	closed, visits int
 	sum            uint64
@@ -72,7 +72,7 @@ func Windows() []Job {
 				{Name: "millrace", New: func() ratio.Run { return flowTumbling(all(), batch, spans()) }},
 			},
 		}
-		if batch == 1 { // as whoever takes visits from several goroutines needs it
+		if batch == 1 { // needed if visits come from several goroutines
 			job.Impls = append(job.Impls, ratio.Impl{Name: "mutex", New: func() ratio.Run { return handTumbling(all(), new(sync.Mutex), spans()) }})
 			job.Targets = append(job.Targets, Target{To: "mutex", AtMost: 1})
 		}
@@ -95,7 +95,7 @@ type spanOfKey struct {
 	from int64
 }
 
-// spansOf counts all visits first and looks at the counts then.
+// spansOf first counts all visits, and then adds up the counts.
 func spansOf(all []visit) (t tally) {
 	counts := make(map[spanOfKey]int)
 	for _, v := range all {
@@ -107,8 +107,8 @@ func spansOf(all []visit) (t tally) {
 	return t
 }
 
-// handTumbling has one map of keys in windows, which is swept when a window is over. It takes a
-// visit under mu, if that is not nil.
+// handTumbling has one map of keys and windows, which is swept when a window is over. It takes a
+// visit under mu, if mu is not nil.
 func handTumbling(all []visit, mu *sync.Mutex, want tally) ratio.Run {
 	return ratio.Run{Do: func() int {
 		counts := make(map[spanOfKey]int)
@@ -205,8 +205,8 @@ func handSessions(all []visit, count func([]visit) tally, want tally) ratio.Run 
 	}}
 }
 
-// staysOf has the sessions of each visitor in a map, which is swept each gap: sessions close up
-// to a gap late, in any order.
+// staysOf keeps the sessions of each visitor in a map, which it sweeps once per gap: sessions
+// close up to a gap late, in any order.
 func staysOf(all []visit) (closed tally) {
 	stays := make(map[uint64][]stay)
 	newest, swept := int64(0), int64(0)
@@ -258,7 +258,8 @@ func (e *endings) Pop() any {
 }
 
 // staysInOrder closes sessions as the flow does: as soon as no later visit can belong to one, in
-// the order of their ends. It has a heap of when to look at a visitor, who may stay longer then.
+// the order of their ends. It has a heap of the times at which to look at a visitor; the session
+// may have been extended by then.
 func staysInOrder(all []visit) (closed tally) {
 	stays := make(map[uint64][]stay)
 	var due endings

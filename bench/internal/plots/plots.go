@@ -13,7 +13,7 @@ import (
 	"gonum.org/v1/plot/vg/draw"
 )
 
-// A Point is a median and the quartiles around it, at X.
+// A Point is a median with its quartiles, at X.
 type Point struct{ X, Low, Median, High float64 }
 
 // A Line is the points of one implementation.
@@ -29,8 +29,8 @@ type Plot struct {
 	LogY        bool
 }
 
-// palette has colours that people who do not see some of them tell apart, after Okabe
-// and Ito.
+// palette returns colours that people with colour blindness can tell apart, after
+// Okabe and Ito.
 func palette(i int) color.Color {
 	all := []color.RGBA{
 		{0x00, 0x72, 0xb2, 0xff}, {0xd5, 0x5e, 0x00, 0xff}, {0x00, 0x9e, 0x73, 0xff},
@@ -98,7 +98,7 @@ func add(out *plot.Plot, l Line, c color.Color) error {
 	return nil
 }
 
-// ticks are the places where points are.
+// ticks returns the X positions of the points.
 func (p Plot) ticks() []plot.Tick {
 	var ticks []plot.Tick
 	for _, l := range p.Lines {
@@ -111,7 +111,7 @@ func (p Plot) ticks() []plot.Tick {
 	return ticks
 }
 
-// decades are the powers of ten that the lines span, with the steps 2 and 5.
+// decades returns the powers of ten that the lines span, with the steps 2 and 5.
 func (p Plot) decades() []plot.Tick {
 	low, high := math.Inf(1), 0.
 	for _, l := range p.Lines {

@@ -24,8 +24,8 @@ func processorTime(children bool) time.Duration {
 	return used(syscall.RUSAGE_SELF)
 }
 
-// busy returns the processor time that the machine has used, in steps of 10 ms, or 0
-// where the system does not say.
+// busy returns the processor time that the machine has used, in steps of 10 ms, or 0 if the system does
+// not provide it.
 func busy() time.Duration {
 	text, err := os.ReadFile("/proc/stat")
 	if err != nil {

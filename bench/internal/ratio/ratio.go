@@ -1,8 +1,8 @@
 // Package ratio compares implementations of one job on a machine that is not quiet.
 //
-// Every round runs each implementation once, back to back, in a rotated order, and a
-// ratio is taken inside the round, so what slows the whole round down cancels out.
-// What is reported is the median over the rounds.
+// Every round runs each implementation once, back to back, in a rotated order. Ratios
+// are taken within a round, so whatever slows the whole round down cancels out. The
+// reported value is the median over the rounds.
 package ratio
 
 import (
@@ -14,21 +14,21 @@ import (
 // An Impl is one implementation of a job.
 type Impl struct {
 	Name string
-	New  func() Run // makes a fresh one; not measured
+	New  func() Run // makes a new one; not measured
 }
 
-// A Run is an implementation ready to work once.
+// A Run is an implementation that is ready to work.
 type Run struct {
 	Do    func() int             // does the job and returns the number of events
 	Lat   func() []time.Duration // how long each event took, if Do measured that
-	Held  bool                   // the memory that Do leaves behind is measured
-	Left  func() float64         // instead of that memory: the bytes that Do left elsewhere
+	Held  bool                   // measure the memory that Do leaves behind
+	Left  func() float64         // instead of that memory: the bytes that Do has left elsewhere
 	Close func()                 // releases what New made; not measured; may be nil
 
-	Children bool // the processor time of the processes that Do waits for counts
+	Children bool // include the processor time of processes that Do waits for
 }
 
-// A Sample is what was measured of one run.
+// A Sample is the measurement of one run.
 type Sample struct {
 	Wall   float64 // ns per event
 	CPU    float64 // ns of processor time per event, of all goroutines together
@@ -37,14 +37,14 @@ type Sample struct {
 	P50    float64 // ns; 0 if the run has no latencies, like P99
 	P99    float64 // ns
 	Held   float64 // bytes per event that the run left in memory; 0 if not measured
-	Others float64 // processors that the rest of the machine used meanwhile
+	Others float64 // processors that the rest of the machine used in the meantime
 }
 
 // Options say how to compare.
 type Options struct {
 	Rounds int // Zero means 9.
-	// Patience is how often a run is repeated while others use more than a quarter of
-	// a processor. Zero means never.
+	// Patience is how often a run is repeated while other processes use more than a
+	// quarter of a processor. Zero means never.
 	Patience int
 	// Cold leaves out the round that only warms up.
 	Cold bool
@@ -83,7 +83,7 @@ func measure(impl Impl) Sample {
 	var before, after runtime.MemStats
 	runtime.GC()
 	if run.Held {
-		runtime.GC() // twice, for what finalizers and pools hold
+		runtime.GC() // twice, because of finalizers and pools
 	}
 	runtime.ReadMemStats(&before)
 	machine := busy()

@@ -5,13 +5,13 @@ import "slices"
 // A Figure reads one figure of a sample.
 type Figure func(Sample) float64
 
-// A Unit is a figure of a sample and how benchmarks call it.
+// A Unit is a figure of a sample with its name in benchmarks.
 type Unit struct {
 	Unit string
 	Of   func(*Sample) *float64
 }
 
-// Figures returns the figures of a sample. One that is 0 was not measured.
+// Figures returns the figures of a sample. A figure that is 0 was not measured.
 func Figures() []Unit {
 	return []Unit{
 		{"wall-ns/event", func(s *Sample) *float64 { return &s.Wall }},
@@ -25,7 +25,7 @@ func Figures() []Unit {
 	}
 }
 
-// A Spread is a median and the quartiles around it.
+// A Spread is a median with its quartiles.
 type Spread struct{ Low, Median, High float64 }
 
 // Of returns the spread of a figure over the rounds.
@@ -37,8 +37,8 @@ func Of(samples []Sample, figure Figure) Spread {
 	return SpreadOf(xs)
 }
 
-// Between returns the spread of what relate says about a figure of samples and of
-// base, round by round.
+// Between returns the spread of relate over a figure of samples and of base,
+// round by round.
 func Between(samples, base []Sample, figure Figure, relate func(x, base float64) float64) Spread {
 	xs := make([]float64, min(len(samples), len(base)))
 	for i := range xs {
@@ -50,10 +50,10 @@ func Between(samples, base []Sample, figure Figure, relate func(x, base float64)
 // Divide relates two figures as a ratio.
 func Divide(x, base float64) float64 { return x / base }
 
-// Subtract relates two figures as what one is beyond the other.
+// Subtract relates two figures as a difference.
 func Subtract(x, base float64) float64 { return x - base }
 
-// SpreadOf returns the spread of figures, zero if there are none.
+// SpreadOf returns the spread of figures, or zero if there are none.
 func SpreadOf(xs []float64) Spread {
 	return Spread{quantile(xs, .25), quantile(xs, .5), quantile(xs, .75)}
 }

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Insert puts a text into a document, in place of what is between the marks <!-- name --> and <!-- end of name -->.
+// Insert replaces the text in a document between the marks <!-- name --> and <!-- end of name -->.
 func Insert(file, name, text string) error {
 	begin, end := "<!-- "+name+" -->\n", "<!-- end of "+name+" -->"
 	document, err := os.ReadFile(file)

@@ -1,5 +1,5 @@
-// Package results keeps samples in the format of go test -bench, one line for each
-// run of an implementation, so that benchstat reads them.
+// Package results stores samples in the format of go test -bench, one line for each
+// run of an implementation, so that benchstat can read them.
 //
 //	go tool benchstat -col /impl results/samples.txt
 package results
@@ -19,7 +19,7 @@ import (
 // Machine says where and when samples were taken.
 type Machine struct{ Go, Platform, Processors, Processor, Date string }
 
-// A Set is the samples of jobs: of each label, by implementation.
+// A Set is the samples of jobs: for each label, by implementation.
 type Set struct {
 	Machine Machine
 	samples map[string]map[string][]ratio.Sample
@@ -42,7 +42,7 @@ func (s *Set) Of(job jobs.Job) ([][]ratio.Sample, bool) {
 	return all, len(all) > 0
 }
 
-// Add takes up the samples of a job.
+// Add sets the samples of a job.
 func (s *Set) Add(job jobs.Job, samples [][]ratio.Sample) {
 	byImpl := make(map[string][]ratio.Sample)
 	for i, impl := range job.Impls {
@@ -51,7 +51,7 @@ func (s *Set) Add(job jobs.Job, samples [][]ratio.Sample) {
 	s.samples[job.Label()] = byImpl
 }
 
-// Write writes the set's samples of all. Lines of one round follow each other.
+// Write writes the set's samples for all. Lines of one round follow each other.
 func (s *Set) Write(w io.Writer, all []jobs.Job) error {
 	out := benchfmt.NewWriter(w)
 	for _, job := range all {
@@ -100,7 +100,7 @@ func Read(r io.Reader, name string, all []jobs.Job) (*Set, error) {
 			}
 			job, impl, ok := find(all, string(line.Name))
 			if !ok {
-				continue // a job that is no more
+				continue // a job that no longer exists
 			}
 			var sample ratio.Sample
 			for _, f := range ratio.Figures() {
@@ -118,7 +118,7 @@ func Read(r io.Reader, name string, all []jobs.Job) (*Set, error) {
 	return s, nil
 }
 
-// rounded leaves x four digits.
+// rounded rounds x to four digits.
 func rounded(x float64) float64 {
 	x, err := strconv.ParseFloat(strconv.FormatFloat(x, 'g', 4, 64), 64)
 	if err != nil {
@@ -127,7 +127,7 @@ func rounded(x float64) float64 {
 	return x
 }
 
-// value returns the value in a unit as it was written: reading turns ns into seconds.
+// value returns the value in its original unit: reading converts ns to seconds.
 func value(line *benchfmt.Result, unit string) float64 {
 	for _, v := range line.Values {
 		switch unit {
@@ -140,7 +140,7 @@ func value(line *benchfmt.Result, unit string) float64 {
 	return 0
 }
 
-// find returns the label and the implementation of a benchmark.
+// find returns the label and the implementation for the name of a benchmark.
 func find(all []jobs.Job, name string) (job, impl string, ok bool) {
 	for _, j := range all {
 		for _, i := range j.Impls {

@@ -6,12 +6,10 @@ import (
 	"github.com/millrace/millrace/internal/engine"
 )
 
-// Ask is Send of a record whose key may come once, and Await of the entry under that key,
-// which is taken.
+// Ask is Send of a record to an input that accepts each key once, followed by a Take of the entry under that key.
 //
-// A caller that finds the location idle runs it, and keeps the response without the table
-// of entries; see asked. In all other cases the caller waits for the entry before the
-// request can be handled, so that no other Take comes between.
+// A caller that finds the location idle runs it and receives the response without the table of entries; see asked. In all other
+// cases the caller is listed as waiting for the entry before the request can be handled, so that no other Take comes first.
 func Ask[K comparable, V, U any](ctx context.Context, in *KeyedInput[K, V], out *EntryOutput[K, U], k K, v V) (u U, err error) {
 	if in.check != nil {
 		if err := in.check(k); err != nil {
@@ -50,7 +48,7 @@ func Ask[K comparable, V, U any](ctx context.Context, in *KeyedInput[K, V], out 
 		}
 		return u, nil
 	}
-	if w == nil { // it comes later
+	if w == nil { // the response comes later
 		w = out.waiter(true)
 		s.Mu.Lock()
 		out.expect(k, h, w)
@@ -73,7 +71,7 @@ func askBusy[K comparable, V, U any](ctx context.Context, in *KeyedInput[K, V], 
 			out.expect(k, h, w)
 			return
 		}
-		out.mu.Lock() // its location has a lock of its own, which is not taken under this one
+		out.mu.Lock() // the output's location has its own lock, which is not taken under this one
 		out.expectHere(k, h, w)
 		out.mu.Unlock()
 	})
@@ -83,28 +81,27 @@ func askBusy[K comparable, V, U any](ctx context.Context, in *KeyedInput[K, V], 
 		}
 		return u, err
 	}
-	if w == nil { // whoever makes the steps has accepted it
+	if w == nil { // the history accepted it
 		return out.Await(ctx, k, true)
 	}
 	out.mu.Lock()
 	return out.wait(ctx, k, h, w)
 }
 
-// An asked is the request of a caller that runs the location, and its response, if that
-// comes in the same step. It is held by the token.
+// An asked is the request of a caller that runs the location, and its response, if that comes in the same step. It is held by the
+// token.
 //
-// The response goes into no table, and nobody sees it but the caller, who would have taken
-// it. It does go the usual way if somebody waits for the same key: all that await it
-// receive it.
+// The response is not put into the table: only the caller sees it, and the caller would have taken it. If another caller waits
+// for the same key, the response goes the usual way, because every Await receives it.
 type asked[K comparable, V any] struct {
 	on  bool // the response has not come yet
-	got bool // it came, and is v
+	got bool // it came and is v
 	k   K
 	v   V
-	w   *keyWaiter[V] // or it goes the usual way, and the caller is w
+	w   *keyWaiter[V] // if the response goes the usual way: the caller's waiter
 }
 
-// answers reports whether (k, v) was the response that the caller wants, and is kept for it.
+// answers reports whether (k, v) was the response that the caller wants and was kept for it.
 func (out *EntryOutput[K, V]) answers(k K, v V, h uint64) bool {
 	a := &out.asked
 	if k != a.k {
@@ -115,7 +112,7 @@ func (out *EntryOutput[K, V]) answers(k K, v V, h uint64) bool {
 		out.mu.Lock()
 		defer out.mu.Unlock()
 		if out.waiting.Get(k, h) != nil {
-			// Before it was run nobody did; see behind. So a Take that waits now came later.
+			// There was no waiter before the run; see behind. So a Take that waits now came later.
 			place := out.waiting.Get(k, h)
 			a.w = out.waiter(true)
 			a.w.next, *place = *place, a.w
@@ -127,8 +124,7 @@ func (out *EntryOutput[K, V]) answers(k K, v V, h uint64) bool {
 	return true
 }
 
-// behind returns a waiter for the entry of k behind those that wait for it already, or nil if
-// there are none.
+// behind returns a waiter for the entry of k, queued behind those that wait for it already, or nil if there are none.
 func (out *EntryOutput[K, V]) behind(k K, h uint64) (w *keyWaiter[V]) {
 	out.mu.Lock()
 	defer out.mu.Unlock()
@@ -139,8 +135,8 @@ func (out *EntryOutput[K, V]) behind(k K, h uint64) (w *keyWaiter[V]) {
 	return w
 }
 
-// expect makes w wait for the entry of k, with the location's mu held. It becomes known to the
-// location as well, before a step can give it a value, if the location has few waiters.
+// expect makes w wait for the entry of k, with the location's mu held. If the location has few waiters, it also lists w there
+// before a step can give w a value.
 func (out *EntryOutput[K, V]) expect(k K, h uint64, w *keyWaiter[V]) {
 	out.mu.Lock()
 	out.expectHere(k, h, w)
@@ -150,7 +146,7 @@ func (out *EntryOutput[K, V]) expect(k K, h uint64, w *keyWaiter[V]) {
 	out.mu.Unlock()
 }
 
-// expectHere makes w wait for the entry of k, with mu held. If it is there, w has it.
+// expectHere makes w wait for the entry of k, with mu held. If the entry exists, w receives it.
 func (out *EntryOutput[K, V]) expectHere(k K, h uint64, w *keyWaiter[V]) {
 	if v, ok, _ := out.entries.Get(k, h); ok { // in memory, where values are not packed
 		w.value, w.given = v, true
@@ -161,7 +157,7 @@ func (out *EntryOutput[K, V]) expectHere(k K, h uint64, w *keyWaiter[V]) {
 	out.add(k, h, w)
 }
 
-// forsake makes w wait no longer, when the flow has failed.
+// forsake makes w stop waiting after the flow has failed.
 func (out *EntryOutput[K, V]) forsake(k K, h uint64, w *keyWaiter[V]) {
 	out.mu.Lock()
 	if !w.given {
@@ -171,7 +167,7 @@ func (out *EntryOutput[K, V]) forsake(k K, h uint64, w *keyWaiter[V]) {
 	out.loc.Leave(&w.Waiter)
 }
 
-// OneFlow panics unless the two ports belong to one flow.
+// OneFlow panics unless the two ports belong to one flow and in accepts each key once.
 func OneFlow[K comparable, V, U any](op string, in *KeyedInput[K, V], out *EntryOutput[K, U]) {
 	if in.Loc.Graph != out.loc.Graph {
 		engine.Misuse(op, "%s and %s are ports of two flows", in.Op, out.op)

@@ -14,13 +14,13 @@ import (
 	"github.com/millrace/millrace/internal/keyed"
 )
 
-// answers is where the answers of asynchronous calls enter.
+// answers is the input through which the answers of asynchronous calls enter.
 type answers[K comparable, V, U any] struct {
 	KeyedInput[K, U]
 	to *async[K, V, U]
 }
 
-// async is the state of a MapAsync operator: calls that wait for their turn.
+// async is the state of a MapAsync operator: the calls that wait for their turn.
 type async[K comparable, V, U any] struct {
 	engine.Inner
 	loc   *engine.Location
@@ -29,11 +29,11 @@ type async[K comparable, V, U any] struct {
 	limit int
 	in    *answers[K, V, U]
 	lives *LifeCalls           // if calls are made for lives of keys
-	step  engine.Columns[K, V] // asked for in this step; held by the token
+	step  engine.Columns[K, V] // requested in this step; held by the token
 
 	// of a graph whose history is kept outside; see async_log.go
 	pending *keyed.Table[K, V]   // calls without an answer; nil elsewhere
-	fresh   engine.Columns[K, V] // of these, what the last step asked for
+	fresh   engine.Columns[K, V] // of the pending calls, those that the last step requested
 	resumed bool                 // Resume was called
 
 	asked askedCalls[K, V] // of a simulated graph
@@ -45,12 +45,11 @@ type async[K comparable, V, U any] struct {
 	running int  // goroutines that make calls
 	coming  bool // one of the running has not looked at the queue yet
 	stalled bool
-	calling atomic.Int64 // calls begun that have not returned; added to with mu held, and less before the answer is taken
+	calling atomic.Int64 // calls begun and not returned; incremented with mu held, decremented before the answer is taken
 }
 
-// MapAsync returns, for each entry of n, what f returned for it. The calls are made
-// outside the loop once the step that asked for them is released, at most limit at
-// a time; an answer is a record of the history.
+// MapAsync returns, for each entry of n, what f returned for it. The calls are made outside the loop once the step that requested
+// them is released, at most limit at a time. An answer is a record of the history.
 func MapAsync[K comparable, V, U any](n *engine.KeyedNode[K, V], op *engine.Op, f func(context.Context, K, V) U, limit int) *engine.KeyedNode[K, U] {
 	if n.Forgets {
 		return mapLives(n, op, f, limit)
@@ -59,11 +58,11 @@ func MapAsync[K comparable, V, U any](n *engine.KeyedNode[K, V], op *engine.Op, 
 	return out
 }
 
-// calls is MapAsync of entries that stay.
+// calls is MapAsync of entries that are never forgotten.
 func calls[K comparable, V, U any](n *engine.KeyedNode[K, V], op *engine.Op, f func(context.Context, K, V) U, limit int) (*async[K, V, U], *engine.KeyedNode[K, U]) {
 	h := engine.Same(op.Name, n)
 	if h.Region == &h.Loc.Starts {
-		h.Region = nil // what comes of constants comes later
+		h.Region = nil // results of constants arrive later
 	}
 	if h.Region != nil {
 		engine.Misuse(op.Name, "nothing changes later inside %s", h.Region)
@@ -102,8 +101,8 @@ func (a *async[K, V, U]) End(error) {}
 
 func (a *async[K, V, U]) Discard() { a.step.Clear() }
 
-// Deliver has the calls made that the step asked for. The holder of the token counts them,
-// so that the location does not end before.
+// Deliver starts the calls that the step requested. The holder of the token counts them, so that the location does not end before
+// they do.
 func (a *async[K, V, U]) Deliver() {
 	a.loc.Calls.Add(int64(len(a.step.K)))
 	a.mu.Lock()
@@ -141,9 +140,9 @@ func (a *async[K, V, U]) enqueue(c engine.Columns[K, V]) {
 	a.spawn()
 }
 
-// spawn starts a goroutine if calls wait, with mu held. There is one at most that has yet
-// to take its first call, and it starts the next one before making it: as many run as
-// calls take long, and those that return at once share one.
+// spawn starts a goroutine if calls wait, with mu held. At most one goroutine has yet to take its first call, and it starts the
+// next goroutine before making that call. So slow calls get as many goroutines as they need, and calls that return at once share
+// one.
 func (a *async[K, V, U]) spawn() {
 	if !a.coming && a.running < a.limit && a.off < len(a.queue.K) {
 		a.coming = true
@@ -152,7 +151,7 @@ func (a *async[K, V, U]) spawn() {
 	}
 }
 
-// waiting returns how many calls have to wait until others have returned, with mu held.
+// waiting returns the number of calls that have to wait until others return, with mu held.
 func (a *async[K, V, U]) waiting() int {
 	free := a.limit - a.running
 	if a.coming {
@@ -161,8 +160,7 @@ func (a *async[K, V, U]) waiting() int {
 	return len(a.queue.K) - a.off - free
 }
 
-// calls makes one call after the other until none waits, or until one failed: that ended
-// the flow, and perhaps this goroutine.
+// calls makes one call after another until none waits or one fails. A failure has ended the flow, and perhaps this goroutine.
 func (a *async[K, V, U]) calls() {
 	a.mu.Lock()
 	a.coming = false
@@ -198,8 +196,7 @@ func (a *async[K, V, U]) unlocked(k K, v V, h uint64, resume bool) bool {
 	return a.made(k, v, h)
 }
 
-// made makes a call and has its answer accepted. It reports false if the flow has ended,
-// so that there is no use for the answer.
+// made makes a call and submits its answer. It reports false if the flow has ended, so that the answer is of no use.
 func (a *async[K, V, U]) made(k K, v V, h uint64) bool {
 	u, ok := a.counted(k, v)
 	switch {
@@ -207,7 +204,7 @@ func (a *async[K, V, U]) made(k K, v V, h uint64) bool {
 		return a.keepsFailures() && a.loc.Graph.Ctx.Err() == nil
 	case a.pending == nil:
 		a.in.answer(k, u, h)
-	case a.loc.Graph.Ctx.Err() != nil: // what f returned may be of no worth: it is called again
+	case a.loc.Graph.Ctx.Err() != nil: // the result may be worthless: f is called again
 		return false
 	default:
 		err := a.answered(k, u)
@@ -222,18 +219,17 @@ func (a *async[K, V, U]) made(k K, v V, h uint64) bool {
 	return true
 }
 
-// counted makes a call, which is one of calling until it returns or fails.
+// counted makes a call, and counts it in calling until it returns or fails.
 func (a *async[K, V, U]) counted(k K, v V) (U, bool) {
 	defer a.calling.Add(-1) // also if the call ends the goroutine
 	return a.call(k, v)
 }
 
-// keepsFailures reports whether a call that fails is kept in the history, as its answer would
-// be, and does not end the flow.
+// keepsFailures reports whether a failed call is recorded in the history, as its answer would be, instead of ending the flow.
 func (a *async[K, V, U]) keepsFailures() bool { return a.pending != nil && a.loc.Graph.Settings.Failed }
 
-// call calls f. The flow ends if f panics, unless its failures are kept, or ends its goroutine with runtime.Goexit, as
-// FailNow of a test does: there is no answer then.
+// call calls f. The flow ends if f panics and failures are not kept, or if f ends its goroutine with runtime.Goexit, as FailNow
+// of a test does. In both cases there is no answer.
 func (a *async[K, V, U]) call(k K, v V) (u U, ok bool) {
 	defer func() {
 		if ok {
@@ -265,7 +261,7 @@ func (a *async[K, V, U]) Over() (engine.Blocked, bool) {
 	return engine.Blocked{Op: a.op, Waiting: max(a.waiting(), 0), Bound: a.loc.Graph.Settings.Queue, Calls: true, Running: int(a.calling.Load())}, a.stalled
 }
 
-// Figures counts calls that have no answer: those that run, and those whose turn comes.
+// Figures counts the calls without an answer: those that run and those that wait for their turn.
 func (a *async[K, V, U]) Figures() engine.OutputStatus {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -276,14 +272,13 @@ func (a *async[K, V, U]) Figures() engine.OutputStatus {
 	return s
 }
 
-// askedCalls are the calls of a simulated graph that wait to be made, in the order in which
-// they were asked for.
+// askedCalls are the calls of a simulated graph that are still to be made, in the order in which they were requested.
 type askedCalls[K comparable, V any] struct {
 	engine.Columns[K, V]
 	ids   []uint64
-	times map[K]uint64 // how often a call was asked for, by key
-	made  []madeCall   // whose answers were not accepted
-	begun int          // whose functions have not returned
+	times map[K]uint64 // how often a call was requested, by key
+	made  []madeCall   // calls whose answers were not accepted yet
+	begun int          // calls whose functions have not returned
 }
 
 // A madeCall is a call of a simulated graph whose function has returned.
@@ -311,8 +306,7 @@ func (a *async[K, V, U]) Ask() {
 	a.Discard()
 }
 
-// queues says that a call was asked for or made. If more ever wait than may be made at once, it
-// makes a difference which was the first.
+// queues records that a call was requested or made. Once more calls wait than may run at once, their order makes a difference.
 func (a *async[K, V, U]) queues() {
 	if len(a.asked.ids)+len(a.asked.made)+a.asked.begun > a.limit {
 		a.op.Touch(0, engine.Takes|engine.Writes)
@@ -353,7 +347,7 @@ func (a *async[K, V, U]) CallNow(i int, later bool) {
 	}
 }
 
-// callNow is call of a simulated graph, in which other moves may be made before the function returns.
+// callNow is call of a simulated graph. Other moves may be made before the function returns.
 func (a *async[K, V, U]) callNow(k K, v V) (U, bool) {
 	a.asked.begun++
 	defer func() { a.asked.begun-- }()
@@ -378,7 +372,7 @@ func (a *async[K, V, U]) Answer(i int) {
 	m.answer()
 }
 
-// Again implements [engine.Calling]. The call waits before those that were asked for later.
+// Again implements [engine.Calling]. The call is queued before those that were requested later.
 func (a *async[K, V, U]) Again(i int) func() {
 	q := &a.asked
 	id, k, v, h := q.ids[i], q.K[i], q.V[i], q.H[i]

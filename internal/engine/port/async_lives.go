@@ -10,8 +10,8 @@ import (
 	"github.com/millrace/millrace/internal/keyed"
 )
 
-// A lifeOf is a key in one of its lives. Calls are made for lives, so that the answer to one
-// that is over is not taken for that to the next.
+// A lifeOf is a key in one of its lives. Calls are made for lives, so that the answer to a call of an ended life is not mistaken
+// for that of the next life.
 type lifeOf[K comparable] struct {
 	Key  K
 	Life uint64
@@ -20,19 +20,18 @@ type lifeOf[K comparable] struct {
 // ErrorKey returns the key that errors show.
 func (k lifeOf[K]) ErrorKey() any { return k.Key }
 
-// lives are the calls of entries that can be forgotten.
+// lives holds the calls of entries that can be forgotten.
 type lives[K comparable, V, U any] struct {
 	hash  *keyed.Hasher[K]
-	table *keyed.Table[K, uint64] // the life of each key that is there: twice its number, and 1 if it has its answer
+	table *keyed.Table[K, uint64] // the life of each present key: twice its number, plus 1 once it has its answer
 	last  *uint64                 // number of the newest life
 	asked *engine.KeyedNode[lifeOf[K], V]
 	out   *engine.KeyedNode[K, U]
 	calls *LifeCalls
 }
 
-// mapLives is MapAsync of entries that can be forgotten: one call for each life. When a life
-// ends, the context of its call ends, an answer that comes later is dropped, and one that
-// came before is forgotten.
+// mapLives is MapAsync of entries that can be forgotten: one call for each life. When a life ends, the context of its call is
+// canceled; a later answer is dropped, and an earlier one is forgotten.
 func mapLives[K comparable, V, U any](n *engine.KeyedNode[K, V], op *engine.Op, f func(context.Context, K, V) U, limit int) *engine.KeyedNode[K, U] {
 	h := engine.Same(op.Name, n)
 	m := engine.Lasting(op)
@@ -65,7 +64,7 @@ func mapLives[K comparable, V, U any](n *engine.KeyedNode[K, V], op *engine.Op, 
 	return l.out
 }
 
-// begin asks for the call of a new life.
+// begin requests the call of a new life.
 func (l *lives[K, V, U]) begin(k K, v V, h uint64) {
 	*l.last++
 	life, _ := l.table.Put(k, h)
@@ -88,7 +87,7 @@ func (l *lives[K, V, U]) end(k K, h uint64) {
 	l.table.Delete(k, h)
 }
 
-// answered gives the answer of a life, unless that is over.
+// answered gives the answer of a life, unless the life is over.
 func (l *lives[K, V, U]) answered(k lifeOf[K], u U) {
 	h := l.hash.Hash(k.Key)
 	i, life := l.table.GetIndex(k.Key, h)
@@ -101,17 +100,17 @@ func (l *lives[K, V, U]) answered(k lifeOf[K], u U) {
 	l.out.One(k.Key, u, h)
 }
 
-// LifeCalls are the calls of an operator that are being made for lives of keys. The operator
-// ends lives, holding the token; calls begin and return on goroutines of their own.
+// LifeCalls are the calls that an operator makes for lives of keys. The operator ends lives while holding the token; calls begin
+// and return on goroutines of their own.
 //
-// In a history that is kept outside, a life is over when the step that ended it is durable.
-// That step may never have been: its record may be quarantined, or the process may end. A call
-// whose context ended too early would have its answer in the history.
+// If the history is kept outside, a life is over when the step that ended it is durable. Until then the step may still not
+// happen: its record may be quarantined, or the process may end. The answer of a call whose context was canceled too early would
+// be in the history.
 type LifeCalls struct {
 	mu      sync.Mutex
 	kept    bool
-	ending  map[uint64]uint32 // answers to come to lives that end with a step that is not durable yet
-	over    map[uint64]uint32 // answers to come to lives that are over
+	ending  map[uint64]uint32 // number of answers to come, by life that ends with a step that is not durable yet
+	over    map[uint64]uint32 // number of answers to come, by life that is over
 	running map[lifeCall]context.CancelFunc
 	dropped uint64 // answers
 }
@@ -127,9 +126,8 @@ func NewLifeCalls(at *engine.Location) *LifeCalls {
 	return &LifeCalls{kept: at.Graph.Kept(), ending: make(map[uint64]uint32), over: make(map[uint64]uint32), running: make(map[lifeCall]context.CancelFunc)}
 }
 
-// CallForLives is MapAsync for an operator whose keys tell lives apart. The operator's function
-// makes the calls with [CallOfLife]. Unlike MapAsync, it lets the operator give something at
-// once, such as the end of a life.
+// CallForLives is MapAsync for an operator whose keys distinguish lives. The operator's function makes the calls with
+// [CallOfLife]. Unlike with MapAsync, the operator can also give something at once, such as the end of a life.
 func CallForLives[K comparable, V, U any](l *LifeCalls, n *engine.KeyedNode[K, V], op *engine.Op, f func(context.Context, K, V) U, limit int) *engine.KeyedNode[K, U] {
 	a, answers := calls(n, op, f, limit)
 	a.lives = l
@@ -137,8 +135,8 @@ func CallForLives[K comparable, V, U any](l *LifeCalls, n *engine.KeyedNode[K, V
 	return answers
 }
 
-// CallOfLife makes a call of a life, unless the life is over: there is no use for an answer then.
-// Its context ends with the life.
+// CallOfLife makes a call of a life, unless the life is over and the answer would be of no use. The context of the call ends with
+// the life.
 func CallOfLife[Z any](ctx context.Context, l *LifeCalls, life uint64, number uint32, call func(context.Context) Z) (none Z) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -160,7 +158,7 @@ func CallOfLife[Z any](ctx context.Context, l *LifeCalls, life uint64, number ui
 	return call(ctx)
 }
 
-// End says that a life has ended to which so many answers are to come.
+// End records that a life has ended to which this many answers are still to come.
 func (l *LifeCalls) End(life uint64, answers uint32) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -170,7 +168,7 @@ func (l *LifeCalls) End(life uint64, answers uint32) {
 	}
 }
 
-// Drop says that an answer came to a life that is over.
+// Drop records that an answer came to a life that is over.
 func (l *LifeCalls) Drop(life uint64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -184,21 +182,21 @@ func (l *LifeCalls) Drop(life uint64) {
 	}
 }
 
-// droppedSoFar returns how many answers were dropped since the flow was started.
+// droppedSoFar returns the number of answers dropped since the flow started.
 func (l *LifeCalls) droppedSoFar() uint64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.dropped
 }
 
-// committed says that the last step is durable.
+// committed records that the last step is durable.
 func (l *LifeCalls) committed() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.end()
 }
 
-// end has the calls of lives that are ending end, or not begin. It is called with mu held.
+// end cancels the calls of ending lives and keeps others of them from beginning. It is called with mu held.
 func (l *LifeCalls) end() {
 	if len(l.ending) == 0 {
 		return

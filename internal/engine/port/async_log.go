@@ -7,11 +7,10 @@ import (
 	"github.com/millrace/millrace/internal/engine/codec"
 )
 
-// In a log-driven graph the calls that were asked for are part of the state until their
-// answers are in the history. So a call is made again after a crash if its answer was
-// not, and only the first answer counts.
+// In a log-driven graph a requested call is part of the state until its answer is in the history. So after a crash a call is made
+// again if its answer was not there, and only the first answer counts.
 
-// Emit makes the calls that the step asked for pending. They begin when it is durable.
+// Emit makes the calls that the step requested pending. They begin when the step is durable.
 func (a *async[K, V, U]) Emit(dst []byte, _ codec.Codec) ([]byte, error) {
 	for i, k := range a.step.K {
 		if p, added := a.pending.Put(k, a.step.H[i]); added {
@@ -25,7 +24,7 @@ func (a *async[K, V, U]) Emit(dst []byte, _ codec.Codec) ([]byte, error) {
 	return dst, nil
 }
 
-// Accept lets the answer to a pending call wait.
+// Accept queues the answer to a pending call.
 func (in *answers[K, V, U]) Accept(r *codec.Record, c codec.Codec) (bool, error) {
 	a := in.to
 	var k K
@@ -48,8 +47,7 @@ func (in *answers[K, V, U]) Accept(r *codec.Record, c codec.Codec) (bool, error)
 	return true, nil
 }
 
-// acceptFailed makes a call again that failed, or forgets it. It reports false if the call has
-// an answer by now.
+// acceptFailed makes a failed call again, or forgets it. It reports false if the call has been answered meanwhile.
 func (in *answers[K, V, U]) acceptFailed(r *codec.Record, c codec.Codec) (bool, error) {
 	a := in.to
 	var k K
@@ -67,7 +65,7 @@ func (in *answers[K, V, U]) acceptFailed(r *codec.Record, c codec.Codec) (bool, 
 	return v != nil, nil
 }
 
-// failed makes it a part of the history that a call failed.
+// failed records in the history that a call failed.
 func (a *async[K, V, U]) failed(k K, why error) error {
 	key, err := a.loc.Graph.Settings.Codec.Append(nil, k)
 	if err != nil {
@@ -78,8 +76,8 @@ func (a *async[K, V, U]) failed(k K, why error) error {
 	return a.loc.Graph.Settings.Answer(r)
 }
 
-// Begin makes the calls that the last step asked for. Before Resume it makes none: their answers
-// may be in records that no step has taken.
+// Begin starts the calls that the last step requested. Before Resume it starts none: their answers may be in records that no step
+// has taken yet.
 func (a *async[K, V, U]) Begin() {
 	if a.lives != nil {
 		a.lives.committed()
@@ -91,7 +89,7 @@ func (a *async[K, V, U]) Begin() {
 	}
 }
 
-// Resume makes all calls that have no answer.
+// Resume starts all calls that have no answer.
 func (a *async[K, V, U]) Resume() {
 	a.fresh, a.resumed = engine.Columns[K, V]{}, true
 	var all engine.Columns[K, V]
@@ -124,7 +122,7 @@ func (a *async[K, V, U]) answered(k K, u U) error {
 	return a.loc.Graph.Settings.Answer(r)
 }
 
-// Full reports whether more calls wait for their turn than may.
+// Full reports whether more calls are waiting than the limit allows.
 func (a *async[K, V, U]) Full() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()

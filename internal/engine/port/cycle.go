@@ -13,15 +13,14 @@ func (c *Cycle[T]) Figures() engine.OutputStatus {
 	return engine.OutputStatus{Op: c.op, Kind: engine.Cycled}
 }
 
-// A Cycle is a stream that exists before its source. What is fed back to it is a
-// record of the history like one that came from outside, except that it is never
-// refused: it counts in the queue, so that inputs wait for it, but does not wait
+// A Cycle is a stream that exists before its source. An element that is fed back is a record of the history like one from
+// outside, except that it is never refused: it counts toward the queue's limit, so inputs wait for it, but it does not wait
 // itself.
 type Cycle[T any] struct {
 	engine.Inner
 	engine.Endless
 	loc  *engine.Location
-	op   *engine.Op // that completes it
+	op   *engine.Op // the operator that completes it
 	loop *engine.Loop
 	in   *Input[T]
 	step []T // fed back in this step; held by the token
@@ -67,7 +66,7 @@ func (c *Cycle[T]) Complete(n *engine.Node[T], name string) {
 	n.To(func(batch []T) { c.feed(batch...) })
 }
 
-// feed has elements go on when the step is published.
+// feed lets elements continue when the step is published.
 func (c *Cycle[T]) feed(xs ...T) {
 	if len(c.step) == 0 {
 		c.loc.Later = append(c.loc.Later, c)
@@ -78,8 +77,7 @@ func (c *Cycle[T]) feed(xs ...T) {
 // Operator implements [engine.Output].
 func (c *Cycle[T]) Operator() *engine.Op { return c.op }
 
-// Deliver makes records of what was fed back. The holder of the token finds them before it
-// gives the token away.
+// Deliver makes records of what was fed back. The holder of the token finds them before it gives the token up.
 func (c *Cycle[T]) Deliver() {
 	s := c.loc
 	s.Mu.Lock()
@@ -110,22 +108,21 @@ func (c *Cycle[T]) End(error) {}
 // Emit has nothing to append: what is fed back is taken before the step is encoded.
 func (c *Cycle[T]) Emit(dst []byte, _ codec.Codec) ([]byte, error) { return dst, nil }
 
-// Laned reports whether records can be taken in any order, and whether those of different keys can.
+// Laned reports whether records can be taken in any order, and whether records of different keys can.
 func (in *Input[T]) Laned() (all, keys bool) {
 	return in.unordered != nil && in.lane == nil, in.unordered != nil
 }
 
-// Laned reports whether records can be taken in any order, and whether those of different keys can.
+// Laned reports whether records can be taken in any order, and whether records of different keys can.
 func (in *KeyedInput[K, V]) Laned() (all, keys bool) { return in.unordered != nil || in.once, true }
 
-// Loose returns the elements of n, whose order the operator called name gives up: keyed says that it
-// is only the order between keys, of which each comes once. In a simulation they come in any order.
-// See [engine.Location.Loosen].
+// Loose returns the elements of n, whose order the operator called name gives up. With keyed, it gives up only the order between
+// keys, and each key comes once. In a simulation the elements come in any such order. See [engine.Location.Loosen].
 func Loose[T any](n *engine.Node[T], name string, keyed bool) *engine.Node[T] {
 	return loose(n, name, keyed, nil)
 }
 
-// loose is Loose where elements for which by returns the same keep their order, if it is not nil.
+// loose is Loose, except that elements for which by returns the same value keep their order. A nil by is ignored.
 func loose[T any](n *engine.Node[T], name string, keyed bool, by func(T) uint64) *engine.Node[T] {
 	s := n.Loc
 	if !s.Simulated() || n.Region != nil || n.Mark != nil {
@@ -137,7 +134,7 @@ func loose[T any](n *engine.Node[T], name string, keyed bool, by func(T) uint64)
 	in := &Input[T]{InputBase: engine.InputBase{Loc: s, Op: op}, node: out, lane: by}
 	in.Shared(false)
 	if by != nil {
-		in.unordered.byWhat = make(map[uint64]int) // and so all that has the same digest is in one lane
+		in.unordered.byWhat = make(map[uint64]int) // so everything with one digest is in one lane
 	}
 	op.Waits(in)
 	c := &Cycle[T]{loc: s, op: op, in: in}

@@ -9,12 +9,11 @@ import (
 	"github.com/millrace/millrace/internal/keyed"
 )
 
-// KDivide returns what n has for each of some locations, of which every key belongs to
-// one. What belongs to the location of n itself is not moved.
+// KDivide returns the part of n that belongs to each of the locations to. Every key belongs to exactly one of them. What belongs
+// to the location of n itself is not moved.
 //
-// A batch is divided into columns that are moved as they are, with their hashes, so
-// the price is a hash and one append for each element; the locations are locked once for
-// each step.
+// A batch is divided into columns that move as they are, with their hashes. So the cost is one hash and one append for each
+// element, and the locations are locked once for each step.
 func KDivide[K comparable, V any](n *engine.KeyedNode[K, V], op *engine.Op, to []*engine.Location) []*engine.KeyedNode[K, V] {
 	if n.Mark == nil {
 		return divide(n, op, to, nil)
@@ -26,7 +25,7 @@ func KDivide[K comparable, V any](n *engine.KeyedNode[K, V], op *engine.Op, to [
 	return parts
 }
 
-// divide is KDivide of entries alone. Those that all says are for every location, in order.
+// divide is KDivide of entries without marks. Entries for which all reports true go to every location, in order.
 func divide[K comparable, V any](n *engine.KeyedNode[K, V], op *engine.Op, to []*engine.Location, all func(*V) bool) []*engine.KeyedNode[K, V] {
 	if n.Region != nil && n.Region.Name != "" {
 		engine.Misuse(op.Name, "the collection is inside %s: emit it first", n.Region)
@@ -52,7 +51,7 @@ func divide[K comparable, V any](n *engine.KeyedNode[K, V], op *engine.Op, to []
 		nodes[i], d.into[i] = m.in.node, &m.step
 		d.moves = append(d.moves, m)
 	}
-	op.Again() // others were made meanwhile
+	op.Again() // other operators were made meanwhile
 	d.listen(n)
 	return nodes
 }
@@ -63,10 +62,10 @@ type divider[K comparable, V any] struct {
 	hash  *keyed.Hasher[K]
 	into  []*engine.Columns[K, V] // by location: what waits for the end of the step
 	moves []*keyedExchange[K, V]
-	here  *engine.KeyedNode[K, V] // of the location itself, if it is one of those
+	here  *engine.KeyedNode[K, V] // of the location of n, if it is one of the locations
 	stays engine.Columns[K, V]
 	where []uint32      // by element: number of the location
-	all   func(*V) bool // which entries go to each location; nil if none does
+	all   func(*V) bool // which entries go to every location; nil if none does
 }
 
 func (d *divider[K, V]) listen(n *engine.KeyedNode[K, V]) {
@@ -121,14 +120,14 @@ func (d *divider[K, V]) listen(n *engine.KeyedNode[K, V]) {
 	}
 }
 
-// place says to which location a key with hash h belongs. It uses other bits of the hash than
-// tables do, or those of a location would be filled unevenly.
+// place returns the number of the location to which a key with hash h belongs. It uses other bits of the hash than tables do;
+// otherwise the tables of a location would fill unevenly.
 func (d *divider[K, V]) place(h uint64) uint32 {
 	w, _ := bits.Mul64(h*0x9e3779b97f4a7c15, uint64(len(d.into)))
 	return uint32(w)
 }
 
-// assign says to which location each element belongs.
+// assign sets where to the location of each element.
 func (d *divider[K, V]) assign(hs []uint64) {
 	d.where = engine.Resize(d.where, len(hs))
 	for i, h := range hs {
@@ -136,8 +135,7 @@ func (d *divider[K, V]) assign(hs []uint64) {
 	}
 }
 
-// print is assign for a simulated graph, in which the same choices have to mean the same
-// in every process: hashes are random.
+// print is assign for a simulated graph. Hashes are random, and there the same choices must mean the same in every process.
 func (d *divider[K, V]) print(ks []K) {
 	d.where = engine.Resize(d.where, len(ks))
 	for i, k := range ks {

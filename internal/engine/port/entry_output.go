@@ -14,36 +14,36 @@ import (
 	"github.com/millrace/millrace/internal/keyed"
 )
 
-// An EntryOutput is an output of a keyed singleton whose values never change. It keeps
-// every entry until it is taken or forgotten.
+// An EntryOutput is an output of a keyed singleton whose values never change. It keeps every entry until it is taken or
+// forgotten.
 type EntryOutput[K comparable, V any] struct {
 	engine.Endless
 	engine.NoValue
 	loc     *engine.Location
 	op      *engine.Op
 	hash    *keyed.Hasher[K]
-	check   func(K) error               // says why a value cannot be a key; nil if all can
+	check   func(K) error               // returns why a value cannot be a key; nil if all can
 	step    engine.Columns[K, V]        // given in this step; held by the token
-	packed  []string                    // of step, what is kept of each value, if values are packed; held by the token or the feeder
-	shared  []string                    // what the location that gave the step keeps of its values, if that is in this process; held by the feeder
-	gave    []string                    // what is kept of the values that the last step gave, until Gave is called; held by the token
-	gone    engine.Columns[K, struct{}] // dropped in this step, after what it gave; held by the token
-	goneAt  *keyed.Table[K, int]        // where each key is in gone, if keys can come back within a step; nil elsewhere
-	taken   engine.Columns[K, struct{}] // taken before this step, of a flow whose history is elsewhere; held by the token or the feeder
-	passing []foundEntry[K, V]          // found in the history, for those who wait; held by the feeder
+	packed  []string                    // packed values of step, if values are packed; held by the token or the feeder
+	shared  []string                    // packed values that the location that gave the step keeps, if it is in this process; held by the feeder
+	gave    []string                    // packed values of the last step, until Gave is called; held by the token
+	gone    engine.Columns[K, struct{}] // dropped in this step, after its entries were given; held by the token
+	goneAt  *keyed.Table[K, int]        // index of each key in gone, if keys can come back within a step; otherwise nil
+	taken   engine.Columns[K, struct{}] // taken before this step, if the history is elsewhere; held by the token or the feeder
+	passing []foundEntry[K, V]          // found in the history, for waiters; held by the feeder
 	asked   asked[K, V]                 // see Ask
 	listed  bool                        // among the location's Ports; held by the token
 
 	_       token.CacheLinePad
 	mu      sync.Mutex
 	entries state.Entries[K, V]
-	count   uint64                         // of the entries that were given
+	count   uint64                         // number of entries given
 	waiting *keyed.Table[K, *keyWaiter[V]] // the first waiter of each key
-	line    *arrivals[K]                   // of the entries, for who takes whichever comes next; nil until somebody does
+	line    *arrivals[K]                   // of the entries, for TakeNext; nil until its first call
 	ended   bool
 	err     error
 
-	listeners atomic.Int32 // those in waiting; changed with mu held
+	listeners atomic.Int32 // number of waiters in waiting; changed with mu held
 
 	_     token.CacheLinePad
 	woken []*keyWaiter[V] // by the step that is being released; held by the token
@@ -55,8 +55,8 @@ func (out *EntryOutput[K, V]) changed() bool {
 	return len(out.step.K)+len(out.gone.K)+len(out.taken.K) > 0
 }
 
-// changing notes that the step changes the output: once, also if an entry that the step has
-// dropped is back and was the only change.
+// changing lists the output as changed by the step, once. It does so even if the only change was a drop that was undone because
+// the entry came back in the same step.
 func (out *EntryOutput[K, V]) changing() {
 	if !out.listed {
 		out.listed = true
@@ -64,14 +64,14 @@ func (out *EntryOutput[K, V]) changing() {
 	}
 }
 
-// Locked calls f while nobody changes the entries.
+// Locked calls f while no other goroutine can change the entries.
 func (out *EntryOutput[K, V]) Locked(f func()) {
 	out.mu.Lock()
 	defer out.mu.Unlock()
 	f()
 }
 
-// NewEntryOutput lets the entries of n out.
+// NewEntryOutput makes an output for the entries of n.
 func NewEntryOutput[K comparable, V any](n *engine.KeyedNode[K, V], op *engine.Op) *EntryOutput[K, V] {
 	if n.Region != nil && n.Region.Name != "" {
 		engine.Misuse(op.Name, "the collection is inside %s: emit it first", n.Region)
@@ -95,7 +95,7 @@ func NewEntryOutput[K comparable, V any](n *engine.KeyedNode[K, V], op *engine.O
 		out.changing()
 		out.step.K, out.step.V, out.step.H = append(out.step.K, k), append(out.step.V, v), append(out.step.H, h)
 	}
-	checked := engine.Taken[V](op) != nil // each entry goes through one, which is told of it
+	checked := engine.Taken[V](op) != nil // each entry goes through one, which reports it
 	if place := engine.PlaceChecked(op, engine.PlacedBy[K](op)); place != nil {
 		give := one
 		checked, one = true, func(k K, v V, h uint64) {
@@ -213,7 +213,7 @@ func (out *EntryOutput[K, V]) End(err error) {
 	out.mu.Unlock()
 }
 
-// Get returns the value of k if it is there.
+// Get returns the value of k, if there is one.
 func (out *EntryOutput[K, V]) Get(k K) (v V, ok bool) {
 	if out.check != nil && out.check(k) != nil {
 		return v, false
@@ -246,12 +246,11 @@ func (out *EntryOutput[K, V]) Len() int {
 	return n
 }
 
-// Await returns the value of k as soon as there is one; if take, the entry is
-// forgotten then, and the result is engine.ErrTaken if another Take has it. It returns
-// io.EOF if the flow ended and k never appeared, and the flow's error if it failed.
+// Await returns the value of k as soon as there is one. With take, it removes the entry, and returns engine.ErrTaken if another
+// Take received it. It returns io.EOF if the flow ended and k never appeared, and the flow's error if it failed.
 //
-// Where the history is elsewhere, all who want to take the entry are given it, and the
-// history says which of them has it.
+// If the history is kept elsewhere, all callers that want to take the entry receive it, and the history decides which of them has
+// taken it.
 func (out *EntryOutput[K, V]) Await(ctx context.Context, k K, take bool) (v V, err error) {
 	r := out.loc.Graph.Settings.Remote
 	if r == nil || !take {
@@ -319,8 +318,7 @@ func (out *EntryOutput[K, V]) await(ctx context.Context, k K, take bool, r engin
 	return out.wait(ctx, k, h, w)
 }
 
-// wait waits for the entry of k, for which w waits already. It is called with mu held and
-// returns with mu free.
+// wait waits for the entry of k on behalf of w, which is already listed. It is called with mu held and returns with mu free.
 func (out *EntryOutput[K, V]) wait(ctx context.Context, k K, h uint64, w *keyWaiter[V]) (v V, err error) {
 	for err == nil && !out.ended && !w.given {
 		out.mu.Unlock()
@@ -330,7 +328,7 @@ func (out *EntryOutput[K, V]) wait(ctx context.Context, k K, h uint64, w *keyWai
 		}
 		out.mu.Lock()
 	}
-	if w.given { // in this moment
+	if w.given { // at this moment
 		out.mu.Unlock()
 		for !w.done.Load() {
 			<-w.Wake
@@ -351,8 +349,7 @@ func (out *EntryOutput[K, V]) wait(ctx context.Context, k K, h uint64, w *keyWai
 	return v, err
 }
 
-// pause is the location's pause for w, which has nothing to look for at the location if it has the
-// value.
+// pause is the location's Pause for w. Once w has the value, it need not look at the location.
 func (out *EntryOutput[K, V]) pause(ctx context.Context, w *keyWaiter[V]) error {
 	if err := out.loc.Graph.Driver.Wait(ctx, out.loc, &w.Waiter); err != nil || w.done.Load() {
 		return err
@@ -361,7 +358,7 @@ func (out *EntryOutput[K, V]) pause(ctx context.Context, w *keyWaiter[V]) error 
 	return nil
 }
 
-// found returns the value of k, if it is there. It is called with mu held.
+// found returns the value of k, if there is one. With take, it removes the entry. It is called with mu held.
 func (out *EntryOutput[K, V]) found(k K, h uint64, take bool) (v V, ok bool, err error) {
 	if v, ok, err = out.entries.Get(k, h); err != nil {
 		return v, false, fmt.Errorf("%s, key %v: %w", out.op, k, err)

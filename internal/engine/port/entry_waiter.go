@@ -12,22 +12,20 @@ import (
 	"github.com/millrace/millrace/internal/engine/token"
 )
 
-// A keyWaiter waits for the value of one key and receives it. A caller that is woken with
-// the value takes neither the lock of the output nor that of the location, for which the
-// callers that work on other answers compete.
+// A keyWaiter waits for the value of one key and receives it. A caller that is woken with the value takes neither the lock of the
+// output nor that of the location; callers working on other answers compete for both.
 type keyWaiter[V any] struct {
 	token.Waiter
 	take  bool
 	next  *keyWaiter[V] // the next waiter of the same key, in order of arrival; guarded by the output's mu
-	given bool          // it has the value, or is about to; guarded by the output's mu
-	done  atomic.Bool   // value is set, and only the waiting caller uses the waiter from now on
-	lost  bool          // instead of the value: another Take has it
+	given bool          // it has the value, or is about to get it; guarded by the output's mu
+	done  atomic.Bool   // value is set; from now on only the waiting caller uses the waiter
+	lost  bool          // instead of the value: another Take received it
 	value V
 }
 
-// hand gives a value to every Await that waits for it and to one Take, and reports
-// whether there is such a Take. Every other Take is told that it is taken. It is called with
-// mu held.
+// hand gives a value to every Await that waits for it and to one Take, and reports whether there was such a Take. Every other
+// Take returns engine.ErrTaken. It is called with mu held.
 func (out *EntryOutput[K, V]) hand(k K, h uint64, v V) (taken bool) {
 	place := out.waiting.Get(k, h)
 	if place == nil {
@@ -48,9 +46,9 @@ func (out *EntryOutput[K, V]) hand(k K, h uint64, v V) (taken bool) {
 	return taken
 }
 
-// Wake wakes who was given a value. Those that are listed at the location are taken off the
-// list first, so that none is handed the token when it is gone; that they are listed can
-// be seen without the location's mu, since only the token's holder takes others off it.
+// Wake wakes the callers that were given a value. Waiters that are listed at the location are removed from its list first, so
+// that the token is not handed to a caller that has left. Listed can be read without the location's mu, since only the token's
+// holder removes other waiters from the list.
 func (out *EntryOutput[K, V]) Wake() {
 	if len(out.woken) == 0 {
 		return
@@ -85,7 +83,7 @@ func (out *EntryOutput[K, V]) waiter(take bool) *keyWaiter[V] {
 	return w
 }
 
-// got returns what a waiter was given, which is kept for reuse.
+// got returns what a waiter was given, and keeps the waiter for reuse.
 func (out *EntryOutput[K, V]) got(w *keyWaiter[V]) (v V, err error) {
 	if w.lost {
 		err = engine.ErrTaken
@@ -93,8 +91,8 @@ func (out *EntryOutput[K, V]) got(w *keyWaiter[V]) (v V, err error) {
 	return out.put(w), err
 }
 
-// put keeps a waiter for reuse and returns what it was given. The caller has made sure
-// that nobody else knows it; a signal that comes late makes the next one look again.
+// put keeps a waiter for reuse and returns what it was given. The caller has made sure that nothing else refers to it. A late
+// signal only makes the next user look again.
 func (out *EntryOutput[K, V]) put(w *keyWaiter[V]) V {
 	var zero V
 	v := w.value
@@ -108,7 +106,7 @@ func (out *EntryOutput[K, V]) put(w *keyWaiter[V]) V {
 	return v
 }
 
-// add makes w the last who waits for k, with mu held.
+// add makes w the last waiter for k, with mu held.
 func (out *EntryOutput[K, V]) add(k K, h uint64, w *keyWaiter[V]) {
 	place, _ := out.waiting.Put(k, h)
 	for *place != nil {
@@ -118,7 +116,7 @@ func (out *EntryOutput[K, V]) add(k K, h uint64, w *keyWaiter[V]) {
 	out.listeners.Add(1)
 }
 
-// remove makes w wait for k no longer, with mu held.
+// remove removes w from the waiters for k, with mu held.
 func (out *EntryOutput[K, V]) remove(k K, h uint64, w *keyWaiter[V]) {
 	first := out.waiting.Get(k, h)
 	if first == nil {
@@ -135,12 +133,11 @@ func (out *EntryOutput[K, V]) remove(k K, h uint64, w *keyWaiter[V]) {
 	}
 }
 
-// arrivals are the keys of entries in the order in which they came, for who takes whichever
-// comes next. A key whose entry somebody else has taken stays until it is met, or until most
-// keys are such. All of it is guarded by the output's mu.
+// arrivals holds the keys of entries in order of arrival, for TakeNext. A key whose entry was taken by another call stays until
+// TakeNext meets it, or until most keys are like that. It is guarded by the output's mu.
 type arrivals[K comparable] struct {
 	keys    []arrival[K]
-	off     int // keys before it were met
+	off     int // keys[:off] were met
 	readers token.WaiterChain
 }
 
@@ -149,9 +146,8 @@ type arrival[K comparable] struct {
 	h uint64
 }
 
-// TakeNext takes the entry that came first of those that are there, and waits for one if none
-// is. It returns io.EOF when the flow has ended and none is left, and the flow's error if it
-// failed.
+// TakeNext takes the oldest entry, and waits for one if there is none. It returns io.EOF when the flow has ended and none is
+// left, and the flow's error if it failed.
 func (out *EntryOutput[K, V]) TakeNext(ctx context.Context) (k K, v V, err error) {
 	r := out.loc.Graph.Settings.Remote
 	for {
@@ -176,7 +172,7 @@ func (out *EntryOutput[K, V]) TakeNext(ctx context.Context) (k K, v V, err error
 	}
 }
 
-// next returns the first entry, which is deleted if take.
+// next returns the oldest entry. With take, it removes it.
 func (out *EntryOutput[K, V]) next(ctx context.Context, take bool) (x arrival[K], v V, err error) {
 	if err := context.Cause(ctx); err != nil {
 		return x, v, err
@@ -225,7 +221,7 @@ func (out *EntryOutput[K, V]) next(ctx context.Context, take bool) (x arrival[K]
 	return x, v, err
 }
 
-// pop returns the first entry that is still there, with mu held.
+// pop returns the oldest entry that still exists, with mu held.
 func (out *EntryOutput[K, V]) pop(take bool) (x arrival[K], v V, ok bool, err error) {
 	l := out.line
 	for l.off < len(l.keys) {
@@ -239,7 +235,7 @@ func (out *EntryOutput[K, V]) pop(take bool) (x arrival[K], v V, ok bool, err er
 	return x, v, false, nil
 }
 
-// join puts the key of an entry that came at the end of the line, with mu held.
+// join appends the key of a new entry to the line, with mu held.
 func (out *EntryOutput[K, V]) join(k K, h uint64) {
 	l := out.line
 	if l.off > len(l.keys)/2 || len(l.keys)-l.off > 2*out.entries.Len()+64 {
@@ -251,8 +247,8 @@ func (out *EntryOutput[K, V]) join(k K, h uint64) {
 	l.keys = append(l.keys, arrival[K]{k, h})
 }
 
-// drop drops the entry of k at the end of the step. A caller that waits for k has what the
-// step gave before; nobody has it after the step.
+// drop drops the entry of k at the end of the step. A caller that waits for k still receives what the step gave before; after the
+// step no caller does.
 func (out *EntryOutput[K, V]) drop(k K, h uint64) {
 	out.drops(k)
 	at, added := out.goneAt.Put(k, h)
@@ -264,8 +260,7 @@ func (out *EntryOutput[K, V]) drop(k K, h uint64) {
 	out.gone.Append(true, k, struct{}{}, h)
 }
 
-// back notes that k has an entry again after it was dropped in the same step: the new one
-// takes the place of the one before it.
+// back records that k, dropped earlier in the same step, has an entry again. The new entry replaces the old one.
 func (out *EntryOutput[K, V]) back(k K, h uint64) {
 	at := out.goneAt.Get(k, h)
 	if at == nil {
@@ -280,9 +275,8 @@ func (out *EntryOutput[K, V]) back(k K, h uint64) {
 	out.goneAt.Delete(k, h)
 }
 
-// DropOn makes out drop the entry of each key that appears in n, in the step in which it
-// appears. So the flow itself can decide how long an entry is kept. A later entry under the
-// same key is a new one.
+// DropOn makes out drop the entry of each key that appears in n, in the step in which it appears, so that the flow itself decides
+// how long an entry is kept. A later entry under the same key is a new one.
 func DropOn[K comparable, V, X any](out *EntryOutput[K, V], n *engine.KeyedNode[K, X]) {
 	var hs []uint64
 	n.To(func(b *engine.Batch[K, X]) {
@@ -329,7 +323,7 @@ func (out *EntryOutput[K, V]) FeedFrom(from engine.Port) bool {
 	return true
 }
 
-// given returns value number i of the step, which is not decoded if it came by FeedFrom.
+// given returns value number i of the step, decoding it only now if it came by FeedFrom.
 func (out *EntryOutput[K, V]) given(i int) V {
 	if i < len(out.step.V) {
 		return out.step.V[i]

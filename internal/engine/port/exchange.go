@@ -12,11 +12,11 @@ type exchange[T any] struct {
 	*sending
 	in   *Input[T]
 	step []T           // given in this step; held by the token
-	all  func(*T) bool // which elements are for each partition; nil if none is
+	all  func(*T) bool // which elements go to every partition; nil if none does
 }
 
-// Exchange returns the elements of n at another location, in order. Each is a record of the
-// other location's history. So is a mark, see [marked].
+// Exchange returns the elements of n at another location, in order. Each element is a record of the other location's history, and
+// so is a mark; see [marked].
 func Exchange[T any](n *engine.Node[T], op *engine.Op) *engine.Node[T] {
 	if n.Mark != nil {
 		return unmarked(exchangeElements(withMarks(n), op, isMark[T]), n.Loc)
@@ -24,7 +24,7 @@ func Exchange[T any](n *engine.Node[T], op *engine.Op) *engine.Node[T] {
 	return exchangeElements(n, op, nil)
 }
 
-// exchangeElements is Exchange of elements alone. Those that all says are for every partition.
+// exchangeElements is Exchange of elements without a mark. Elements for which all reports true go to every partition.
 func exchangeElements[T any](n *engine.Node[T], op *engine.Op, all func(*T) bool) *engine.Node[T] {
 	leaves(op, &n.Head)
 	to, l := op.Loc, engine.NewEdge(op, n.Loc)
@@ -47,7 +47,7 @@ func exchangeElements[T any](n *engine.Node[T], op *engine.Op, all func(*T) bool
 	return m.in.node
 }
 
-// leaves panics if what has head h cannot be sent to where op is.
+// leaves panics if a collection with head h cannot be sent to the location of op.
 func leaves(op *engine.Op, h *engine.Head) {
 	if h.Region != nil && h.Region.Name != "" {
 		engine.Misuse(op.Name, "the collection is inside %s: emit it first", h.Region)
@@ -57,7 +57,7 @@ func leaves(op *engine.Op, h *engine.Head) {
 	}
 }
 
-// arrives makes op, of another location, the reader of what has head src.
+// arrives makes op, which is at another location, the reader of the collection with head src.
 func arrives(op *engine.Op, src *engine.Head, in engine.Input) {
 	if src.Op != nil {
 		op.Ins = append(op.Ins, src.Op)
@@ -88,7 +88,7 @@ type keyedExchange[K comparable, V any] struct {
 	in    *KeyedInput[K, V]
 	step  engine.Columns[K, V] // given in this step; held by the token
 	dirty bool                 // step is not empty; held by the token
-	all   func(*V) bool        // which entries are for each partition; nil if none is
+	all   func(*V) bool        // which entries go to every partition; nil if none does
 }
 
 // KeyedExchange is Exchange for a keyed stream, or a keyed singleton whose values never change.
@@ -103,8 +103,8 @@ func KeyedExchange[K comparable, V any](n *engine.KeyedNode[K, V], op *engine.Op
 	return exchangeEntries(n, op, nil)
 }
 
-// exchangeEntries is KeyedExchange of entries that stay. Those that all says are for every
-// partition, in order.
+// exchangeEntries is KeyedExchange of entries that are never forgotten. Entries for which all reports true go to every partition,
+// in order.
 func exchangeEntries[K comparable, V any](n *engine.KeyedNode[K, V], op *engine.Op, all func(*V) bool) *engine.KeyedNode[K, V] {
 	m := newKeyedExchange[K, V](&n.Head, op, all)
 	n.Origin().Add(func(b *engine.Batch[K, V]) {
@@ -118,7 +118,7 @@ func exchangeEntries[K comparable, V any](n *engine.KeyedNode[K, V], op *engine.
 	return m.in.node
 }
 
-// newKeyedExchange returns an edge to where op is.
+// newKeyedExchange returns an edge to the location of op.
 func newKeyedExchange[K comparable, V any](from *engine.Head, op *engine.Op, all func(*V) bool) *keyedExchange[K, V] {
 	to, l := op.Loc, engine.NewEdge(op, from.Loc)
 	engine.CheckType[K](op)
@@ -135,7 +135,7 @@ func newKeyedExchange[K comparable, V any](from *engine.Head, op *engine.Op, all
 	return m
 }
 
-// gave notes that the step may have given something.
+// gave lists the edge for delivery if the step has given something.
 func (m *keyedExchange[K, V]) gave() {
 	if !m.dirty && len(m.step.K) > 0 {
 		m.dirty = true
@@ -168,12 +168,11 @@ type lifeRow[V any] struct {
 	Value V
 }
 
-// exchangeLives is KeyedExchange of entries that can be forgotten: that a key is forgotten is
-// a record, too.
+// exchangeLives is KeyedExchange of entries that can be forgotten. The forgetting of a key is a record, too.
 func exchangeLives[K comparable, V any](n *engine.KeyedNode[K, V], op *engine.Op) *engine.KeyedNode[K, V] {
 	op.Forgets = true
 	rows := engine.NewKeyedNode[K, lifeRow[V]](n.Head)
-	rows.Op = n.Op // and not what was built last at that location
+	rows.Op = n.Op // not the operator that was built last at that location
 	n.Origin().Add(func(b *engine.Batch[K, V]) {
 		for i, k := range b.K {
 			gone := b.Gone != nil && b.Gone[i]
@@ -203,11 +202,12 @@ func exchangeLives[K comparable, V any](n *engine.KeyedNode[K, V], op *engine.Op
 	return out
 }
 
-// A marked is a record of a stream of events that is sent: an event, or that the mark has
-// advanced. A mark is sent behind the events that it covers, so it does not overtake one. Among
-// keyed data it is under the zero key, and means all keys; it goes to every partition of where it
-// is sent, also to those that get no event. That a stream is silent is not sent: it goes on behind
-// the marks that depend on it, and those of other locations are not known.
+// A marked is a record of a stream of events that is sent to another location: an event, or an
+// advance of the mark. A mark is sent after the events that it covers, so it does not overtake one.
+// Among keyed data a mark has the zero key and applies to all keys. It goes to every partition of the
+// destination, also to those that get no event. The silence of a stream is not sent: the mark of a
+// silent stream continues from the marks that depend on it, and those of other locations are not
+// known.
 type marked[T any] struct {
 	Of    int // the partition whose mark it is, from 1 on; 0 if it is an event
 	Mark  int64
@@ -221,10 +221,10 @@ func newMarked[T any](s *engine.Location, now int64) marked[T] {
 	return marked[T]{Of: s.Partition() + 1, Mark: now}
 }
 
-// withMarks returns the records that stand for n and its mark.
+// withMarks returns the records that represent n and its mark.
 func withMarks[T any](n *engine.Node[T]) *engine.Node[marked[T]] {
 	rows := engine.NewNode[marked[T]](n.Head)
-	rows.Op = n.Op // and not what was built last at that location
+	rows.Op = n.Op // not the operator that was built last at that location
 	var all []marked[T]
 	from := n.Origin()
 	from.Outs = append(from.Outs, &engine.Consumer[T]{Push: func(batch []T) {
@@ -239,7 +239,7 @@ func withMarks[T any](n *engine.Node[T]) *engine.Node[marked[T]] {
 	return rows
 }
 
-// unmarked is the inverse of withMarks, at the other location than from.
+// unmarked is the inverse of withMarks, at a location other than from.
 func unmarked[T any](in *engine.Node[marked[T]], from *engine.Location) *engine.Node[T] {
 	h := in.Head
 	of := state.NewPartitionMarks(h.Op, from)

@@ -11,14 +11,12 @@ import (
 	"github.com/millrace/millrace/internal/engine/state"
 )
 
-// In a log-driven graph what a step gives for another location is part of the state until a
-// record says that it was sent: until then its executor sends it, and again after a
-// crash. The other location knows a repeat by its source and number. An edge has an
-// operator at both ends then, for the records of both locations.
+// In a log-driven graph, what a step gives for another location is part of the state until a record says that it was sent. Until
+// then the executor of the step's location sends it, and sends it again after a crash. The other location recognizes a repeat by
+// its source and number. Such an edge has an operator at both ends, for the records of both locations.
 
-// A sending is the end of an edge at the location that it comes from. In a graph whose
-// history is kept outside it has an operator of its own there, and keeps what is not known
-// to be sent; in others it has that of the other end.
+// A sending is the sending end of an edge. In a graph whose history is kept outside, it has an operator of its own and keeps what
+// is not known to be sent; in other graphs it uses the operator of the receiving end.
 type sending struct {
 	*engine.Edge
 	engine.Inner
@@ -27,25 +25,25 @@ type sending struct {
 	types  string
 	show   func(d *codec.Describer, c codec.Codec, number uint64, x sent)
 
-	id     uint64 // among all edges that the history ever had
-	loaded bool   // the saved state says so
-	first  uint64 // the number of buf[0], of all elements ever
-	handed uint64 // the number of the element that is handed out next
+	id     uint64 // unique among all edges that the history ever had
+	loaded bool   // id comes from the saved state
+	first  uint64 // the number of buf[0] among all elements ever
+	handed uint64 // the number of the next element to hand out
 	buf    []sent // what is not known to be sent
 	*state.Queue[sent]
 }
 
-// A sent is one element, encoded. Only keyed ones have a key.
+// A sent is one encoded element. Only keyed elements have a key.
 type sent struct {
 	key, value []byte
-	all        bool // it is for every partition, and not for that of its key
+	all        bool // it is for every partition, not only for that of its key
 }
 
 func (x *sent) append(dst []byte) []byte {
 	return codec.AppendBytes(codec.AppendBytes(append(dst, codec.Flag(x.all)), x.key), x.value)
 }
 
-// nextSent reads what append appended. It shares memory with the data.
+// nextSent decodes what append encoded. The result shares memory with the data.
 func nextSent(d *codec.Decoder) sent {
 	all := d.Byte() == 1
 	return sent{d.Bytes(), d.Bytes(), all}
@@ -53,7 +51,7 @@ func nextSent(d *codec.Decoder) sent {
 
 func (x sent) clone() sent { return sent{slices.Clone(x.key), slices.Clone(x.value), x.all} }
 
-// newSending makes the end of an edge whose reader is the operator at the other location.
+// newSending makes the sending end of an edge whose reader is the operator at the other location.
 func newSending(l *engine.Edge, reader *engine.Op, src *engine.Head, types string, show func(*codec.Describer, codec.Codec, uint64, sent)) *sending {
 	b := &sending{Edge: l, op: reader, reader: reader.Index, types: types, show: show}
 	if !l.From.Graph.Kept() {
@@ -79,20 +77,20 @@ func (b *sending) Over() (engine.Blocked, bool) {
 	return engine.Blocked{Op: b.op, Waiting: len(b.buf), Bound: b.From.Graph.Settings.Queue}, false
 }
 
-// put keeps an element and appends it to what the step gives.
+// put keeps an element and appends it to the output of the step.
 func (b *sending) put(dst []byte, x sent) []byte {
 	b.buf = append(b.buf, x)
 	b.Came(1)
 	return x.append(dst)
 }
 
-// announce appends what comes before n elements of a step.
+// announce appends the header of n elements of a step.
 func (b *sending) announce(dst []byte, n int) []byte {
 	dst = binary.AppendUvarint(dst, b.first+uint64(len(b.buf)))
 	return binary.AppendUvarint(dst, uint64(n))
 }
 
-// Emit appends the elements of the step, and keeps them until they were sent.
+// Emit appends the elements of the step, and keeps them until they are sent.
 func (m *exchange[T]) Emit(dst []byte, c codec.Codec) ([]byte, error) {
 	dst = m.announce(dst, len(m.step))
 	for _, x := range m.step {
@@ -106,7 +104,7 @@ func (m *exchange[T]) Emit(dst []byte, c codec.Codec) ([]byte, error) {
 	return dst, nil
 }
 
-// Emit appends the entries of the step, and keeps them until they were sent.
+// Emit appends the entries of the step, and keeps them until they are sent.
 func (m *keyedExchange[K, V]) Emit(dst []byte, c codec.Codec) ([]byte, error) {
 	dst = m.announce(dst, len(m.step.K))
 	for i, k := range m.step.K {
@@ -140,7 +138,7 @@ func (b *sending) Acknowledge(r *codec.Record, _ codec.Codec) (bool, error) {
 	if r.Kind != codec.KindRead {
 		return false, fmt.Errorf("%w: it is of kind %d, for %s", codec.ErrRecord, r.Kind, b.op)
 	}
-	if r.Nonce != b.id { // it is of an edge that the program had here before
+	if r.Nonce != b.id { // of an edge that the program had here before
 		return true, nil
 	}
 	if r.Number <= b.first || r.Number > b.first+uint64(len(b.buf)) {
@@ -149,7 +147,7 @@ func (b *sending) Acknowledge(r *codec.Record, _ codec.Codec) (bool, error) {
 	b.Go(int(r.Number - b.first))
 	b.buf = slices.Delete(b.buf, 0, int(r.Number-b.first))
 	b.first = r.Number
-	b.handed = max(b.handed, b.first) // somebody else sent it
+	b.handed = max(b.handed, b.first) // another process sent it
 	return true, nil
 }
 
@@ -168,7 +166,7 @@ func (b *sending) Load(d *codec.Decoder, c codec.Codec) {
 	}
 }
 
-// sentForm is the form of an element.
+// sentForm is the codec of an element.
 var sentForm = codec.Of[sent]{
 	Save: func(dst []byte, _ codec.Codec, x *sent) ([]byte, error) { return x.append(dst), nil },
 	Load: func(d *codec.Decoder, _ codec.Codec, x *sent) { *x = nextSent(d).clone() },
@@ -180,7 +178,7 @@ func (b *sending) Describe(d *codec.Describer) {
 	}
 }
 
-// Feed passes over what is for another location: its ports are not concerned.
+// Feed skips what is for another location: it does not concern this location's ports.
 func (b *sending) Feed(in *codec.Decoder, _ codec.Codec, _ int) {
 	in.Uint()
 	for range in.Count() {

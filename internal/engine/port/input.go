@@ -13,16 +13,16 @@ import (
 // An Input is an input of a plain stream.
 type Input[T any] struct {
 	engine.InputBase
-	turns uint64          // sends begun, of an input with one sender, which alone writes it; see turn.go
-	last  codec.LastSeen  // of the numbered sends; the sender's as well
+	turns uint64          // sends begun to an input with one sender, which alone writes it; see turn.go
+	last  codec.LastSeen  // of numbered sends that do not name a sender
 	by    numbers[string] // of numbered sends that name their sender
 	node  *engine.Node[T]
 	buf   []T // accepted; guarded by the location's mu
-	taken []T // held by the token, as all below
+	taken []T // held by the token, as is everything below
 	off   int
 
-	unordered *recordLanes   // of an input without order, else nil
-	lane      func(T) uint64 // which of its records keep their order; nil if none do
+	unordered *recordLanes   // of an input without order, otherwise nil
+	lane      func(T) uint64 // records of one lane keep their order; nil if none do
 }
 
 // NewInput adds an input to the location.
@@ -36,10 +36,9 @@ func NewInput[T any](s *engine.Location, op *engine.Op) (*Input[T], *engine.Node
 	return in, in.node
 }
 
-// Send accepts x, or waits until there is room for it.
+// Send accepts x, waiting until there is room for it.
 //
-// The first lines are the way of a sender that finds the location idle: two atomic
-// operations besides the run itself.
+// The first lines are the fast path for an idle location: two atomic operations besides the run itself.
 func (in *Input[T]) Send(ctx context.Context, x T) error {
 	if ctx == nil {
 		return misused("dataflow.InputPort", "Send")
@@ -54,15 +53,15 @@ func (in *Input[T]) Send(ctx context.Context, x T) error {
 	return in.sendBusy(ctx, x)
 }
 
-// misused panics for a call on the way of each record without a context. As the result of a
-// function that does not return, it leaves its caller nothing to keep for afterwards.
+// misused panics: a call on the fast path was given no context. It is written as a result that the caller returns, so that the
+// caller keeps no state across the call.
 func misused(name, method string) error {
 	engine.NilContext(name + "." + method)
 	return nil
 }
 
-// sendBusy is Send for a location that is not idle. It is apart so that Send needs no room for
-// what only this uses.
+// sendBusy is Send for a location that is not idle. It is a separate function so that Send needs no stack space for what only
+// this one uses.
 func (in *Input[T]) sendBusy(ctx context.Context, x T) error {
 	err := in.sendLater(ctx, x)
 	if in.Loc.Simulated() {
@@ -96,7 +95,7 @@ func (in *Input[T]) sendLater(ctx context.Context, x T) error {
 	return err
 }
 
-// SendBatch accepts all of xs, in order, and as much at once as there is room for.
+// SendBatch accepts all of xs, in order, as many at a time as there is room for.
 func (in *Input[T]) SendBatch(ctx context.Context, xs []T) (int, error) {
 	n, err := in.sendAll(ctx, xs)
 	if in.Loc.Simulated() {
@@ -192,7 +191,7 @@ func (in *Input[T]) Load(records any) error {
 	return nil
 }
 
-// Push pushes the next n of what was taken, and forgets them when none is left.
+// Push pushes the next n of the taken records, and clears the buffer once none is left.
 func (in *Input[T]) Push(n int) {
 	in.Loc.TookOther(in.Divided)
 	engine.PushBlocks(in.node, in.taken[in.off:in.off+n])
@@ -202,7 +201,7 @@ func (in *Input[T]) Push(n int) {
 	}
 }
 
-// stepOne makes the step of one record; see [engine.StepOne].
+// stepOne runs the step of one record; see [engine.StepOne].
 func (in *Input[T]) stepOne(x T) bool {
 	if in.Loc.Planned() {
 		in.taken = append(in.taken, x)
@@ -211,7 +210,7 @@ func (in *Input[T]) stepOne(x T) bool {
 	return engine.StepOne(in.node, x)
 }
 
-// stepAll makes the step of records that the sender does not give away; see [engine.StepAll].
+// stepAll runs the step of records whose slice remains the sender's; see [engine.StepAll].
 func (in *Input[T]) stepAll(xs []T) bool {
 	if in.Loc.Planned() {
 		in.taken = append(in.taken, xs...)
@@ -220,7 +219,7 @@ func (in *Input[T]) stepAll(xs []T) bool {
 	return engine.StepAll(in.node, xs)
 }
 
-// Accept lets an element of the history wait.
+// Accept queues an element of the history.
 func (in *Input[T]) Accept(r *codec.Record, c codec.Codec) (bool, error) {
 	var x T
 	if r.Kind != codec.KindValue {
@@ -248,7 +247,7 @@ func (in *Input[T]) records(xs []T) ([]codec.Record, error) {
 	return rs, nil
 }
 
-// sendRemote makes elements records of the history.
+// sendRemote sends elements as records of the history.
 func (in *Input[T]) sendRemote(ctx context.Context, xs ...T) (int, error) {
 	rs, err := in.records(xs)
 	if err != nil || len(rs) == 0 {

@@ -10,8 +10,8 @@ import (
 	"github.com/millrace/millrace/internal/engine/codec"
 )
 
-// SendBatch accepts entries, in order, and as many at once as there is room for. A step takes
-// all that are accepted at once. No entry is accepted if one has a bad key.
+// SendBatch accepts entries, in order, as many at a time as there is room for. One step takes all entries that are accepted at
+// once. If one entry has a bad key, none is accepted.
 func (in *KeyedInput[K, V]) SendBatch(ctx context.Context, ks []K, vs []V) (int, error) {
 	n, err := in.sendAll(ctx, ks, vs)
 	in.usedAll("send", ks, vs, err)
@@ -71,7 +71,7 @@ func (in *KeyedInput[K, V]) SendBatchOf(ctx context.Context, k K, vs []V) (int, 
 	return in.SendBatch(ctx, slices.Repeat([]K{k}, len(vs)), vs)
 }
 
-// checkAll returns the error for the first key of a batch that cannot be one.
+// checkAll returns the error for the first invalid key of a batch.
 func (in *KeyedInput[K, V]) checkAll(ks []K) error {
 	if in.check != nil {
 		for i, k := range ks {
@@ -83,9 +83,8 @@ func (in *KeyedInput[K, V]) checkAll(ks []K) error {
 	return nil
 }
 
-// PutBatch is SendBatch for keys that may come once. It returns for each entry what Send would:
-// nil, ErrDuplicate, or why the entry was not accepted. The error says that some were not
-// accepted, or that the flow failed.
+// PutBatch is SendBatch for an input that accepts each key once. It returns for each entry what Send would return: nil,
+// ErrDuplicate, or why the entry was not accepted. The error says that some entries were not accepted, or that the flow failed.
 func (in *KeyedInput[K, V]) PutBatch(ctx context.Context, ks []K, vs []V) (errs []error, err error) {
 	errs, err = in.putAll(ctx, ks, vs)
 	in.usedAll("put", ks, vs, err)
@@ -114,7 +113,7 @@ func (in *KeyedInput[K, V]) putAll(ctx context.Context, ks []K, vs []V) (errs []
 		}
 		s.Mu.Lock()
 		if how == engine.Enqueue {
-			// What would have to wait is told first that the key is there.
+			// Before an entry waits for room, check whether its key is a duplicate.
 			for n < len(ks) && s.Queued >= s.Graph.Settings.Queue && in.present(ks[n]) {
 				errs[n] = engine.ErrDuplicate
 				n++
@@ -159,10 +158,9 @@ func (in *KeyedInput[K, V]) putAll(ctx context.Context, ks []K, vs []V) (errs []
 	return errs, nil
 }
 
-// enterAll does with n records what their admission says: one step takes them. Those of a
-// sender that has the token are in taken, and else at the end of buf. It is called with mu held
-// and returns with mu free. It reports false if the caller made their step and that failed, and
-// returns why the location failed, if it did while the caller ran it.
+// enterAll proceeds with n records as their admission says; one step takes them all. If the sender holds the token, the records
+// are in taken; otherwise they are at the end of buf. It is called with mu held and returns with mu free. It reports false if the
+// caller ran their step and the step failed. The error says why the location failed, if it failed while the caller ran it.
 func (in *KeyedInput[K, V]) enterAll(how engine.Admission, n int) (ok bool, err error) {
 	s := in.Loc
 	switch {
@@ -185,8 +183,7 @@ func (in *KeyedInput[K, V]) enterAll(how engine.Admission, n int) (ok bool, err 
 // present reports, with mu held, whether a key was accepted.
 func (in *KeyedInput[K, V]) present(k K) bool { return in.has(k, in.hash.Hash(k)) }
 
-// refuse says of each entry that it is not accepted because of err, or that its key is there.
-// It is called with mu held.
+// refuse sets the error of each entry to err, or to ErrDuplicate if its key was accepted before. It is called with mu held.
 func (in *KeyedInput[K, V]) refuse(ks []K, errs []error, err error) {
 	for i, k := range ks {
 		if errs[i] = err; in.present(k) {
@@ -203,8 +200,7 @@ func fill(errs []error, err error) []error {
 	return errs
 }
 
-// stepAll makes the step of entries that the sender does not give away; see
-// [engine.StepEntries].
+// stepAll runs the step of entries whose slices remain the sender's; see [engine.StepEntries].
 func (in *KeyedInput[K, V]) stepAll(all engine.Columns[K, V]) bool {
 	if in.Loc.Planned() {
 		in.taken.AppendAll(all)
@@ -213,7 +209,7 @@ func (in *KeyedInput[K, V]) stepAll(all engine.Columns[K, V]) bool {
 	return engine.StepEntries(in.node, all, &in.batch)
 }
 
-// stepTaken makes the step of the n entries that are taken.
+// stepTaken runs the step of the n taken entries.
 func (in *KeyedInput[K, V]) stepTaken(n int) bool {
 	if in.Loc.Planned() {
 		return in.StepTaken(n)
@@ -245,7 +241,7 @@ func (in *KeyedInput[K, V]) records(ks []K, vs []V) ([]codec.Record, error) {
 	return rs, nil
 }
 
-// sizeOf returns how large the value of number i is, as far as that of the one before tells.
+// sizeOf estimates the size of value number i from that of the one before.
 func sizeOf(rs []codec.Record, i int) int {
 	if i == 0 {
 		return 16
@@ -253,7 +249,7 @@ func sizeOf(rs []codec.Record, i int) int {
 	return len(rs[i-1].Value) + 8
 }
 
-// sendRemote makes entries records of the history.
+// sendRemote sends entries as records of the history.
 func (in *KeyedInput[K, V]) sendRemote(ctx context.Context, ks []K, vs []V) (int, error) {
 	rs, err := in.records(ks, vs)
 	if err != nil {
@@ -262,7 +258,7 @@ func (in *KeyedInput[K, V]) sendRemote(ctx context.Context, ks []K, vs []V) (int
 	return in.Loc.Graph.Settings.Remote.Send(ctx, in.Loc.Number, rs)
 }
 
-// sendOneRemote makes an entry a record of the history, which may refuse it if keys come once.
+// sendOneRemote sends an entry as a record of the history, which refuses a duplicate if each key is accepted once.
 func (in *KeyedInput[K, V]) sendOneRemote(ctx context.Context, k K, v V) error {
 	if !in.once {
 		_, err := in.sendRemote(ctx, []K{k}, []V{v})
@@ -275,8 +271,7 @@ func (in *KeyedInput[K, V]) sendOneRemote(ctx context.Context, k K, v V) error {
 	return in.Loc.Graph.Settings.Remote.Put(ctx, in.Loc.Number, rs)[0]
 }
 
-// putRemote makes entries records of the history, which may refuse them, and sets errs to what
-// became of each.
+// putRemote sends entries as records of the history, which may refuse them, and sets errs to the outcome of each.
 func (in *KeyedInput[K, V]) putRemote(ctx context.Context, ks []K, vs []V, errs []error) ([]error, error) {
 	if len(ks) == 0 {
 		return errs, nil

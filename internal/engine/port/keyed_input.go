@@ -16,26 +16,26 @@ import (
 type KeyedInput[K comparable, V any] struct {
 	engine.InputBase
 	node    *engine.KeyedNode[K, V]
-	once    bool                      // a key may come once only
-	seen    *keyed.Table[K, struct{}] // keys accepted so far, if one may come once only; guarded by mu
-	counts  state.Keys[K]             // has them instead of seen, if not nil; guarded by mu
+	once    bool                      // each key is accepted only once
+	seen    *keyed.Table[K, struct{}] // keys accepted so far, if once; guarded by mu
+	counts  state.Keys[K]             // holds them instead of seen, if not nil; guarded by mu
 	hash    *keyed.Hasher[K]
-	place   func(K) string       // what a key is placed by, or nil; see engine.AffinityOf
-	check   func(K) error        // says why a value cannot be a key; nil if all can
+	place   func(K) string       // returns what a key is placed by, or nil; see engine.AffinityOf
+	check   func(K) error        // returns why a value cannot be a key; nil if all can
 	hashed  bool                 // records come with their hash
 	buf     engine.Columns[K, V] // accepted; guarded by mu
-	decoded decoded[K, V]        // an entry of a record, while it is accepted
+	decoded decoded[K, V]        // the entry of a record while it is being accepted
 	_       token.CacheLinePad
-	taken   engine.Columns[K, V] // held by the token, as all below
+	taken   engine.Columns[K, V] // held by the token, as is everything below
 	off     int                  // taken[:off] has been pushed
 	batch   engine.Batch[K, V]
 	lanes   map[K]keyLane   // of a simulated location: one for each key
 	turns   turns[K]        // sends begun, by key, in builds for the race detector; see turn.go
-	next    numbers[K]      // of the numbered sends
+	next    numbers[K]      // of numbered sends that do not name a sender
 	by      numbers[string] // of those that name their sender
 
-	unordered *recordLanes  // of an input without order, else nil
-	bars      func(*V) bool // of a record that those behind it do not overtake; nil if there is none
+	unordered *recordLanes  // of an input without order, otherwise nil
+	bars      func(*V) bool // reports whether later records must not overtake a record; nil if none is such
 }
 
 // NewKeyedInput adds an input to the location.
@@ -50,15 +50,15 @@ func NewKeyedInput[K comparable, V any](s *engine.Location, op *engine.Op) (*Key
 	return in, in.node
 }
 
-// NewEntryInput is NewKeyedInput that accepts each key only once. How says how it remembers the keys;
-// nil keeps each one.
+// NewEntryInput is NewKeyedInput for an input that accepts each key only once. how says how it remembers the keys; if it is nil,
+// the input keeps each key.
 func NewEntryInput[K comparable, V any](s *engine.Location, op *engine.Op, how *state.Sequence[K]) (*KeyedInput[K, V], *engine.KeyedNode[K, V]) {
 	in, n := NewKeyedInput[K, V](s, op)
 	in.once, in.hashed = true, true
 	if how != nil {
 		in.counts = how.Make(engine.Lasting(op))
 		check := in.check
-		in.check = func(k K) error { // nobody calls a function of the program with mu held that may panic
+		in.check = func(k K) error { // a function of the program, which may panic, is not called with mu held
 			if check != nil {
 				if err := check(k); err != nil {
 					return err
@@ -80,7 +80,7 @@ func (in *KeyedInput[K, V]) has(k K, h uint64) bool {
 	return in.seen.Get(k, h) != nil
 }
 
-// put notes, with mu held, that a key with hash h is accepted, unless it was before.
+// put records, with mu held, that a key with hash h is accepted, and reports whether it was new.
 func (in *KeyedInput[K, V]) put(k K, h uint64) (added bool) {
 	if in.counts != nil {
 		return in.counts.Put(k, h)
@@ -89,9 +89,8 @@ func (in *KeyedInput[K, V]) put(k K, h uint64) (added bool) {
 	return added
 }
 
-// ForgetOn makes an input that accepts each key once forget the keys of n that may be
-// forgotten, in the step in which they appear there. Whoever calls it knows that they do not
-// come again.
+// ForgetOn makes an input that accepts each key once forget those keys of n for which may reports true, in the step in which they
+// appear there. The caller guarantees that they do not come again.
 func ForgetOn[K comparable, V, X any](in *KeyedInput[K, V], n *engine.KeyedNode[K, X], may func(K) bool) {
 	n.To(func(b *engine.Batch[K, X]) {
 		in.Loc.Mu.Lock()
@@ -122,7 +121,7 @@ func ForgetGone[K comparable, V any](in *KeyedInput[K, V], n *engine.KeyedNode[K
 	}).One = func(K, V, uint64) {}
 }
 
-// Send accepts (k, v), or waits until there is room for it.
+// Send accepts (k, v), waiting until there is room for it.
 func (in *KeyedInput[K, V]) Send(ctx context.Context, k K, v V) error {
 	s := in.Loc
 	if in.check != nil {
@@ -153,10 +152,9 @@ func (in *KeyedInput[K, V]) sendLater(ctx context.Context, k K, v V) error {
 	return in.enter(ctx, how, err, k, v, 0)
 }
 
-// sendOnce is Send for keys that may come once. The keys are guarded by mu and not by
-// the token, because a sender that finds the token held has to be told, too.
-// If accepted is not nil, it is called with mu held when the record is accepted and before
-// anybody can run it.
+// sendOnce is Send for keys that may come once. The keys are guarded by mu and not by the token, because a sender that finds the
+// token held must learn of a duplicate, too. If accepted is not nil, it is called with mu held when the record is accepted,
+// before any caller can run it.
 func (in *KeyedInput[K, V]) sendOnce(ctx context.Context, k K, v V, accepted func()) (err error) {
 	s := in.Loc
 	h := in.hash.Hash(k)
@@ -170,7 +168,7 @@ func (in *KeyedInput[K, V]) sendOnce(ctx context.Context, k K, v V, accepted fun
 	in.looks(k)
 	s.Mu.Lock()
 	if how == engine.Enqueue {
-		// Who would have to wait, or is refused, is told first that the key is there.
+		// Before the sender waits for room or is refused, check whether its key is a duplicate.
 		if (s.Queued >= s.Graph.Settings.Queue || in.Refuse() != nil) && in.has(k, h) {
 			s.Mu.Unlock()
 			return engine.ErrDuplicate
@@ -181,7 +179,7 @@ func (in *KeyedInput[K, V]) sendOnce(ctx context.Context, k K, v V, accepted fun
 		if !in.put(k, h) {
 			if how == engine.RunNow {
 				s.Graph.Driver.Settle(s, 1)
-			} else { // it came while we waited for room
+			} else { // the key came while this sender waited for room
 				s.Mu.Unlock()
 			}
 			return engine.ErrDuplicate
@@ -193,8 +191,8 @@ func (in *KeyedInput[K, V]) sendOnce(ctx context.Context, k K, v V, accepted fun
 	return in.enter(ctx, how, err, k, v, h)
 }
 
-// enter does with a record what its admission says. It is called with mu held and returns
-// with mu free. If the caller runs the location and that fails, enter returns why.
+// enter proceeds with a record as its admission says. It is called with mu held and returns with mu free. If the caller runs the
+// location and the location fails, enter returns why.
 func (in *KeyedInput[K, V]) enter(ctx context.Context, how engine.Admission, err error, k K, v V, h uint64) error {
 	if how == engine.Enqueue {
 		in.buf.Append(in.hashed, k, v, h)
@@ -211,8 +209,8 @@ func (in *KeyedInput[K, V]) enter(ctx context.Context, how engine.Admission, err
 	return err
 }
 
-// answer accepts a record that the location itself asked for, room or not, and counts
-// the asynchronous call that it answers as done.
+// answer accepts a record that the location itself requested, whether or not there is room, and counts the asynchronous call that
+// it answers as done.
 func (in *KeyedInput[K, V]) answer(k K, v V, h uint64) {
 	s := in.Loc
 	s.Mu.Lock()
@@ -261,7 +259,7 @@ func (in *KeyedInput[K, V]) AppendTaken(dst []byte, c codec.Codec, at, n int) ([
 	return in.span(in.off+at, n).AppendTo(dst, c)
 }
 
-// span returns n records of what is taken.
+// span returns n of the taken records.
 func (in *KeyedInput[K, V]) span(at, n int) engine.Columns[K, V] { return in.taken.Slice(at, at+n) }
 
 // Load implements [engine.Input].
@@ -283,7 +281,7 @@ func (in *KeyedInput[K, V]) Load(records any) error {
 	return nil
 }
 
-// hashOf returns the hash of a key, if records come with it.
+// hashOf returns the hash of a key if records carry it, otherwise 0.
 func (in *KeyedInput[K, V]) hashOf(k K) uint64 {
 	if !in.hashed {
 		return 0
@@ -291,7 +289,7 @@ func (in *KeyedInput[K, V]) hashOf(k K) uint64 {
 	return in.hash.Hash(k)
 }
 
-// Push is [Input.push] for keyed data.
+// Push is [Input.Push] for keyed data.
 func (in *KeyedInput[K, V]) Push(n int) {
 	in.tell(n)
 	in.span(in.off, n).PushBlocks(in.node, &in.batch)
@@ -301,7 +299,7 @@ func (in *KeyedInput[K, V]) Push(n int) {
 	}
 }
 
-// tell tells a simulated location what the next n records are placed by.
+// tell records, for a simulated location, what the next n records are placed by.
 func (in *KeyedInput[K, V]) tell(n int) {
 	switch {
 	case !in.Loc.Partitioned() || !in.Loc.Simulated():
@@ -314,7 +312,7 @@ func (in *KeyedInput[K, V]) tell(n int) {
 	}
 }
 
-// stepOne makes the step of one entry; see [engine.StepEntry].
+// stepOne runs the step of one entry; see [engine.StepEntry].
 func (in *KeyedInput[K, V]) stepOne(k K, v V, h uint64) bool {
 	if in.Loc.Planned() {
 		in.taken.Append(in.hashed, k, v, h)
@@ -323,8 +321,7 @@ func (in *KeyedInput[K, V]) stepOne(k K, v V, h uint64) bool {
 	return engine.StepEntry(in.node, k, v, h)
 }
 
-// Accept lets an entry of the history wait. Of a key that may come only once, the
-// first record of the history counts.
+// Accept queues an entry of the history. If each key is accepted once, the first record of a key counts.
 func (in *KeyedInput[K, V]) Accept(r *codec.Record, c codec.Codec) (bool, error) {
 	if r.Kind == codec.KindHas {
 		return in.answerHas(r, c)
@@ -333,7 +330,7 @@ func (in *KeyedInput[K, V]) Accept(r *codec.Record, c codec.Codec) (bool, error)
 		return false, fmt.Errorf("%w: it is of kind %d, for %s", codec.ErrRecord, r.Kind, in.Op)
 	}
 	e := &in.decoded
-	defer func() { *e = decoded[K, V]{} }() // also where decoding panics
+	defer func() { *e = decoded[K, V]{} }() // even if decoding panics
 	if err := decodeEntry(r, c, &e.k, &e.v); err != nil {
 		return false, fmt.Errorf("%w for %s", err, in.Op)
 	}
@@ -350,13 +347,14 @@ func (in *KeyedInput[K, V]) Accept(r *codec.Record, c codec.Codec) (bool, error)
 	return true, nil
 }
 
-// A decoded entry is where a codec puts one: a pointer to it goes through an interface, so that each would be allocated.
+// A decoded is the memory that a codec decodes an entry into. Pointers to it pass through an interface, so local variables would
+// be allocated for each record.
 type decoded[K comparable, V any] struct {
 	k K
 	v V
 }
 
-// countable says why a key of the history cannot be counted, as the program is now, or nil.
+// countable returns an error if a key of the history cannot be counted by the program as it is now.
 func (in *KeyedInput[K, V]) countable(k K) error {
 	if in.counts != nil {
 		if err := in.check(k); err != nil {

@@ -42,16 +42,15 @@ func (in *Input[T]) what(i int) uint64 {
 	return digest.Of(in.buf[i])
 }
 
-// A keyLane is the lane of a key: its number in the order in which keys were first accepted,
-// and what tells it from the others.
+// A keyLane is the lane of a key: its number in the order in which keys were first accepted, and an ID that distinguishes it from
+// the others.
 type keyLane struct {
 	number int
 	id     uint64
 }
 
-// Heads returns the first record of each key that has one: keys have no order
-// between them. A key's lane is the order in which it was first accepted. Nothing overtakes
-// the mark of all keys.
+// Heads returns the first record of each key that has one, because keys have no order among themselves. Lanes are numbered in the
+// order in which their keys were first accepted. No record overtakes the mark of all keys.
 func (in *KeyedInput[K, V]) Heads() []engine.LaneHead {
 	if in.unordered != nil {
 		return in.unordered.heads(len(in.buf.K), in.what)
@@ -86,7 +85,7 @@ func (in *KeyedInput[K, V]) LaneOf(i int) uint64 {
 	return in.lane(in.buf.K[i]).id
 }
 
-// what returns a digest of the record at i. It is another one if key and value change places.
+// what returns a digest of the record at i. The digest changes if key and value are exchanged.
 func (in *KeyedInput[K, V]) what(i int) uint64 {
 	return engine.ChainDigest(engine.ChainDigest(0, in.lane(in.buf.K[i]).id), digest.Of(in.buf.V[i]))
 }
@@ -104,14 +103,14 @@ func (in *KeyedInput[K, V]) lane(k K) keyLane {
 	return n
 }
 
-// looks says that a caller is told whether the key was accepted before.
+// looks records that a caller learns whether the key was accepted before.
 func (in *KeyedInput[K, V]) looks(k K) {
 	if in.once && in.Loc.Simulated() {
 		in.Loc.Graph.Settings.Turns.Touch(in.Op.Lane(engine.KeyDigest(k)), engine.Reads)
 	}
 }
 
-// forgets says that an input that accepts each key once forgets one.
+// forgets records that an input that accepts each key once forgets k.
 func (in *KeyedInput[K, V]) forgets(k K) {
 	if in.Loc.Simulated() {
 		in.Loc.Graph.Settings.Turns.Touch(in.Op.Lane(engine.KeyDigest(k)), engine.Writes)
@@ -126,19 +125,17 @@ func sortHeads(hs []engine.LaneHead) {
 	}
 }
 
-// recordLanes are the lanes of an input whose records have no order: each record is one.
-// Records that nobody can tell apart share one, since to take one of them instead of the
-// other makes no difference.
+// recordLanes are the lanes of an input whose records have no order: each record is a lane. Indistinguishable records share a
+// lane, since taking one of them instead of another makes no difference.
 type recordLanes struct {
 	values reflect.Type   // their type
-	opaque bool           // a digest does not say whether two records are equal
-	byWhat map[uint64]int // lanes by the digest of their records, once there is one
-	of     []int          // lanes of the records that wait, as far as they were looked at
-	ids    []uint64       // of each lane, what tells it from the others
+	opaque bool           // equal digests do not imply equal records
+	byWhat map[uint64]int // lanes by the digest of their records; nil until the first look
+	of     []int          // lanes of the waiting records, as far as they were looked at
+	ids    []uint64       // of each lane, what distinguishes it from the others
 }
 
-// Shared makes in an input without order: any number of senders send to it. If retried, a
-// record may come more than once.
+// Shared makes in an input without order, to which any number of senders send. If retried, a record may come more than once.
 func (in *Input[T]) Shared(retried bool) {
 	in.Retried, in.unordered = retried, &recordLanes{values: reflect.TypeFor[T]()}
 }
@@ -148,13 +145,13 @@ func (in *KeyedInput[K, V]) Shared(retried bool) {
 	in.Retried, in.unordered = retried, &recordLanes{values: reflect.TypeFor[V]()}
 }
 
-// lane returns the lane of the record at i, which tells it from all others.
+// lane returns the ID of the lane of the record at i.
 func (r *recordLanes) lane(i int, digest func(i int) uint64) uint64 {
 	r.look(i+1, digest)
 	return r.ids[r.of[i]]
 }
 
-// look finds the lanes of the first n records that wait.
+// look finds the lanes of the first n waiting records.
 func (r *recordLanes) look(n int, digest func(i int) uint64) {
 	if r.byWhat == nil {
 		r.byWhat, r.opaque = make(map[uint64]int), opaque(r.values)
@@ -167,7 +164,7 @@ func (r *recordLanes) look(n int, digest func(i int) uint64) {
 			r.byWhat[what] = len(r.ids)
 			lane = len(r.ids)
 			r.ids = append(r.ids, max(what&^(1<<63), 1))
-		case r.opaque: // what looks the same may not be
+		case r.opaque: // records that look the same may differ
 			r.ids = append(r.ids, max(engine.ChainDigest(what, uint64(len(r.ids)))&^(1<<63), 1))
 			lane = len(r.ids) - 1
 		}
@@ -175,7 +172,7 @@ func (r *recordLanes) look(n int, digest func(i int) uint64) {
 	}
 }
 
-// heads returns the first of n waiting records of each lane that has one.
+// heads returns, for each lane with a record among the first n waiting ones, the first such record.
 func (r *recordLanes) heads(n int, digest func(i int) uint64) []engine.LaneHead {
 	r.look(n, digest)
 	var all []engine.LaneHead
@@ -190,7 +187,7 @@ func (r *recordLanes) heads(n int, digest func(i int) uint64) []engine.LaneHead 
 	return all
 }
 
-// took notes that the record at i waits no longer.
+// took records that the record at i no longer waits.
 func (r *recordLanes) took(i int) {
 	if r != nil {
 		r.of = slices.Delete(r.of, i, i+1)
@@ -222,9 +219,9 @@ func opaqueIn(t reflect.Type, in []reflect.Type) bool {
 	return false
 }
 
-// A simulation that goes on where a recording ends needs more of its inputs than a replay does:
-// what they accept afterwards depends on what has come in. What the flow sends to itself comes
-// from the steps before, and of that the recording says which part was taken.
+// A simulation that continues where a recording ends needs more of its inputs than a replay does, because what they accept
+// afterwards depends on what has come in. What the flow sends to itself comes from the steps before; the recording says which
+// part of it was taken.
 
 // Entered implements [engine.Input].
 func (in *Input[T]) Entered(n int) error {
@@ -272,7 +269,7 @@ func (in *KeyedInput[K, V]) Entered(n int) error {
 	return nil
 }
 
-// Entered implements [engine.Input]. An answer comes instead of its call.
+// Entered implements [engine.Input]. An answer replaces its call.
 func (in *answers[K, V, U]) Entered(n int) error {
 	q := &in.to.asked
 	for i := len(in.taken.K) - n; i < len(in.taken.K); i++ {
@@ -289,9 +286,8 @@ func (in *answers[K, V, U]) Entered(n int) error {
 
 // Has reports whether the key was accepted by an input that accepts each key once.
 //
-// Where the history is elsewhere the question is a record of it, which adds nothing: so the
-// answer is that of one moment after the question was asked, whoever runs the location, and
-// sees every Send that returned before.
+// If the history is kept elsewhere, the question is a record of it that adds nothing. So whichever process runs the location, the
+// answer is that of one moment after the question was asked, and it covers every Send that returned before.
 func (in *KeyedInput[K, V]) Has(ctx context.Context, k K) (bool, error) {
 	s := in.Loc
 	if in.counts != nil {
@@ -328,7 +324,7 @@ func (in *KeyedInput[K, V]) hasRemote(ctx context.Context, r engine.Remote, k K)
 	return false, err
 }
 
-// answerHas refuses the question for a key that is there, as its entry would be refused.
+// answerHas refuses the question if the key was accepted, as its entry would be refused.
 func (in *KeyedInput[K, V]) answerHas(r *codec.Record, c codec.Codec) (bool, error) {
 	var k K
 	if !in.once {

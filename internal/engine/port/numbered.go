@@ -13,35 +13,35 @@ import (
 	"github.com/millrace/millrace/internal/engine/codec"
 )
 
-// A numbered send is taken once, however often it is made: of one source, a record is taken
-// only if its number is greater than that of every one before. The source is the input, or
-// the key of a keyed input, where that has one sender; else it is the sender that the call
-// names. Where the history is elsewhere, what is remembered is part of the state that
-// its executor saves; else it is what the input remembers.
+// A numbered send is taken once, however often it is made: a record is taken only if its number is greater than that of every
+// earlier record of its source. For an input with one sender the source is the input, or the key of a keyed input; otherwise it
+// is the sender that the call names. If the history is kept elsewhere, the last numbers are part of the state that its executor
+// saves; otherwise the input remembers them.
 
-// errNumber says that there is no number after the one given.
+// errNumber says that no number follows the one given.
 var errNumber = errors.New("dataflow: the number of a send has to be less than 1<<64 - 1")
 
-// A Numbering says which number the element of a batch with an index has, and which second one among those with the same number.
+// A Numbering returns the number of the element of a batch with index i, and a minor number that orders elements with the same
+// number.
 type Numbering func(i int) (number, minor uint64)
 
-// From returns the numbering of a batch whose elements have the numbers from first on.
+// From returns the numbering of a batch whose elements are numbered from first on.
 func From(first uint64) Numbering {
 	return func(i int) (uint64, uint64) { return first + uint64(i), 0 }
 }
 
-// seen returns what is remembered of element i. A source counts from 1, so that the zero value is before everything.
+// seen returns what is remembered of element i. A source counts from 1, so that the zero value precedes everything.
 func (at Numbering) seen(i int) codec.LastSeen {
 	number, minor := at(i)
 	return codec.LastSeen{Number: number + 1, Minor: minor}
 }
 
-// known returns how many of n elements, whose numbers grow, came with last or before.
+// known returns how many of n elements, whose numbers increase, are not after last.
 func (at Numbering) known(n int, last codec.LastSeen) int {
 	return sort.Search(n, func(i int) bool { return at.seen(i).After(last) })
 }
 
-// grows returns an error unless the numbers of n elements grow and there is one after the last.
+// grows returns an error unless the numbers of n elements increase and another number follows the last.
 func (at Numbering) grows(n int) error {
 	for i := range n {
 		number, minor := at(i)
@@ -64,8 +64,7 @@ func (in *Input[T]) SendNumbered(ctx context.Context, n uint64, x T) error {
 	return err
 }
 
-// SendBatchNumbered is SendBatch of elements that have the numbers from first on. Those
-// that were accepted before count as accepted.
+// SendBatchNumbered is SendBatch of elements numbered from first on. Elements that were accepted before count as accepted.
 func (in *Input[T]) SendBatchNumbered(ctx context.Context, first uint64, xs []T) (int, error) {
 	if err := numberable(first, len(xs)); err != nil {
 		return 0, err
@@ -85,7 +84,7 @@ func (in *Input[T]) sendNumbered(ctx context.Context, at Numbering, xs []T) (int
 	return known + n, err
 }
 
-// accepted returns how many of a batch may have been accepted, of which n are known to be.
+// accepted returns how many of a batch of all elements may have been accepted; n are known to be.
 func accepted(n, all int, err error) int {
 	if err == engine.ErrUnknown {
 		return all
@@ -107,7 +106,7 @@ func (in *KeyedInput[K, V]) SendBatchNumberedOf(ctx context.Context, k K, first 
 	return in.sendNumberedOf(ctx, k, From(first), vs)
 }
 
-// SendBatchAtOf is SendBatchNumberedOf with numbers that grow.
+// SendBatchAtOf is SendBatchNumberedOf with numbers that increase.
 func (in *KeyedInput[K, V]) SendBatchAtOf(ctx context.Context, k K, at Numbering, vs []V) (int, error) {
 	if err := at.grows(len(vs)); err != nil {
 		return 0, err
@@ -124,8 +123,8 @@ func (in *KeyedInput[K, V]) sendNumberedOf(ctx context.Context, k K, at Numberin
 	return in.sendNumbered(ctx, at, slices.Repeat([]K{k}, len(vs)), vs)
 }
 
-// SendBatchNumbered is SendBatch of entries that have the numbers from first on, each of its
-// key. Those that were accepted before count as accepted.
+// SendBatchNumbered is SendBatch of entries numbered from first on, each within its key. Entries that were accepted before count
+// as accepted.
 func (in *KeyedInput[K, V]) SendBatchNumbered(ctx context.Context, first uint64, ks []K, vs []V) (int, error) {
 	if err := in.checkAll(ks); err != nil {
 		return 0, err
@@ -140,8 +139,8 @@ func (in *KeyedInput[K, V]) sendNumbered(ctx context.Context, number Numbering, 
 	if n, ok, err := elsewhere(&in.InputBase, ctx, func() ([]codec.Record, error) { return in.records(ks, vs) }, numberedAs(number)); ok {
 		return n, err
 	}
-	var fresh engine.Columns[K, V] // what was not accepted before
-	var at []int                   // where it is in the batch
+	var fresh engine.Columns[K, V] // entries not accepted before
+	var at []int                   // their places in the batch
 	for i, k := range ks {
 		one := Numbering(func(int) (uint64, uint64) { return number(i) })
 		if one.known(1, in.next.of(k)) == 0 {
@@ -171,7 +170,7 @@ func (in *Input[T]) SendBy(ctx context.Context, sender string, n uint64, x T) er
 	return in.by.once(sender, n, func() error { return in.Send(ctx, x) })
 }
 
-// SendBatchBy is SendBatch of elements that the named sender sends once, with numbers that grow.
+// SendBatchBy is SendBatch of elements that the named sender sends once, with numbers that increase.
 func (in *Input[T]) SendBatchBy(ctx context.Context, sender string, at Numbering, xs []T) (int, error) {
 	if err := at.grows(len(xs)); err != nil {
 		return 0, err
@@ -183,8 +182,7 @@ func (in *Input[T]) SendBatchBy(ctx context.Context, sender string, at Numbering
 	return in.by.batch(sender, at, len(xs), func(known int) (int, error) { return in.SendBatch(ctx, xs[known:]) })
 }
 
-// SendBy is Send of an entry that the named sender sends once. What is sent again has the
-// outcome that it had.
+// SendBy is Send of an entry that the named sender sends once. A repeated send has the outcome of the first.
 func (in *KeyedInput[K, V]) SendBy(ctx context.Context, sender string, n uint64, k K, v V) error {
 	if in.check != nil {
 		if err := in.check(k); err != nil {
@@ -208,7 +206,8 @@ func (in *KeyedInput[K, V]) SendBy(ctx context.Context, sender string, n uint64,
 	return in.by.once(sender, n, func() error { return in.Send(ctx, k, v) })
 }
 
-// SendBatchBy is SendBatch of entries that the named sender sends once, with numbers that grow. Keys may come more than once.
+// SendBatchBy is SendBatch of entries that the named sender sends once, with numbers that increase. A key may occur more than
+// once.
 func (in *KeyedInput[K, V]) SendBatchBy(ctx context.Context, sender string, at Numbering, ks []K, vs []V) (int, error) {
 	if err := in.checkAll(ks); err != nil {
 		return 0, err
@@ -223,7 +222,7 @@ func (in *KeyedInput[K, V]) SendBatchBy(ctx context.Context, sender string, at N
 	return in.by.batch(sender, at, len(ks), func(known int) (int, error) { return in.SendBatch(ctx, ks[known:], vs[known:]) })
 }
 
-// numberable reports why n elements cannot have the numbers from first on.
+// numberable returns an error if n elements cannot be numbered from first on.
 func numberable(first uint64, n int) error {
 	if first > math.MaxUint64-uint64(n) {
 		return errNumber
@@ -231,7 +230,7 @@ func numberable(first uint64, n int) error {
 	return nil
 }
 
-// numbers are what is remembered of numbered sends, by key or sender.
+// numbers holds the last numbered sends, by key or sender.
 type numbers[K comparable] struct {
 	mu   sync.Mutex
 	sent map[K]codec.LastSeen
@@ -252,7 +251,7 @@ func (n *numbers[K]) set(k K, sent codec.LastSeen) {
 	n.sent[k] = sent
 }
 
-// once calls send unless k has sent something with this number, or a greater one, before.
+// once calls send unless k has sent this number, or a greater one, before.
 func (n *numbers[K]) once(k K, number uint64, send func() error) error {
 	last := n.of(k)
 	if number+1 < last.Number || number+1 == last.Number && !last.Refused {
@@ -268,7 +267,7 @@ func (n *numbers[K]) once(k K, number uint64, send func() error) error {
 	return err
 }
 
-// batch has send send what k has not sent before of n elements.
+// batch calls send for those of all elements that k has not sent before.
 func (n *numbers[K]) batch(k K, at Numbering, all int, send func(known int) (int, error)) (int, error) {
 	known := at.known(all, n.of(k))
 	sent, err := send(known)
@@ -278,13 +277,12 @@ func (n *numbers[K]) batch(k K, at Numbering, all int, send func(known int) (int
 	return known + sent, err
 }
 
-// numberedAs returns a function that says of which number a record is, of an input or a key
-// of it. In a history a source counts from 1.
+// numberedAs returns a function that numbers a record within its input or key. In a history a source counts from 1.
 func numberedAs(at Numbering) func(i int, r *codec.Record) {
 	return func(i int, r *codec.Record) { r.Source = codec.InputSource + string(r.Key); at.number(i, r) }
 }
 
-// numberedBy returns a function that says of which number of a sender a record is.
+// numberedBy returns a function that numbers a record within its sender.
 func numberedBy(sender string, at Numbering) func(i int, r *codec.Record) {
 	source := codec.NamedSource + sender
 	return func(i int, r *codec.Record) { r.Source = source; at.number(i, r) }
@@ -295,7 +293,7 @@ func (at Numbering) number(i int, r *codec.Record) {
 	r.Number, r.Minor = x.Number, x.Minor
 }
 
-// elsewhere makes records part of the history, if that is elsewhere: ok says so.
+// elsewhere sends records to the history if it is kept elsewhere, and reports in ok whether it is.
 func elsewhere(d *engine.InputBase, ctx context.Context, encode func() ([]codec.Record, error), number func(i int, r *codec.Record)) (n int, ok bool, err error) {
 	r := d.Loc.Graph.Settings.Remote
 	if r == nil {

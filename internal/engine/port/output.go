@@ -21,10 +21,9 @@ func (out *Output[T]) Over() (engine.Blocked, bool) {
 	return engine.Blocked{Op: out.op, Waiting: len(out.buf) - out.off, Bound: out.bound}, out.stalled
 }
 
-// An Output is an output of a plain stream. Elements wait in it until they are
-// read. A location whose output is over its bound does not run until a reader has
-// brought it down to half, so nothing is lost and memory is bounded by the bound
-// and what one step gives.
+// An Output is an output of a plain stream. It holds elements until they are read. A location whose output exceeds its bound does
+// not run until readers have brought it down to half. So nothing is lost, and memory is bounded by the bound plus what one step
+// gives.
 type Output[T any] struct {
 	engine.NoEntries
 	engine.NoValue
@@ -32,29 +31,29 @@ type Output[T any] struct {
 	op    *engine.Op
 	bound int
 	step  []T    // given in this step; held by the token
-	given []T    // of a simulated graph: all that it was ever given; guarded by mu
-	first uint64 // of a log-driven graph: the number of buf[0], of all elements ever
+	given []T    // in a simulated graph: everything it was ever given; guarded by mu
+	first uint64 // in a log-driven graph: the number of buf[0] among all elements ever
 	saved *state.Queue[T]
 
 	// of the ports of a flow that runs elsewhere
 	remote  engine.Remote
-	fed     map[int]uint64 // by source: the number of the element to come; written by the feeder, with mu held
+	fed     map[int]uint64 // by source: the number of the next element; written by the feeder, with mu held
 	fresh   mark           // of what is in step; held by the feeder
-	marks   []*mark        // of what nobody was told that it was read; guarded by mu
-	reading int            // marks[:reading] are of what is no longer in buf; guarded by mu
+	marks   []*mark        // of elements not yet reported as read; guarded by mu
+	reading int            // marks[:reading] belong to elements no longer in buf; guarded by mu
 
 	_       token.CacheLinePad
 	mu      sync.Mutex
 	buf     []T
 	off     int    // buf[:off] has been read
-	gone    uint64 // how many had been read that are no longer in buf
+	gone    uint64 // number of read elements that are no longer in buf
 	stalled bool
 	ended   bool
 	err     error
 	readers token.WaiterChain
 }
 
-// NewOutput lets the elements of n out.
+// NewOutput makes an output for the elements of n.
 func NewOutput[T any](n *engine.Node[T], op *engine.Op) *Output[T] {
 	if n.Region != nil && n.Region.Name != "" {
 		engine.Misuse(op.Name, "the collection is inside %s: emit it first", n.Region)
@@ -93,7 +92,7 @@ func (out *Output[T]) Show() bool {
 }
 
 // Wake implements [engine.Port].
-func (out *Output[T]) Wake() {} // show did it
+func (out *Output[T]) Wake() {} // Show did it
 
 // Forget implements [engine.Port].
 func (out *Output[T]) Forget() {
@@ -118,7 +117,7 @@ func (out *Output[T]) Give() {
 			out.loc.Graph.Settings.Turns.Touch(out.op.Room(), engine.Adds)
 		}
 	}
-	if out.off > len(out.buf)/2 { // make room at the front rather than grow for ever
+	if out.off > len(out.buf)/2 { // make room at the front rather than grow without limit
 		n := copy(out.buf, out.buf[out.off:])
 		clear(out.buf[n:])
 		out.gone += uint64(out.off)
@@ -153,7 +152,7 @@ func (out *Output[T]) Next(ctx context.Context) (T, error) {
 	return x, err
 }
 
-// Given returns all that the output of a simulated graph was ever given, read or not.
+// Given returns everything that the output of a simulated graph was ever given, read or not.
 func (out *Output[T]) Given() []T {
 	if out.loc.Turn(engine.Turn{Say: "look at", Op: out.op}) == nil {
 		out.op.Touch(0, engine.Reads)
@@ -163,8 +162,8 @@ func (out *Output[T]) Given() []T {
 	return slices.Clone(out.given)
 }
 
-// Receive is Next for a reader who says when it has handled the element: by calling ack, any
-// number of times.
+// Receive is Next for a reader that says when it has handled the element, by calling ack. Calls of ack after the first do
+// nothing.
 func (out *Output[T]) Receive(ctx context.Context) (x T, ack func(), err error) {
 	x, m, err := out.next(ctx, true)
 	if err != nil || m == nil {
@@ -173,7 +172,7 @@ func (out *Output[T]) Receive(ctx context.Context) (x T, ack func(), err error) 
 	return x, out.acknowledging(m), nil
 }
 
-// acknowledging returns a function that says that what has a mark was handled.
+// acknowledging returns a function that marks what m covers as handled.
 func (out *Output[T]) acknowledging(m *mark) func() {
 	var acked atomic.Bool
 	return func() {
@@ -185,7 +184,7 @@ func (out *Output[T]) acknowledging(m *mark) func() {
 	}
 }
 
-// next is Next. If somebody will say when the element was handled, m is the mark that knows it.
+// next is Next. If the reader will acknowledge the element, m is its mark.
 func (out *Output[T]) next(ctx context.Context, acked bool) (x T, m *mark, err error) {
 	if !out.loc.Simulated() {
 		return out.wait(ctx, acked)
@@ -200,7 +199,7 @@ func (out *Output[T]) next(ctx context.Context, acked bool) (x T, m *mark, err e
 // wait waits for the next element and returns it.
 func (out *Output[T]) wait(ctx context.Context, acked bool) (x T, m *mark, err error) {
 	out.mu.Lock()
-	if out.off < len(out.buf) { // without a function for what is on the way of each element
+	if out.off < len(out.buf) { // no closure on the path of each element
 		x, m = out.one(acked)
 		return x, m, nil
 	}
@@ -208,7 +207,7 @@ func (out *Output[T]) wait(ctx context.Context, acked bool) (x T, m *mark, err e
 	return x, m, err
 }
 
-// ready waits until there is an element, and calls take with mu held, which unlocks it. It is called with mu held.
+// ready waits until there is an element and then calls take with mu held; take unlocks it. ready is called with mu held.
 func (out *Output[T]) ready(ctx context.Context, take func()) (err error) {
 	w := out.loc.Graph.Waiters.Get()
 	out.loc.Enlist(w)
@@ -236,12 +235,12 @@ func (out *Output[T]) ready(ctx context.Context, take func()) (err error) {
 		}
 		err = nil
 	}
-	out.loc.Leave(w) // with no lock: the location has locks of its own
+	out.loc.Leave(w) // without a lock: the location has its own
 	out.loc.Graph.Waiters.Put(w)
 	return err
 }
 
-// one takes the next element, and its mark if there is one. It is called with mu held and unlocks it.
+// one takes the next element, and its mark if it has one. It is called with mu held and unlocks it.
 func (out *Output[T]) one(acked bool) (x T, m *mark) {
 	x = out.buf[out.off]
 	if out.reading < len(out.marks) {
@@ -251,7 +250,7 @@ func (out *Output[T]) one(acked bool) (x T, m *mark) {
 	return x, m
 }
 
-// pop lets go of the next n elements. It is called with mu held and unlocks it.
+// pop drops the next n elements from the buffer. It is called with mu held and unlocks it.
 func (out *Output[T]) pop(n int) {
 	clear(out.buf[out.off : out.off+n])
 	out.off += n
@@ -268,15 +267,15 @@ func (out *Output[T]) pop(n int) {
 	}
 }
 
-// A Run is elements of an output that come one after another from one partition.
+// A Run is a run of consecutive elements of an output that come from one partition.
 type Run[T any] struct {
 	Elements  []T
 	Partition int
 	First     uint64 // number of the first one, counted from 1
-	Ack       func() // they were handled
+	Ack       func() // reports that they were handled
 }
 
-// ReceiveRun is Receive of up to most elements of one partition, without waiting for more than one.
+// ReceiveRun is Receive of up to most elements of one partition. It waits only for the first.
 func (out *Output[T]) ReceiveRun(ctx context.Context, most int) (r Run[T], err error) {
 	if out.loc.Simulated() {
 		x, _, err := out.next(ctx, true)
@@ -300,22 +299,22 @@ func (out *Output[T]) ReceiveRun(ctx context.Context, most int) (r Run[T], err e
 	return r, err
 }
 
-// A flow that runs elsewhere keeps what its outputs gave until it is told that readers have
-// handled it. What Next has returned of a step is told together, and all in its order.
+// A flow that runs elsewhere keeps what its outputs gave until it learns that readers have handled it. The elements of a step
+// that Next returned are reported together, and everything is reported in order.
 
-// A mark is what one step has given, or a part of that.
+// A mark stands for what one step has given, or for a part of that.
 type mark struct {
 	source int
-	number uint64 // that the element after them has at its source
-	left   int    // elements that nobody has
-	open   bool   // Receive has returned the element, and nobody has acknowledged it
-	given  bool   // Next has returned some, and nobody has come back since
+	number uint64 // of the element after them, at their source
+	left   int    // elements that no reader has taken
+	open   bool   // Receive has returned the element, and it is not acknowledged
+	given  bool   // Next has returned some, and no reader has come back since
 }
 
-// popped notes, with mu held, that somebody has the next n elements, which have one mark.
+// popped records, with mu held, that a reader has taken the next n elements, which share one mark.
 func (out *Output[T]) popped(n int, acked bool) *mark {
 	m := out.marks[out.reading]
-	if acked && m.left > n { // they have a mark of their own
+	if acked && m.left > n { // they get a mark of their own
 		one := &mark{source: m.source, number: m.number - uint64(m.left-n), left: n, given: m.given}
 		m.left, m.given = m.left-n, false
 		out.marks = slices.Insert(out.marks, out.reading, one)
@@ -332,7 +331,7 @@ func (out *Output[T]) popped(n int, acked bool) *mark {
 	return m
 }
 
-// back notes that a reader comes back: it has handled what Next returned before.
+// back records that a reader has come back: it has handled what Next returned before.
 func (out *Output[T]) back() {
 	out.mu.Lock()
 	if len(out.marks) == 0 {
@@ -345,11 +344,11 @@ func (out *Output[T]) back() {
 	out.tell()
 }
 
-// tell tells the history what was handled, as far as nothing before it is not. It is called with
-// mu held and unlocks it.
+// tell reports to the history what was handled, up to the first element of each source that was not. It is called with mu held
+// and unlocks it.
 func (out *Output[T]) tell() {
 	var handled []*mark
-	var waiting []int // sources of which something earlier is not handled
+	var waiting []int // sources with something earlier that is not handled
 	n := 0
 	for _, m := range out.marks[:out.reading] {
 		if m.open || m.given || slices.Contains(waiting, m.source) {
@@ -369,7 +368,7 @@ func (out *Output[T]) tell() {
 	}
 }
 
-// An unreadState saves what nobody has read of an output.
+// An unreadState saves the unread elements of an output.
 type unreadState[T any] struct {
 	*state.Queue[T]
 	out  *Output[T]

@@ -42,13 +42,11 @@ func (out *ValueOutput[T]) DescribeFed(in *codec.Decoder, c codec.Codec, d *code
 	}
 }
 
-// What a step gives is, for each output that has something: how many elements there are, and
-// the elements. Of a stream the number of
-// its first element comes before, counted from the first one ever, so that readers
-// can say how far they are. Of entries there are the keys that were taken before the step,
-// the entries, and the keys that were dropped.
+// The encoding of a step holds, for each output that changed, the number of elements and the elements. For a stream, the number
+// of its first element precedes them, counted from the first one ever, so that readers can say how far they are. For entries
+// there are the keys that were taken before the step, the entries, and the keys that were dropped.
 
-// Emit appends the elements of the step, and keeps them until they were read.
+// Emit appends the elements of the step, and keeps them until they are read.
 func (out *Output[T]) Emit(dst []byte, c codec.Codec) (_ []byte, err error) {
 	if len(out.step) == 0 {
 		return dst, nil
@@ -78,7 +76,7 @@ func (out *Output[T]) Adopt(d *codec.Decoder, c codec.Codec) {
 	}
 }
 
-// Acknowledge forgets what was read.
+// Acknowledge drops elements that were read.
 func (out *Output[T]) Acknowledge(r *codec.Record, _ codec.Codec) (bool, error) {
 	if r.Kind != codec.KindRead {
 		return false, fmt.Errorf("%w: it is of kind %d, for %s", codec.ErrRecord, r.Kind, out.op)
@@ -93,7 +91,7 @@ func (out *Output[T]) Acknowledge(r *codec.Record, _ codec.Codec) (bool, error) 
 	return true, nil
 }
 
-// GivenBy returns how many elements a partition has given. Owned is false if it is not in this process.
+// GivenBy returns how many elements a partition has given. Owned is false if this process does not run the partition.
 func (out *Output[T]) GivenBy(ctx context.Context, partition int) (n uint64, owned bool, err error) {
 	if out.remote != nil {
 		return out.remote.Given(ctx, out.op.Index, partition)
@@ -154,7 +152,7 @@ func (out *EntryOutput[K, V]) appendKeys(dst []byte, c codec.Codec, ks []K) (_ [
 	return dst, nil
 }
 
-// Acknowledge lets the first who asks for an entry take it. It is refused if it is not there.
+// Acknowledge gives an entry to the first caller that asks to take it. It reports false if there is no such entry.
 func (out *EntryOutput[K, V]) Acknowledge(r *codec.Record, c codec.Codec) (bool, error) {
 	var k K
 	if r.Kind != codec.KindTaken {
@@ -228,7 +226,7 @@ func (out *Output[T]) Feed(d *codec.Decoder, c codec.Codec, source int) {
 	if d.Err != nil {
 		return
 	}
-	// What is fed again after a change of owners, and was not read yet, is here already.
+	// Elements that are fed again after a change of owners and were not read yet are already here.
 	if have := out.fed[source]; have > first {
 		again := int(min(have-first, uint64(n)))
 		out.step = slices.Delete(out.step, 0, again)
@@ -262,8 +260,8 @@ func (out *EntryOutput[K, V]) Feed(d *codec.Decoder, c codec.Codec, _ int) {
 	out.feedKeys(d, c, d.Count(), &out.gone)
 }
 
-// packedOf returns what is kept of value number i that a step gave: what the location keeps that gave it, if that is in this
-// process, or a copy. If the step is of a program with another codec, the value is encoded again.
+// packedOf returns what to keep of value number i of a step: what the location that gave the step keeps, if that is in this
+// process, or a copy. If the step was written by a program with another codec, the value is encoded again.
 func (out *EntryOutput[K, V]) packedOf(i int, encoded []byte, c codec.Codec, v *V) (string, error) {
 	switch {
 	case i < len(out.shared) && out.shared[i] == string(encoded):
@@ -284,8 +282,7 @@ func (out *EntryOutput[K, V]) feedKeys(d *codec.Decoder, c codec.Codec, n int, t
 	}
 }
 
-// A foundEntry is an entry that was found in the history. It is not kept: nobody here would
-// hear that it was taken.
+// A foundEntry is an entry that was found in the history. It is not kept, because this process would not learn that it was taken.
 type foundEntry[K comparable, V any] struct {
 	k K
 	h uint64
@@ -331,8 +328,8 @@ func (out *EntryOutput[K, V]) Whole(of func(op *engine.Op, key []byte) bool, c c
 	return !was && out.changed(), nil
 }
 
-// waitRemote is wait for an entry that comes from elsewhere. It asks for it when w waits already,
-// since what is found is given only to those who do.
+// waitRemote is wait for an entry that comes from elsewhere. It asks for the entry only once w is waiting, since a found entry is
+// handed only to waiters.
 func (out *EntryOutput[K, V]) waitRemote(ctx context.Context, r engine.Remote, key []byte, k K, h uint64, w *keyWaiter[V]) (v V, err error) {
 	out.mu.Unlock()
 	coming, done := r.Want(ctx, out.loc.Number, out.op.Index, key)
@@ -345,7 +342,7 @@ func (out *EntryOutput[K, V]) waitRemote(ctx context.Context, r engine.Remote, k
 	return v, err
 }
 
-// encodeKey returns the encoded key of an entry that somebody waits for.
+// encodeKey encodes the key of an entry that a caller waits for.
 func (out *EntryOutput[K, V]) encodeKey(k K) ([]byte, error) {
 	key, err := out.loc.Graph.Settings.Codec.Append(nil, k)
 	if err != nil {
@@ -357,7 +354,7 @@ func (out *EntryOutput[K, V]) encodeKey(k K) ([]byte, error) {
 	return key, nil
 }
 
-// takeRemote asks the history for an entry.
+// takeRemote asks the history to take an entry.
 func (out *EntryOutput[K, V]) takeRemote(ctx context.Context, r engine.Remote, k K) error {
 	key, err := out.loc.Graph.Settings.Codec.Append(nil, k)
 	if err != nil {

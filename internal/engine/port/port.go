@@ -1,12 +1,10 @@
-// Package port has the ends of a flow: inputs and outputs that a program reads and writes,
-// and what goes on within the flow when a step is published, exchanges between locations,
-// cycles and asynchronous calls.
+// Package port implements the ends of a flow, the inputs and outputs that a program writes and reads, and what happens inside the
+// flow when a step is published: exchanges between locations, cycles and asynchronous calls.
 //
-// An input takes records for a later step and implements [engine.Input]: [Input] for
-// elements, [KeyedInput] for entries. An output is given what a step gave and implements
-// [engine.Output]: [Output] for elements, [EntryOutput] for entries, [ValueOutput] for a
-// value that changes. The files *_log.go have what a history outside needs of the larger ones.
-// Start reading at Input.
+// An input accepts records for a later step and implements [engine.Input]: [Input] for elements, [KeyedInput] for entries. An
+// output receives what a step produced and implements [engine.Output]: [Output] for elements, [EntryOutput] for entries,
+// [ValueOutput] for a value that changes. The files *_log.go hold what the larger ones need when the history is kept outside the
+// process. Start reading at Input.
 package port
 
 import (
@@ -30,9 +28,8 @@ var (
 	_ engine.Calling  = (*async[int, int, int])(nil)
 )
 
-// A port of a program holds its input or output behind one of the interfaces below, so that a
-// package that has ports in its types does not mention inputs and outputs; see the interfaces of
-// collections in package engine.
+// A port of a program holds its input or output behind one of the interfaces below, so that a package with ports in its types
+// need not mention inputs and outputs; compare the interfaces of collections in package engine.
 
 // A Sender is what a port of a plain stream holds: an [Input].
 type Sender[T any] interface {
@@ -67,7 +64,7 @@ type EntrySender[K comparable, V any] interface {
 	Has(ctx context.Context, k K) (bool, error)
 }
 
-// A Receiver is what a port of elements that come out holds: an [Output].
+// A Receiver is what an output port of elements holds: an [Output].
 type Receiver[T any] interface {
 	Operator() *engine.Op
 	Next(ctx context.Context) (T, error)
@@ -76,7 +73,7 @@ type Receiver[T any] interface {
 	GivenBy(ctx context.Context, partition int) (n uint64, owned bool, err error)
 }
 
-// An EntryReceiver is what a port of entries that come out holds: an [EntryOutput].
+// An EntryReceiver is what an output port of entries holds: an [EntryOutput].
 type EntryReceiver[K comparable, V any] interface {
 	Operator() *engine.Op
 	Await(ctx context.Context, k K, take bool) (V, error)
@@ -85,19 +82,18 @@ type EntryReceiver[K comparable, V any] interface {
 	Len() int
 }
 
-// A ValueReceiver is what a port of a value holds: a [ValueOutput].
+// A ValueReceiver is what an output port of a value holds: a [ValueOutput].
 type ValueReceiver[T any] interface {
 	Operator() *engine.Op
 	Latest() (T, bool)
 	Next(ctx context.Context, seen uint64) (v T, ok bool, version uint64, err error)
 }
 
-// The compiler inlines a function of another package only if it has the function's body,
-// and export data has the body of a function only if the package declares it or has
-// inlined it. Inputs and outputs are generic, so their code is made in the package of
-// the program, which sees neither this package nor internal/keyed. Package dataflow
-// therefore instantiates one of each that is on the way of a record, see its inline.go:
-// else each operation on a run token and each atomic load would be a call there.
+// The compiler inlines a function of another package only if it has the function's body, and export data contains the body of a
+// function only if the package declares it or has inlined it. Inputs and outputs are generic, so their code is compiled in the
+// package of the program, which sees neither this package nor internal/keyed. Package dataflow therefore instantiates one of each
+// type that a record passes through; see its inline.go. Without that, each operation on a run token and each atomic load would be
+// a function call there.
 
 // sendTurn waits until it is the turn of a caller that sends to an input.
 func sendTurn(in *engine.InputBase) error {
@@ -108,22 +104,22 @@ func sendTurn(in *engine.InputBase) error {
 	return nil
 }
 
-// used says what a caller has sent.
+// used records a send in a simulated graph.
 func (in *KeyedInput[K, V]) used(do string, k K, v V, err error) {
 	if in.Loc.Simulated() {
 		in.Loc.Used(engine.Use{Op: in.Op, Do: do, Key: k, Value: v, Err: err})
 	}
 }
 
-// usedAll says what a caller has sent at once.
+// usedAll records the send of a batch in a simulated graph.
 func (in *KeyedInput[K, V]) usedAll(do string, ks []K, vs []V, err error) {
 	if in.Loc.Simulated() {
 		in.Loc.Used(engine.Use{Op: in.Op, Do: do, Key: slices.Clone(ks), Value: slices.Clone(vs), Err: err})
 	}
 }
 
-// Readers of the outputs of a simulated graph take turns. What a reader waits for is there when
-// its turn comes, or it is told that it will never be.
+// Readers of the outputs of a simulated graph take turns. When a reader's turn comes, what it waits for has arrived, or the
+// reader learns that it never will.
 
 // turn waits until there is an element to read, or the output has ended.
 func (out *Output[T]) turn() error {
@@ -142,8 +138,7 @@ func (out *Output[T]) turn() error {
 	return nil
 }
 
-// turn waits until it is the turn of a reader for which the output is ready. The condition is
-// asked with mu held.
+// turn waits for the turn of a reader, and for the condition ready if it is not nil. ready is called with mu held.
 func (out *ValueOutput[T]) turn(ready func() bool) error {
 	if !out.loc.Simulated() {
 		return nil
@@ -161,8 +156,7 @@ func (out *ValueOutput[T]) turn(ready func() bool) error {
 	return err
 }
 
-// turn waits until it is the turn of a caller that looks at the entry of k, and the output is
-// ready.
+// turn waits for the turn of a caller that looks at the entry of k, and until the output is ready.
 func (out *EntryOutput[K, V]) turn(say string, k K, a engine.Access, ready func() bool) error {
 	if !out.loc.Simulated() {
 		return nil
@@ -172,7 +166,7 @@ func (out *EntryOutput[K, V]) turn(say string, k K, a engine.Access, ready func(
 	return err
 }
 
-// touch says that the entry of k is touched.
+// touch records an access to the entry of k in a simulated graph.
 func (out *EntryOutput[K, V]) touch(k K, a engine.Access) {
 	if !out.loc.Simulated() {
 		return
@@ -183,10 +177,10 @@ func (out *EntryOutput[K, V]) touch(k K, a engine.Access) {
 	}
 }
 
-// drops says that a step drops the entry of k.
+// drops records that a step drops the entry of k.
 func (out *EntryOutput[K, V]) drops(k K) { out.touch(k, engine.Writes) }
 
-// awaitTurn waits until the entry of k is there, or the output has ended.
+// awaitTurn waits until the entry of k exists, or the output has ended.
 func (out *EntryOutput[K, V]) awaitTurn(k K, h uint64, take bool) error {
 	say, a := "await", engine.Reads
 	if take {
@@ -203,8 +197,8 @@ func (out *EntryOutput[K, V]) awaitTurn(k K, h uint64, take bool) error {
 	return err
 }
 
-// nextTurn waits until there is an entry to take, or the output has ended. Whoever takes the
-// next one sees the order in which they came.
+// nextTurn waits until there is an entry to take, or the output has ended. Taking the next entry observes the order in which
+// entries came, so it touches the output as a whole.
 func (out *EntryOutput[K, V]) nextTurn() error {
 	err := out.loc.Turn(engine.Turn{Say: "take the next of", Op: out.op, Ready: func() bool {
 		out.mu.Lock()

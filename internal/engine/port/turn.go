@@ -2,20 +2,18 @@ package port
 
 import "context"
 
-// An input whose stream has an order takes sends that happen one after another. No type can
-// say that of a goroutine, so each such send begins with a plain write that is not
-// synchronized with anything: to turns of an [Input], to the counter of the key of a [KeyedInput].
-// Two sends that nothing orders are a data race there, which the race detector reports with
-// both places. The write comes before the run token is taken, since the token's atomic
-// operations would order the two and hide the race.
+// An ordered input requires that sends happen one after another. No type can express that about goroutines, so each such send
+// begins with a plain, unsynchronized write: to turns of an [Input], or to the key's counter of a [KeyedInput]. Two sends that
+// nothing orders are a data race on it, which the race detector reports with both places. The write comes before the run token is
+// taken, because the token's atomic operations would order the two writes and hide the race.
 //
-// For a keyed input that needs a counter for each key, so it is done in builds for the race
+// A keyed input needs a counter for each key, so it counts only in builds for the race detector.
 // detector only.
 
-// Turn begins a send, of an input with one sender.
+// Turn begins a send to an input with one sender.
 func (in *Input[T]) Turn() { in.turns++ }
 
-// SendInTurn is Turn and Send. The turn is not synchronized, and comes before all that is.
+// SendInTurn is Turn and Send. The turn is not synchronized and precedes everything that is.
 func (in *Input[T]) SendInTurn(ctx context.Context, x T) error {
 	in.turns++
 	return in.Send(ctx, x)
@@ -27,12 +25,12 @@ func (in *KeyedInput[K, V]) SendInTurn(ctx context.Context, k K, v V) error {
 	return in.Send(ctx, k, v)
 }
 
-// Turn begins a send of k, of an input with one sender for each key.
+// Turn begins a send of k to an input with one sender for each key.
 func (in *KeyedInput[K, V]) Turn(k K) {
 	if !counted {
 		return
 	}
-	if in.IsKey(k) { // what cannot be a key is refused by Send
+	if in.IsKey(k) { // Send refuses anything else
 		in.turns.begin(k)
 	}
 }

@@ -2,7 +2,7 @@
 
 package port
 
-// counted says whether sends are counted by key.
+// counted reports whether sends are counted by key.
 const counted = false
 
 type turns[K comparable] struct{}

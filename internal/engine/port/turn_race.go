@@ -7,7 +7,7 @@ import (
 	"sync"
 )
 
-// counted says whether sends are counted by key.
+// counted reports whether sends are counted by key.
 const counted = true
 
 // turns counts the sends of each key.
@@ -15,8 +15,8 @@ type turns[K comparable] struct {
 	of sync.Map // K to *uint64
 }
 
-// begin counts a send of k. The race detector does not see how the counter is found, which
-// would order two senders that nothing else orders.
+// begin counts a send of k. The lookup of the counter is hidden from the race detector, because it would order two senders that
+// nothing else orders.
 func (t *turns[K]) begin(k K) {
 	runtime.RaceDisable()
 	n, ok := t.of.Load(k)

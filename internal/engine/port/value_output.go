@@ -11,8 +11,7 @@ import (
 	"github.com/millrace/millrace/internal/engine/token"
 )
 
-// A ValueOutput is an output of a value that changes. It keeps the latest version, so
-// nobody waits for its readers.
+// A ValueOutput is an output of a value that changes. It keeps only the latest version, so the flow never waits for its readers.
 type ValueOutput[T any] struct {
 	engine.Endless
 	engine.NoEntries
@@ -20,7 +19,7 @@ type ValueOutput[T any] struct {
 	op    *engine.Op
 	node  *engine.ValueNode[T]
 	dirty bool    // changed in this step; held by the token
-	taken func(T) // is told what readers have, if not nil; see engine.Taken
+	taken func(T) // called with what readers receive, if not nil; see engine.Taken
 
 	mu      sync.Mutex
 	value   T
@@ -31,7 +30,7 @@ type ValueOutput[T any] struct {
 	readers token.WaiterChain
 }
 
-// NewValueOutput lets the value of c out.
+// NewValueOutput makes an output for the value of c.
 func NewValueOutput[T any](c *engine.ValueNode[T], op *engine.Op) *ValueOutput[T] {
 	if c.Region != nil && c.Region.Name != "" {
 		engine.Misuse(op.Name, "the value is inside %s: emit it first", c.Region)
@@ -73,7 +72,7 @@ func (out *ValueOutput[T]) Show() bool {
 }
 
 // Wake implements [engine.Port].
-func (out *ValueOutput[T]) Wake() {} // show did it
+func (out *ValueOutput[T]) Wake() {} // Show did it
 
 // Forget implements [engine.Port].
 func (out *ValueOutput[T]) Forget() { out.dirty = false }
@@ -94,7 +93,7 @@ func (out *ValueOutput[T]) End(err error) {
 	out.mu.Unlock()
 }
 
-// Latest returns the latest value that was released, if there is one.
+// Latest returns the latest released value, if there is one.
 func (out *ValueOutput[T]) Latest() (T, bool) {
 	out.turn(nil)
 	out.mu.Lock()
@@ -109,9 +108,8 @@ func (out *ValueOutput[T]) Latest() (T, bool) {
 	return v, ok
 }
 
-// Next returns the latest version as soon as it is not the one seen: the value, if
-// there is one, and the version's number, which is never 0. It returns io.EOF when the
-// flow has ended with the version seen, and the flow's error if it failed.
+// Next waits for a version other than seen and returns it: the value, if there is one, and the version's number, which is never
+// 0. It returns io.EOF when the flow has ended and seen is the last version, and the flow's error if it failed.
 func (out *ValueOutput[T]) Next(ctx context.Context, seen uint64) (v T, ok bool, version uint64, err error) {
 	if !out.loc.Simulated() {
 		return out.wait(ctx, seen)
@@ -123,7 +121,7 @@ func (out *ValueOutput[T]) Next(ctx context.Context, seen uint64) (v T, ok bool,
 	return v, ok, version, err
 }
 
-// wait waits for a version that is not the one seen, and returns it.
+// wait waits for a version other than seen and returns it.
 func (out *ValueOutput[T]) wait(ctx context.Context, seen uint64) (v T, ok bool, version uint64, err error) {
 	out.mu.Lock()
 	if out.version != seen {

@@ -10,54 +10,52 @@ import (
 	"github.com/millrace/millrace/internal/engine/codec"
 )
 
-// Why a record is refused. Package dataflow gives them their public names.
+// Reasons for which a record is refused. Package dataflow gives them their public names.
 var (
 	ErrClosed    = errors.New("dataflow: input is closed")
 	ErrDuplicate = errors.New("dataflow: key is present already")
 	ErrTaken     = errors.New("dataflow: somebody else has taken the entry")
 )
 
-// An Input is where records enter a location: an input of the program, the far end of an
-// exchange, a cycle, or the answers of asynchronous calls. Records wait in it in the order
-// of acceptance, until the planner takes them for a step.
+// An Input is where records enter a location: an input of the program, the far end of an exchange, a cycle, or the answers of
+// asynchronous calls. Records wait in it in the order of acceptance until the planner takes them for a step.
 type Input interface {
 	Base() *InputBase
 
-	TakeAll()            // what was accepted is taken; mu is held
-	Push(n int)          // push the next n of what was taken; see step.go
+	TakeAll()            // take everything that was accepted; mu is held
+	Push(n int)          // push the next n of the taken records; see step.go
 	Heads() []LaneHead   // the first record of each lane that has one; see port/lanes.go
-	Waiting() int        // how many records were accepted and not taken
-	LaneOf(i int) uint64 // the lane of the record with index i of what was accepted
-	Say(i int) string    // the record with index i of what was accepted, for people
+	Waiting() int        // number of records accepted and not taken
+	LaneOf(i int) uint64 // the lane of the accepted record with index i
+	Say(i int) string    // the accepted record with index i, for people
 
-	// Lift returns what takes record i of those that wait, with mu held. If again, it waits on.
+	// Lift removes waiting record i, with mu held, and returns a function that takes it. If again, the record keeps waiting.
 	Lift(i int, again bool) (take func())
 
-	CopyTaken(at, n int) any // copies of n records that were taken, from the one with index at
-	Load(records any) error  // take what CopyTaken returned, of an input of the same type, or what is [Encoded]
-	Entered(n int) error     // the last n records that were loaded have come in; see port/lanes.go
+	CopyTaken(at, n int) any // copies of n taken records, from index at on
+	Load(records any) error  // take what CopyTaken of an input of the same type returned, or an [Encoded]
+	Entered(n int) error     // the last n loaded records have come in; see port/lanes.go
 
 	Check(c codec.Codec) error                                        // why its records cannot be encoded without loss, or nil
-	Types() []reflect.Type                                            // of its elements, or of keys and values; nil of records that have no content
+	Types() []reflect.Type                                            // of its elements, or of keys and values; nil if records have no content
 	AppendTaken(dst []byte, c codec.Codec, at, n int) ([]byte, error) // append the encoding of what CopyTaken returns
 
-	// Accept lets a record of a history wait. It reports false if the record is refused.
+	// Accept queues a record of a history. It reports false if the record is refused.
 	Accept(r *codec.Record, c codec.Codec) (ok bool, err error)
 }
 
-// An InputBase is what all inputs have: acceptance of records in one order, backpressure
-// and the end.
+// An InputBase is the part that all inputs share: acceptance of records in one order, backpressure and the end.
 type InputBase struct {
 	Loc     *Location
 	Op      *Op
 	touched bool              // accepted something since the last take; guarded by the location's mu
 	closed  bool              // guarded by the location's mu
 	plan    Plan              // of a sender that runs the location; held by the token
-	Shut    atomic.Bool       // no further records are accepted
+	Shut    atomic.Bool       // no more records are accepted
 	Retried bool              // a record may come more than once
 	Divided bool              // its records are divided between partitions
-	endings []*Ending         // of what follows it; fixed once compiled
-	hear    []func(now int64) // listeners behind it; fixed once compiled
+	endings []*Ending         // endings of operators that follow it; fixed once compiled
+	hear    []func(now int64) // listeners that follow it; fixed once compiled
 }
 
 // Base implements [Input].
@@ -66,7 +64,7 @@ func (d *InputBase) Base() *InputBase { return d }
 // FromOutside reports whether the input is a port of the program.
 func (d *InputBase) FromOutside() bool { return slices.Contains(d.Loc.Bases, d) }
 
-// Refuse says why nothing is accepted, with mu held.
+// Refuse returns why nothing is accepted, or nil. It is called with mu held.
 func (d *InputBase) Refuse() error {
 	switch {
 	case d.Loc.err != nil:
@@ -77,7 +75,7 @@ func (d *InputBase) Refuse() error {
 	return nil
 }
 
-// Room waits until a record may be accepted; see [Driver].
+// Room waits until a record may be accepted; see [Driver]. It is called and returns with mu held.
 func (d *InputBase) Room(ctx context.Context) (Admission, error) {
 	s := d.Loc
 	switch err := d.Refuse(); {
@@ -128,7 +126,7 @@ func (d *InputBase) Room(ctx context.Context) (Admission, error) {
 	return Enqueue, nil
 }
 
-// Accepted notes n records of in, with mu held. Somebody has to be notified then.
+// Accepted records, with mu held, that in has accepted n records. The token has to be notified afterwards.
 func (d *InputBase) Accepted(in Input, n int) {
 	s := d.Loc
 	s.Queued += n
@@ -144,9 +142,8 @@ func (d *InputBase) Accepted(in Input, n int) {
 	s.order = append(s.order, Take{Op: d.Op.Index, N: n})
 }
 
-// Take has the inputs take everything that was accepted, and returns it in order. The
-// memory of what was taken last is used again. It is called with mu held by the holder of
-// the token.
+// Take makes the inputs take everything that was accepted, and returns it in order. It reuses the memory of last, what was taken
+// before. It is called with mu held by the holder of the token.
 func (s *Location) Take(last []Take) []Take {
 	taken := s.order
 	s.order = last[:0]
@@ -184,9 +181,8 @@ func (d *InputBase) Close() {
 	s.Mu.Unlock()
 }
 
-// After gives the token back when the caller has run its own record. The caller passes
-// on whether that step came to its end; After returns why the flow failed if it did not,
-// or if a step failed that the caller made for others then.
+// After gives the token back after the caller has run its own record. ok says whether that step completed. If it did not, or if
+// the caller then made a step for others that failed, After returns why the flow failed.
 func (s *Location) After(ok bool) error {
 	if ok && !s.Left() {
 		return nil
@@ -194,11 +190,10 @@ func (s *Location) After(ok bool) error {
 	return s.Look(ok)
 }
 
-// Left gives the token back unless somebody left something, and reports whether somebody
-// did. It is short enough to be inlined.
+// Left gives the token back unless other callers left something, and reports whether they did. It is short enough to be inlined.
 func (s *Location) Left() bool { return s.Stalled.Load() != 0 || !s.Token.Give() }
 
-// Look is the rest of After, for when a step failed or somebody left something.
+// Look is the rest of After, for a step that failed or when other callers left something.
 func (s *Location) Look(ok bool) error {
 	if ok {
 		s.Mu.Lock()
@@ -209,7 +204,7 @@ func (s *Location) Look(ok bool) error {
 	return s.Graph.Err()
 }
 
-// AddInput adds an input with the number of op. What is in it belongs to p.
+// AddInput adds an input whose operator is op.
 func (s *Location) AddInput(op *Op, in Input) {
 	for len(s.Inputs) <= int(op.Index) {
 		s.Inputs = append(s.Inputs, nil)
@@ -222,8 +217,7 @@ func (s *Location) AddInput(op *Op, in Input) {
 	}
 }
 
-// Kick makes sure that what was accepted is run, and unlocks mu. If the caller runs it and
-// the step fails, Kick returns why.
+// Kick makes sure that accepted records are run, and unlocks mu. If the caller runs them and the step fails, Kick returns why.
 func (d *InputBase) Kick() error {
 	s := d.Loc
 	if s.Token.Notify() {
@@ -239,29 +233,27 @@ func (d *InputBase) Kick() error {
 	return nil
 }
 
-// An Ending is the input of one record, which says that nothing more comes to an operator
-// from before it: in event time, that time has ended there. So the end has a place in the
-// history, behind everything that was accepted before it.
+// An Ending is an input with one record, which says that nothing more comes to an operator from the inputs before it: in event
+// time, time has ended there. So the end has a place in the history, after everything that was accepted before it.
 //
-// It is accepted when all ports before the operator have been closed. If something else is
-// before it as well, such as a timer or a call, it is accepted when nothing more can happen at
-// the location. A flow that is stopped accepts none, and one whose history is kept outside has
-// none: there a port that is closed says only that this process sends no more.
+// The record is accepted when all ports before the operator have been closed. If something else precedes the operator as well,
+// such as a timer or a call, the record is accepted when nothing more can happen at the location. A stopped flow accepts no
+// ending. Neither does a flow whose history is kept outside: there a closed port says only that this process sends no more.
 type Ending struct {
 	InputBase
 	end    func()
-	before []Input // what has to be taken first; fixed once compiled
-	ports  int     // of these, ports
-	other  bool    // something else than ports is before the operator
+	before []Input // inputs from which everything is taken first; fixed once compiled
+	ports  int     // number of ports among them
+	other  bool    // something other than ports precedes the operator
 
 	// guarded by the location's mu
-	open int  // ports before it that have not been closed
-	said bool // it was accepted, or was in a recording
+	open int  // number of ports before it that are not closed
+	said bool // it was accepted, or came in a recording
 
 	waits, taken int
 }
 
-// AtEnd has end called in the step in which it is known that nothing more comes to op.
+// AtEnd arranges for end to be called in the step in which it is known that nothing more comes to op.
 func AtEnd(op *Op, end func()) {
 	s := op.Loc
 	if s.Graph.Kept() {
@@ -272,7 +264,7 @@ func AtEnd(op *Op, end func()) {
 	s.endings = append(s.endings, e)
 }
 
-// settleEndings finds what is before each ending, in order of construction.
+// settleEndings finds the inputs before each ending, in order of construction.
 func (s *Location) settleEndings() {
 	s.Mu.Lock()
 	defer s.Mu.Unlock()
@@ -313,7 +305,7 @@ func (e *Ending) look(op *Op, seen map[*Op]bool) {
 	}
 }
 
-// ended accepts, with mu held, the endings that waited for this input alone.
+// ended accepts, with mu held, the endings that waited only for this input, and reports whether there were any.
 func (d *InputBase) ended() (some bool) {
 	for _, e := range d.endings {
 		if e.open--; e.open == 0 && !e.other && !d.Loc.Stopping {
@@ -324,8 +316,7 @@ func (d *InputBase) ended() (some bool) {
 	return some
 }
 
-// endTime accepts, with mu held, the next ending of a location at which nothing more can
-// happen.
+// endTime accepts, with mu held, the next ending of a location at which nothing more can happen.
 func (s *Location) endTime() bool {
 	if s.Stopping || s.Edges.scc != nil {
 		return false
@@ -339,7 +330,7 @@ func (s *Location) endTime() bool {
 	return false
 }
 
-// NoEnd makes a location one that accepts no ending by itself: its history has it or not.
+// NoEnd makes the location accept no ending by itself: only its history can contain one.
 func (s *Location) NoEnd() { s.endings = nil }
 
 func (e *Ending) say() {
@@ -362,8 +353,7 @@ func (e *Ending) Push(n int) {
 	e.end()
 }
 
-// Heads implements [Input]. In a simulation the end is not taken before what was sent before
-// it.
+// Heads implements [Input]. In a simulation the end is not taken before anything that was sent before it.
 func (e *Ending) Heads() []LaneHead {
 	if e.waits == 0 {
 		return nil
@@ -376,7 +366,7 @@ func (e *Ending) Heads() []LaneHead {
 	return []LaneHead{{}}
 }
 
-// Before returns the inputs of which everything is taken before the end.
+// Before returns the inputs from which everything is taken before the end.
 func (e *Ending) Before() []Input { return e.before }
 
 // Waiting implements [Input].

@@ -15,12 +15,11 @@ import (
 type Place struct {
 	Type     reflect.Type // of the location
 	Location *Location
-	Region   *Region // of a slice, else nil
+	Region   *Region // the slice, or nil
 }
 
-// PlaceOf returns the place that a location of type at holds. It panics unless the
-// location was made as one of this type: a struct that embeds a location converts to
-// another one that does, so the type alone proves nothing.
+// PlaceOf returns the place that a location of type at holds. It panics unless the location was made as one of this type. The
+// type alone proves nothing, because a struct that embeds a location converts to another one that does.
 func PlaceOf(held any, at reflect.Type, op string) Place {
 	p, ok := held.(*Place)
 	switch {
@@ -34,8 +33,7 @@ func PlaceOf(held any, at reflect.Type, op string) Place {
 	return *p
 }
 
-// Outside returns the location of a place that is in no slice, for what has to be outside
-// as why says.
+// Outside returns the location of a place. If the place is in a slice, it panics with the message why.
 func (p Place) Outside(op, why string) *Location {
 	if p.Region != nil {
 		Misuse(op, why, p.Region)
@@ -43,12 +41,12 @@ func (p Place) Outside(op, why string) *Location {
 	return p.Location
 }
 
-// Input returns the location at which an input may be made.
+// Input returns the location of a place in which an input may be made, and panics elsewhere.
 func (p Place) Input(op string) *Location {
 	return p.Outside(op, "an input comes from outside and cannot be inside %s")
 }
 
-// Destination returns the location to which something may be sent.
+// Destination returns the location of a place to which something may be sent, and panics elsewhere.
 func (p Place) Destination(op string) *Location {
 	return p.Outside(op, "what is sent comes later and cannot be inside %s: send it to the location and let it in from there")
 }
@@ -57,14 +55,12 @@ func (p Place) Destination(op string) *Location {
 //
 // It maintains, whenever mu is free:
 //
-//  1. the token is held if and only if somebody runs the loop, or it waits for a
-//     reader because an output is over its bound (parked); it is news if something
-//     was left since its holder looked,
-//  2. queued is the number of records in the inputs' buffers and order lists them
-//     in the order in which they were accepted,
-//  3. a waiter is in the list waiters, or has the token, or will look for itself.
+//  1. the token is held if and only if a goroutine runs the loop, or the location waits for a reader because an output is over
+//     its bound (Parked); the token's state is news if something was left since its holder looked,
+//  2. Queued is the number of records in the inputs' buffers, and order lists them in the order in which they were accepted,
+//  3. a waiter is in the list Waiters, or has the token, or will look for itself.
 //
-// Everything below "held by the token" is touched only by who holds it.
+// Everything below "held by the token" is touched only by the token's holder.
 type Location struct {
 	Graph *Graph
 	Name  string
@@ -74,19 +70,19 @@ type Location struct {
 	Making         *Op            // the operator being built; see operator.go
 	labels         map[string]*Op // operators with names
 	binds          []func()
-	Starts         Region               // what hangs on constants, run once
+	Starts         Region               // what depends on constants, run once
 	Regions        []*Region            // slices, in topological order
 	OutputsInOrder []Output             // in order of construction
-	Inputs         []Input              // by operator; nil where an operator is none
-	outputs        []Output             // by operator; nil where an operator is none
+	Inputs         []Input              // by operator; nil for operators that are not inputs
+	outputs        []Output             // by operator; nil for operators that are not outputs
 	Timers         []timing             // in order of construction
 	Picks          func(of Object) bool // in a simulation: which timers fire; nil if all do
 	listeners      []listener
 	loosened       []*Op // of a simulated graph; see order.go
-	Number         int   // among the locations of the graph
+	Number         int   // index among the locations of the graph
 	divided        bool
-	source         source       // of the step of a simulated location that is being made; see affinity.go
-	Recorder       StepRecorder // of the graph, if it is recorded
+	source         source       // of the step that a simulated location is making; see affinity.go
+	Recorder       StepRecorder // of the graph, if it is recorded; otherwise nil
 	planned        bool         // see Planned
 	ends           bool         // a step has slices to cut
 
@@ -111,30 +107,30 @@ type Location struct {
 	senders  int // waiters that wait for room
 
 	ParkedAt time.Time     // when it parked last
-	Vacant   bool          // it has ended, and nobody holds the token
+	Vacant   bool          // it has ended, and the token has no holder
 	Asked    chan struct{} // closed when the holder of the token has copied its figures; see status.go
 	Seen     *Figures      // the last copy
-	looks    []func()      // called when it is made
+	looks    []func()      // called when the copy is made
 
-	Stalled atomic.Int32  // outputs and calls over their bound
-	stalls  atomic.Uint64 // how often one more of them was
-	watched atomic.Bool   // a timer looks whether that lasts; see blocked.go
-	told    map[*Op]bool  // of which somebody was told; of the watch
+	Stalled atomic.Int32  // number of outputs and calls over their bound
+	stalls  atomic.Uint64 // how often Stalled was incremented
+	watched atomic.Bool   // a timer checks whether a stall lasts; see blocked.go
+	told    map[*Op]bool  // operators that were reported as blocking; used by watch
 	Calls   atomic.Int64  // asynchronous calls begun or waiting, without a recorded answer
 
 	// held by the token
 	_         token.CacheLinePad
 	At        int32      // index of the operator that is running user code
 	Ports     []Port     // ports to which the step gave something
-	Later     []Delivery // edges, cycles and calls to which it did
+	Later     []Delivery // edges, cycles and calls to which the step gave something
 	now       int64      // clock of this step; 0 when not read yet
-	origin    int64      // what the wall clock showed when that was 0
-	Read      int64      // what it was when the last step ended
+	origin    int64      // what the wall clock showed at time 0
+	Read      int64      // the value of now at the end of the last step
 	Rearm     bool       // a timer was set in this step
 	ArmedFor  int64      // deadline for which the timer was armed last
-	completed bool       // the step got to its end
+	completed bool       // the step reached its end
 	steps     uint64     // so far
-	more      int        // how many more records they took than there were steps
+	more      int        // records taken, minus steps made
 }
 
 // NoDeadline is the deadline of a timer that is not armed.
@@ -165,7 +161,7 @@ func (s *Location) Partitions() int {
 	return 1
 }
 
-// Partition returns the number of the partition whose steps are made here, from 0 on.
+// Partition returns the number, from 0 on, of the partition whose steps are made here.
 func (s *Location) Partition() int {
 	if s.divided {
 		return s.Graph.Settings.Part
@@ -187,7 +183,7 @@ func (s *Location) Compiled(f func()) { s.binds = append(s.binds, f) }
 
 func (s *Location) compile() {
 	s.addLoosened()
-	for _, f := range slices.Backward(s.binds) { // from the sinks, so that each knows who follows
+	for _, f := range slices.Backward(s.binds) { // from the sinks, so that each node knows its followers
 		f()
 	}
 	s.binds = nil
@@ -237,15 +233,14 @@ func (s *Location) stop() {
 	s.Mu.Unlock()
 }
 
-// RefuseAll sends every sender to look under mu, where it is refused.
+// RefuseAll makes every sender look under mu, where it is refused.
 func (s *Location) RefuseAll() {
 	for _, d := range s.Bases {
 		d.Shut.Store(true)
 	}
 }
 
-// closeInput is called with mu held when an input has been closed, and says whether that
-// left a record.
+// closeInput is called with mu held when an input has been closed. left says whether closing it left a record.
 func (s *Location) closeInput(left bool) {
 	s.Open--
 	if s.Open == 0 && !s.Closing && s.Started { // before the start an input may still be added
@@ -257,7 +252,7 @@ func (s *Location) closeInput(left bool) {
 	}
 }
 
-// Abandon ends the location, and no other one, because of err.
+// Abandon ends this location, and no other, because of err.
 func (s *Location) Abandon(err error) {
 	if s.abort(err) {
 		s.Graph.siteFinished()
@@ -283,8 +278,8 @@ func (s *Location) abort(err error) bool {
 	return true
 }
 
-// Quiet is called with mu held by the holder of the token. It finishes the location if
-// that can make no further step, unless it accepts an ending then.
+// Quiet is called with mu held by the holder of the token. If the location can make no further step, it either accepts an ending
+// or finishes the location.
 func (s *Location) Quiet() {
 	if !s.Closing || s.Finished || s.Calls.Load() > 0 || s.endTime() || !s.mayEnd() {
 		return
@@ -326,8 +321,7 @@ func (s *Location) Resume() {
 	s.Graph.Driver.HandOver(s)
 }
 
-// Pause waits until w is signalled or ctx ends, and runs the location's loop for a
-// batch whenever it is handed the token.
+// Pause waits until w is signaled or ctx ends. If w was handed the token, Pause runs the location's loop for one batch.
 func (s *Location) Pause(ctx context.Context, w *token.Waiter) error {
 	if err := s.Graph.Driver.Wait(ctx, s, w); err != nil {
 		return err
@@ -348,22 +342,21 @@ func (s *Location) RunIfHanded(w *token.Waiter) {
 	s.Graph.Driver.Settle(s, 1)
 }
 
-// enough is how many waiters are known to a location before those that need not be are no
-// longer made so: some, so that one is there who can be handed the token, and no more,
-// since it costs the location's lock.
+// enough is the number of listed waiters from which on optional waiters are no longer listed. A few waiters must be listed so
+// that the token can be handed to one; more are not, because listing takes the location's lock.
 const enough = 4
 
-// Wanting says whether the location has few waiters to hand the token to.
+// Wanting reports whether the location has few waiters to hand the token to.
 func (s *Location) Wanting() bool { return s.Waiters.N.Load() < enough }
 
-// Enlist makes w known to the location.
+// Enlist lists w as a waiter of the location.
 func (s *Location) Enlist(w *token.Waiter) {
 	s.Mu.Lock()
 	s.Waiters.Add(w)
 	s.Mu.Unlock()
 }
 
-// Leave forgets w; if w was handed the token in the meantime it passes it on.
+// Leave removes w from the list. If w was handed the token in the meantime, it passes it on.
 func (s *Location) Leave(w *token.Waiter) {
 	s.Mu.Lock()
 	s.Waiters.Remove(w)

@@ -5,13 +5,11 @@ import (
 	"runtime/debug"
 )
 
-// This file is the one step. Nothing else pushes records of inputs, fires timers or runs
-// slices, and nothing here reads a clock, a channel, a lock or a mode: what a step does
-// follows from its plan and the state of the operators.
+// This file is the one step. Nothing else pushes records of inputs, fires timers or runs slices, and nothing here reads a clock,
+// a channel, a lock or a mode: what a step does follows from its plan and the state of the operators.
 
-// Step makes one step: start, timers, records, slices. It publishes nothing. It reports
-// false if a function given to an operator did not return: the graph has failed then, and
-// nothing of the step is ever published.
+// Step makes one step: start, timers, records, slices. It publishes nothing. It reports false if a function given to an operator
+// did not return. In that case the graph has failed, and nothing of the step is ever published.
 func (s *Location) Step(p *Plan) (ok bool) {
 	defer s.guard()
 	s.more--
@@ -49,12 +47,12 @@ func (s *Location) end(c Cut) {
 	s.completed = true
 }
 
-// StepOne is Step for a plan that takes one record of a plain input and cuts all, made by a
-// sender that has the token, and the publication that follows: the record is pushed as it
-// is to the node n of the input, without a plan and a queue around it.
+// StepOne makes the step of one record of a plain input, for a sender that holds the token. It is Step for a plan that takes that
+// record and cuts all slices, followed by the publication. The record is pushed directly to the input's node n, without a plan
+// and a queue.
 func StepOne[T any](n *Node[T], x T) (ok bool) {
 	s := n.Loc
-	defer func() { // guard, without a second call where there is nothing to do
+	defer func() { // guard, without a second call if there is nothing to do
 		s.steps++
 		if !s.completed {
 			s.failed(recover())
@@ -69,7 +67,7 @@ func StepOne[T any](n *Node[T], x T) (ok bool) {
 	return true
 }
 
-// StepAll is StepOne for several records, which the sender does not give away.
+// StepAll is StepOne for several records, whose slice remains the sender's.
 func StepAll[T any](n *Node[T], xs []T) (ok bool) {
 	s := n.Loc
 	defer s.guard()
@@ -98,7 +96,7 @@ func StepEntry[K comparable, V any](n *KeyedNode[K, V], k K, v V, h uint64) (ok 
 	return true
 }
 
-// StepEntries is StepAll for keyed data. The holder of the token lends b for the batches.
+// StepEntries is StepAll for keyed data. It uses b, which the token's holder provides, for the batches.
 func StepEntries[K comparable, V any](n *KeyedNode[K, V], c Columns[K, V], b *Batch[K, V]) (ok bool) {
 	s := n.Loc
 	defer s.guard()
@@ -109,19 +107,19 @@ func StepEntries[K comparable, V any](n *KeyedNode[K, V], c Columns[K, V], b *Ba
 	return true
 }
 
-// Planned reports whether senders that run the location make a plan, and not the step of
-// [StepOne], [StepAll], [StepEntry] and [StepEntries].
+// Planned reports whether senders that run the location make a plan, instead of using [StepOne], [StepAll], [StepEntry] and
+// [StepEntries].
 func (s *Location) Planned() bool { return s.planned }
 
-// StepTaken makes the step of a sender where senders make plans: of n records of the input,
-// which has taken them, and with all that is cut. The sender has the token.
+// StepTaken makes the step of a sender at a location where senders make plans. The step takes n records that the input has
+// already taken, and cuts all slices. The sender holds the token.
 func (d *InputBase) StepTaken(n int) (ok bool) {
 	d.plan = Plan{Take: append(d.plan.Take[:0], Take{Op: d.Op.Index, N: n})}
 	return d.Loc.Graph.Driver.Perform(d.Loc, &d.plan)
 }
 
-// bare completes a step that has nothing to cut, release or note, and reports whether it
-// was one. It is short enough to be inlined.
+// bare completes a step that has nothing to cut, release or set a timer for, and reports whether it was such a step. It is short
+// enough to be inlined.
 func (s *Location) bare() bool {
 	if s.ends || s.Rearm || len(s.Ports)+len(s.Later) > 0 {
 		return false
@@ -130,8 +128,8 @@ func (s *Location) bare() bool {
 	return true
 }
 
-// ErrUnwound is the panic that ends a function of a simulated graph: the simulation has ended, or a
-// crash has the call made again.
+// ErrUnwound is the panic that unwinds a function of a simulated graph: the simulation has ended, or the call is made again after
+// a crash.
 var ErrUnwound = errors.New("engine: the simulation has ended")
 
 // ErrGoexit stands for a function that neither returned nor panicked.
@@ -139,7 +137,7 @@ var ErrGoexit = errors.New("the function ended its goroutine with runtime.Goexit
 
 // guard turns a panic of a user's function into the end of the flow.
 //
-// It runs after every step, so it asks for a panic only if there may be one.
+// It runs after every step, and calls recover only if the step did not complete.
 func (s *Location) guard() {
 	s.steps++
 	if s.completed {
@@ -149,8 +147,7 @@ func (s *Location) guard() {
 	s.failed(recover())
 }
 
-// failed ends the flow with what a function panicked with, or nil if it ended its
-// goroutine.
+// failed ends the flow because of the value v of a panic, or because a function ended its goroutine if v is nil.
 func (s *Location) failed(v any) {
 	if v == nil { // runtime.Goexit, as by FailNow of a test
 		v = ErrGoexit
@@ -168,9 +165,8 @@ func (s *Location) failed(v any) {
 	s.vacate()
 }
 
-// Clock returns the time of this step in nanoseconds since the history began: that of its
-// plan, or if the plan does not say it, what the driver's clock shows when the first
-// operator asks.
+// Clock returns the time of this step in nanoseconds since the history began. That is the time of its plan or, if the plan has
+// none, the time of the driver's clock when the first operator asks.
 func (s *Location) Clock() int64 {
 	if s.now == untimed {
 		panic("millrace: internal error: timers of several deadlines were fired at once before an operator that reads the time: please report it")
@@ -181,8 +177,8 @@ func (s *Location) Clock() int64 {
 	return s.now
 }
 
-// TellTime is [Location.Clock] for a function of a user, which may compare times: what it does may
-// depend on all timers of the location.
+// TellTime is [Location.Clock] for a user's function, which may compare times, so that what it does may depend on all timers of
+// the location.
 func (s *Location) TellTime() int64 {
 	if turns := s.Graph.Settings.Turns; turns != nil {
 		turns.Touch(s.Times(), Reads)
@@ -190,10 +186,10 @@ func (s *Location) TellTime() int64 {
 	return s.Clock()
 }
 
-// WallClock returns the time of this step in nanoseconds since 1970. Like [Location.Clock] it is
-// a function of the history, and goes back only while timers fire that are overdue.
+// WallClock returns the time of this step in nanoseconds since 1970. Like [Location.Clock] it is a function of the history. It
+// goes back only while overdue timers fire.
 func (s *Location) WallClock() int64 { return s.origin + s.Clock() }
 
-// Origin returns what the wall clock showed when the history of the location began. The holder
-// of the token asks, or anybody with mu held while there is none.
+// Origin returns what the wall clock showed when the history of the location began. It is called by the holder of the token, or
+// with mu held while there is none.
 func (s *Location) Origin() int64 { return s.origin }

@@ -1,10 +1,9 @@
-// Package claims checks in simulated graphs what programs claim of their functions: that a
-// step comes to the same in any order, that a value only grows. Each check is made where the
-// claim is, with the values that come there, so that a wrong claim shows whether or not
-// a schedule happens to show its consequence.
+// Package claims checks, in simulated graphs, what programs claim of their functions: that the order of steps does not matter, or
+// that a value only grows. Each check is made where the claim is made, with the values that arrive there, so a wrong claim is
+// detected whether or not a schedule shows its consequence.
 //
-// The functions of this package are given a user's function while a graph is built. In a
-// graph that nobody watches they return it as it is, so that production pays nothing.
+// The functions of this package receive a user's function while a graph is built. In a graph without a watcher they return it
+// unchanged, so production pays nothing.
 package claims
 
 import (
@@ -23,7 +22,7 @@ type Broken struct {
 	Claim string // what is claimed, such as "the order does not matter"
 	State any    // before A and B, or nil
 	A, B  any
-	One   any // what the claim wants to be the same as Other, or not more
+	One   any // result of which the claim says that it equals Other, or does not exceed it
 	Other any
 }
 
@@ -32,20 +31,20 @@ type Watcher interface {
 	engine.Watcher
 	// Broken returns the error by which the graph fails.
 	Broken(Broken) error
-	// Unchecked says why a claim cannot be checked, or cannot be any longer.
+	// Unchecked reports why a claim cannot be checked, or can no longer be checked.
 	Unchecked(op *engine.Op, why string)
 }
 
-// watcher returns who wants the claims of an operator to be checked, or nil.
+// watcher returns the watcher that wants the claims of an operator checked, or nil.
 func watcher(op *engine.Op) Watcher {
 	w, _ := op.Loc.Graph.Settings.Watch.(Watcher)
 	return w
 }
 
-// panicked stands for the result of a function that panicked instead.
+// panicked replaces the result of a function that panicked.
 type panicked struct{ Value any }
 
-// try calls f and returns its result, or that it panicked.
+// try calls f and returns its result, or a panicked if it panicked.
 func try(f func() any) (result any) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -55,8 +54,7 @@ func try(f func() any) (result any) {
 	return f()
 }
 
-// A copier copies the arguments of a function as they are before it is called, until it
-// finds some that cannot be copied.
+// A copier copies the arguments of a function before it is called, until it meets some that cannot be copied.
 type copier[A, T any] struct {
 	op     *engine.Op
 	watch  Watcher
@@ -95,5 +93,5 @@ func key(op *engine.Op) any {
 	return op.Key()
 }
 
-// typeName is how messages name a type.
+// typeName returns the name of a type for messages.
 func typeName[T any]() string { return reflect.TypeFor[T]().String() }

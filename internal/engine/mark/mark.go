@@ -1,10 +1,9 @@
-// Package mark has the marks of streams of events. The mark of a stream is a time before
-// which no event of the stream is still to come; it only grows.
+// Package mark implements the marks of streams of events. The mark of a stream is a time before which no event of the stream is
+// still to come; it only grows.
 //
-// A [Mark] belongs to a node of the graph and is settled while a flow is built. The operator
-// that owns one advances it after it has pushed everything that the mark covers, so a
-// follower learns of a mark behind the events before it. A merged stream has the least of the
-// marks of its sources. Start reading at [Mark.Advance].
+// A [Mark] belongs to a node of the graph and is set up while a flow is built. Its owner is an operator, which advances it after
+// pushing everything that the mark covers, so a follower learns of a mark after the events before it. The mark of a merged stream
+// is the least of the marks of its sources. Start reading at [Mark.Advance].
 package mark
 
 import (
@@ -18,27 +17,27 @@ const (
 	Future int64 = math.MaxInt64
 )
 
-// Silent is the mark of a stream of which nobody knows how far it is, and for which nobody
-// waits: the least of it and other marks is the least of the others.
+// Silent is the mark of a stream whose progress is unknown and for which no operator waits: the least of it and other marks is
+// the least of the others.
 const Silent = Past + 1
 
-// A Mark is the mark of a stream. What it is now is in a variable that its owner saves with
-// its state; that of several sources has none of its own.
+// A Mark is the mark of a stream. Its current value is in a variable that its owner saves with its state. The mark of several
+// sources has no variable of its own.
 type Mark struct {
 	at        *int64
-	until     *int64  // what it was before it was Future
-	of        []*Mark // of which it is the least, if it has no owner
-	from      []*Mark // of what the owner reads
-	least     []*Mark // that are the least of this one and others
-	made      []*Mark // that are the marks of what operators make of the stream
-	told      int64   // what followers were told last, of one without owner
+	until     *int64  // its value before it was Future
+	of        []*Mark // the marks whose least it is, if it has no owner
+	from      []*Mark // the marks of what the owner reads
+	least     []*Mark // the marks that are the least of this one and others
+	made      []*Mark // the marks of what operators make of the stream
+	told      int64   // the value that followers were last called with, of a mark without owner
 	partial   bool    // it is of one partition of a location
-	closing   bool    // the last of its sources has ended, and followers are told where they were
+	closing   bool    // the last of its sources has ended, and followers are called with the mark before that
 	followers []func(now int64)
 }
 
-// Own returns the mark that is at *at, of a stream that is made of those with the marks from. It
-// notes in *until where it was before it was [Future].
+// Own returns the mark whose value is *at, of a stream that is made from streams with the marks from. When the mark becomes
+// [Future], *until is set to its value before that.
 func Own(at, until *int64, from ...*Mark) *Mark {
 	m := &Mark{at: at, until: until, from: from}
 	for _, x := range from {
@@ -47,12 +46,12 @@ func Own(at, until *int64, from ...*Mark) *Mark {
 	return m
 }
 
-// Partitions are the marks of the partitions that a stream comes from. Its mark is the least of
-// them, so a partition of which none has come holds it.
+// Partitions are the marks of the partitions that a stream comes from. The stream's mark is the least of them, so a partition
+// from which no mark has come holds it back.
 type Partitions []*Mark
 
-// Advance moves the mark of a partition, as [Mark.Advance] does. It passes over one that there is
-// not: a program of before may have had more.
+// Advance moves the mark of a partition, as [Mark.Advance] does. It ignores a partition that does not exist: an earlier program
+// may have had more.
 func (p Partitions) Advance(partition int, to int64) {
 	if partition < len(p) {
 		p[partition].Advance(to)
@@ -62,9 +61,8 @@ func (p Partitions) Advance(partition int, to int64) {
 // Least returns the mark of the stream.
 func (p Partitions) Least() *Mark { return Least(p...) }
 
-// OfPartitions returns the marks of the partitions that a stream comes from, each at its place in
-// at. It notes in until where each was before it was [Future]. What comes from a location that is
-// not divided has one.
+// OfPartitions returns the marks of the partitions that a stream comes from. Mark i has its value in at[i], and its value before
+// it was [Future] in until[i]. A stream from a location that is not divided has one mark.
 func OfPartitions(at, until []int64, divided bool) Partitions {
 	all := make(Partitions, len(at))
 	for i := range all {
@@ -108,7 +106,7 @@ func (m *Mark) Now() int64 {
 	return now
 }
 
-// least returns the least of some marks, of those that are not silent if there are some.
+// least returns the least of some marks. It ignores silent ones unless all are silent.
 func least(of []*Mark) int64 {
 	least, all := Future, Silent
 	for _, m := range of {
@@ -119,8 +117,7 @@ func least(of []*Mark) int64 {
 	return min(least, all)
 }
 
-// Heard returns what the mark is without the partitions of which none has come yet. It is
-// [Future] only if the mark is.
+// Heard returns what the mark would be without the partitions from which none has come yet. It is [Future] only if the mark is.
 func (m *Mark) Heard() int64 {
 	now := Future
 	for _, x := range m.sources() {
@@ -134,8 +131,8 @@ func (m *Mark) Heard() int64 {
 	return now
 }
 
-// FollowHeard has f called with [Mark.Heard] whenever that may have advanced, and reports true if
-// the stream comes from partitions. Else it does nothing.
+// FollowHeard arranges for f to be called with [Mark.Heard] whenever that may have advanced, and reports true, if the stream
+// comes from partitions. Otherwise it does nothing.
 func (m *Mark) FollowHeard(f func(heard int64)) bool {
 	if !slices.ContainsFunc(m.sources(), func(x *Mark) bool { return x.partial }) {
 		return false
@@ -146,7 +143,7 @@ func (m *Mark) FollowHeard(f func(heard int64)) bool {
 	return true
 }
 
-// sources returns the marks with an owner of which this is the least.
+// sources returns the owned marks whose least this is.
 func (m *Mark) sources() []*Mark {
 	if m.at != nil {
 		return []*Mark{m}
@@ -154,7 +151,7 @@ func (m *Mark) sources() []*Mark {
 	return m.of
 }
 
-// end returns the greatest of the marks of the sources, of those that have ended before they did.
+// end returns the greatest mark that a source had before it ended, or has now.
 func (m *Mark) end() int64 {
 	end := Past
 	for _, x := range m.of {
@@ -167,9 +164,8 @@ func (m *Mark) end() int64 {
 	return end
 }
 
-// Slowest returns the least of some marks, and appends to holders those on which it depends: of the
-// marks that were made first, behind which all others go, those that are least. Nothing holds time
-// that has ended.
+// Slowest returns the least of some marks, and appends to holders the marks on which it depends: of the marks that are made from
+// no others, those that are least. A mark that has ended holds nothing back.
 func Slowest(of, holders []*Mark) (now int64, _ []*Mark) {
 	if now = least(of); now == Future {
 		return now, holders
@@ -191,7 +187,7 @@ func Slowest(of, holders []*Mark) (now int64, _ []*Mark) {
 	return now, holders
 }
 
-// Beside returns the mark, or if that is silent the mark of the stream that it is joined with.
+// Beside returns the mark or, if it is silent, the mark of the stream that it is joined with.
 func (m *Mark) Beside(other *Mark) int64 {
 	if now := m.Now(); now != Silent {
 		return now
@@ -199,8 +195,8 @@ func (m *Mark) Beside(other *Mark) int64 {
 	return other.Now()
 }
 
-// Behind returns the greatest of the marks that depend on this one. One that was silent goes on
-// from there: what comes before that would be late for somebody who did not wait.
+// Behind returns the greatest of the marks that depend on this one. A silent stream continues from there: an earlier event would
+// be late for a follower that did not wait.
 func (m *Mark) Behind() int64 {
 	most := Past
 	for _, x := range m.least {
@@ -212,8 +208,8 @@ func (m *Mark) Behind() int64 {
 	return most
 }
 
-// Follow has f called whenever the mark has advanced, in the order of the calls of Follow. It
-// may be called again with a mark that it was told before.
+// Follow arranges for f to be called whenever the mark has advanced, in the order of the calls of Follow. f may be called again
+// with the same mark.
 func (m *Mark) Follow(f func(now int64)) { m.followers = append(m.followers, f) }
 
 // FollowTimes is [Mark.Follow] without [Silent].
@@ -225,11 +221,11 @@ func (m *Mark) FollowTimes(f func(now int64)) {
 	})
 }
 
-// Advance moves the mark of an owner to a later time and tells those who follow it. The owner
-// has pushed every event before that time, and is not pushing one now.
+// Advance moves an owned mark to a later time and calls its followers. The owner has pushed every event before that time, and is
+// not pushing one now.
 //
-// When the last source of a merged stream ends, the mark of that goes to the greatest mark that
-// one of them had, and only then to [Future]: so it comes there in whatever order sources end.
+// When the last source of a merged stream ends, the mark of the merged stream first goes to the greatest mark that one of the
+// sources had, and only then to [Future]. So it gets there in whatever order the sources end.
 func (m *Mark) Advance(to int64) {
 	if to <= *m.at {
 		return
@@ -247,7 +243,7 @@ func (m *Mark) Advance(to int64) {
 	m.tell(to)
 }
 
-// close has those who follow merged streams, of which the last source ends, told where it was.
+// close calls the followers of merged streams whose last source ends with the mark before the end.
 func (m *Mark) close() {
 	some := false
 	for _, l := range m.least {
@@ -263,7 +259,7 @@ func (m *Mark) close() {
 	}
 }
 
-// tell tells those who follow the mark, and merged streams.
+// tell calls the followers of the mark and those of merged streams.
 func (m *Mark) tell(to int64) {
 	for _, f := range m.followers {
 		f(to)

@@ -1,9 +1,7 @@
-// Package token has the run token of a location, which says who may run it, and the waiters
-// that may be handed it.
+// Package token implements the run token of a location, which decides who may run it, and the waiters to which it may be handed.
 //
-// A [Token] is taken and given back with one atomic operation each. A [Waiter] is a goroutine
-// that waits for something a location will do; whoever has the token and nothing else to do
-// hands it to one. Start reading at Token.
+// A [Token] is taken and given back with one atomic operation each. A [Waiter] is a goroutine that waits for something a location
+// will do; a holder of the token with nothing else to do hands it to a waiter. Start reading at Token.
 package token
 
 import (
@@ -11,36 +9,33 @@ import (
 	"sync/atomic"
 )
 
-// A Token says who may run a location's loop: it is the run token.
+// A Token is the run token of a location: its holder may run the location's loop.
 //
-// Who finds it free takes it with one atomic operation, and gives it back with one if
-// nobody left anything meanwhile; that is half the price of a mutex, twice. Whoever
-// leaves something while it is held says so by making it news, which sends the holder
-// to look under the location's mutex before the token is free again.
+// A caller that finds it free takes it with one atomic operation, and gives it back with another if nothing was left meanwhile;
+// each is half the price of locking a mutex. A caller that leaves something while the token is held changes its state to news,
+// which makes the holder look under the location's mutex before it frees the token.
 type Token struct {
-	_     [64]byte // what others look at while they spin shares no cache line with what the holder writes
+	_     [64]byte // keeps what spinning callers read off the cache lines that the holder writes
 	state atomic.Int32
-	spins atomic.Int32 // how often a caller looks before it gives up; see await
+	spins atomic.Int32 // how often a caller looks before it gives up; see Await
 	_     [56]byte
 }
 
 const (
-	shut int32 = iota // nobody gets it: the location has not started, or it has ended
-	free              // nobody has it
-	held              // somebody has it
-	news              // somebody has it, and has to look before giving it back
+	shut int32 = iota // it cannot be taken: the location has not started, or it has ended
+	free              // it can be taken
+	held              // it has a holder
+	news              // it has a holder, which has to look before giving it back
 )
 
 // Take takes the token if it is free.
 func (g *Token) Take() bool { return g.state.CompareAndSwap(free, held) }
 
-// Await looks again a few times and reports whether it could take the token. A step is
-// short, as a rule shorter than leaving a record to its holder, waiting for the answer
-// and being woken.
+// Await looks again a few times and reports whether it could take the token. A step is usually shorter than leaving a record to
+// the holder, waiting for the answer and being woken.
 //
-// How often it looks is what helped lately: twice as often after it helped, half as
-// often after it did not, as when steps are long or when it is the holder itself that
-// asks. With a single processor nobody could give the token back meanwhile.
+// The number of looks adapts: it doubles after a success and halves after a failure, as when steps are long or the holder itself
+// asks. With a single processor no other goroutine could give the token back meanwhile.
 func (g *Token) Await() bool {
 	n := g.spins.Load()
 	for range n {
@@ -57,15 +52,14 @@ func (g *Token) Await() bool {
 	return false
 }
 
-// Looking takes about a nanosecond.
+// One look takes about a nanosecond.
 const minSpins, maxSpins = 8, 512
 
-// Notify says that something was left: it takes the token if it is free, and else makes
-// its holder look. It is called with the location's mu held, which the holder needs for
-// looking, and reports whether the caller has the token now.
+// Notify announces that something was left: it takes the token if it is free, and otherwise makes its holder look. It reports
+// whether the caller now has the token. It is called with the location's mu held, which the holder needs for looking.
 //
-// It has to go round, because between the two attempts the holder may give the token
-// back and somebody else take it, who has not heard of what was left.
+// It loops because, between the two attempts, the holder may give the token back and another caller take it without knowing what
+// was left.
 func (g *Token) Notify() (took bool) {
 	for {
 		if g.Take() {
@@ -84,14 +78,14 @@ func (g *Token) Notify() (took bool) {
 // Tell makes the holder look.
 func (g *Token) Tell() bool { return g.state.CompareAndSwap(held, news) }
 
-// Give gives the token back if nothing was left.
+// Give gives the token back if nothing was left, and reports whether it did.
 func (g *Token) Give() bool { return g.state.CompareAndSwap(held, free) }
 
 // Release gives the token back. It is called by the holder with the location's mu held,
 // after looking.
 func (g *Token) Release() { g.state.Store(free) }
 
-// Open hands the token to who starts the location.
+// Open hands the token to the caller that starts the location.
 func (g *Token) Open() {
 	if runtime.GOMAXPROCS(0) > 1 {
 		g.spins.Store(maxSpins)
@@ -99,10 +93,9 @@ func (g *Token) Open() {
 	g.state.Store(held)
 }
 
-// Shut makes sure that nobody takes the token again.
+// Shut makes sure that the token is never taken again.
 func (g *Token) Shut() { g.state.Store(shut) }
 
-// CacheLinePad keeps what is written by one goroutine off the cache line of what is written by
-// another, since each such line goes from processor to processor, which takes longer than
-// the step that needs it.
+// CacheLinePad separates what one goroutine writes from the cache line that another writes. Moving such a line between processors
+// takes longer than the step that needs it.
 type CacheLinePad [64]byte

@@ -6,8 +6,8 @@ import (
 	"sync/atomic"
 )
 
-// A WaiterChain is the short list of goroutines that wait at one output, guarded
-// by the output's mu. Who adds itself removes itself.
+// A WaiterChain is the short list of goroutines that wait at one output, guarded by the output's mu. Each waiter adds and removes
+// itself.
 type WaiterChain struct{ all []*Waiter }
 
 // Add adds w.
@@ -30,9 +30,8 @@ func (c *WaiterChain) Signal() {
 	}
 }
 
-// A Waiter is a goroutine that waits for something a location will do, for room or for
-// a result, and that runs the location's loop itself when it is handed the token: a
-// goroutine that would be woken anyway is the cheapest one to go on with.
+// A Waiter is a goroutine that waits for something a location will do, for room or for a result. If it is handed the token, it
+// runs the location's loop itself: a goroutine that would be woken anyway is the cheapest one to continue with.
 type Waiter struct {
 	Wake       chan struct{} // of capacity 1; a signal says "look again"
 	HasToken   bool          // holds the token of the location; guarded by the location's mu
@@ -44,7 +43,7 @@ type Waiter struct {
 // a testing/synctest bubble must not leave it.
 type WaiterPool struct{ pool sync.Pool }
 
-// Get returns a waiter that nobody else knows.
+// Get returns a waiter to which nothing else refers.
 func (p *WaiterPool) Get() *Waiter {
 	if w, ok := p.pool.Get().(*Waiter); ok {
 		return w
@@ -52,7 +51,7 @@ func (p *WaiterPool) Get() *Waiter {
 	return &Waiter{Wake: make(chan struct{}, 1)}
 }
 
-// Put takes w back. The caller has made sure that nobody else knows it.
+// Put takes w back. The caller has made sure that nothing else refers to it.
 func (p *WaiterPool) Put(w *Waiter) {
 	select {
 	case <-w.Wake:
@@ -75,7 +74,7 @@ type WaiterList struct {
 	N           atomic.Int32
 }
 
-// Add adds w as the youngest.
+// Add adds w as the youngest waiter.
 func (l *WaiterList) Add(w *Waiter) {
 	l.N.Add(1)
 	w.Listed, w.prev, w.next = true, l.last, nil
@@ -87,7 +86,7 @@ func (l *WaiterList) Add(w *Waiter) {
 	l.last = w
 }
 
-// Remove removes w if it is there.
+// Remove removes w if it is listed.
 func (l *WaiterList) Remove(w *Waiter) {
 	if !w.Listed {
 		return
@@ -122,10 +121,10 @@ func (l *WaiterList) WakeAll() {
 	}
 }
 
-// Wait returns when w was signalled, or with the cause when ctx ends.
+// Wait returns when w is signaled, or with the cause when ctx ends.
 func (w *Waiter) Wait(ctx context.Context) error {
 	ends := ctx.Done()
-	if ends == nil { // one channel is half the work of two
+	if ends == nil { // receiving from one channel is half the work of two
 		<-w.Wake
 		return nil
 	}

@@ -6,27 +6,26 @@ import (
 	"github.com/millrace/millrace/internal/engine/codec"
 )
 
-// A timing is a timer queue of a location, with what decides how it is fired.
+// A timing is a timer queue of a location, with what decides how it fires.
 type timing struct {
 	TimerQueue
 	op *Op
-	// stepwise says that each deadline is fired by itself, because what follows reads the
-	// time. Other queues may fire several deadlines in one batch.
+	// stepwise says that deadlines fire one at a time, because what follows reads the time. Other queues may fire several
+	// deadlines in one batch.
 	stepwise bool
 }
 
 // untimed is the clock of a step while timers of several deadlines are fired at once.
 const untimed = int64(-1 << 63)
 
-// Timed adds a timer queue to the location. Its operator reads the time when it gets something.
+// Timed adds a timer queue to the location. Its operator reads the time when it receives something.
 func (s *Location) Timed(q TimerQueue, op *Op) {
 	op.clock = true
 	s.Timers = append(s.Timers, timing{TimerQueue: q, op: op})
 }
 
-// orderTimers settles which timer queues are fired deadline by deadline: those from which
-// a batch gets to an operator that reads the time, within the same firing. What goes
-// through a slice, a cycle or a call comes later, and has the time of that moment.
+// orderTimers decides which timer queues fire one deadline at a time: those from which a batch reaches, within the same firing,
+// an operator that reads the time. What goes through a slice, a cycle or a call comes later and has the time of that moment.
 func (s *Location) orderTimers() {
 	follow := make(map[*Op][]*Op)
 	for _, op := range s.Ops {
@@ -36,7 +35,7 @@ func (s *Location) orderTimers() {
 	}
 	for i := range s.Timers {
 		t := &s.Timers[i]
-		if t.stepwise = t.Idle(); t.stepwise { // it sets itself again
+		if t.stepwise = t.Idle(); t.stepwise { // an idle timer sets itself again
 			continue
 		}
 		if _, t.stepwise = t.TimerQueue.(SteppedTimer); t.stepwise {
@@ -68,8 +67,7 @@ func (s *Location) Deadline() (at int64, ok bool) {
 	return at, ok
 }
 
-// Forgets reports whether an input forgets keys when the timers fire that are due at now. A put
-// of such a key is refused until then.
+// Forgets reports whether an input forgets keys when the timers due at now fire. Until then a put of such a key is refused.
 func (s *Location) Forgets(now int64) bool {
 	for _, t := range s.Timers {
 		if s.Input(t.op.Index) == nil {
@@ -82,13 +80,12 @@ func (s *Location) Forgets(now int64) bool {
 	return false
 }
 
-// fireUntil fires all timers whose deadline is now or earlier, in order of their
-// deadlines over all queues, and each at the time of its deadline: a timer that follows
-// from another one counts from there, however late the location got round to it. Timers of
-// one deadline fire in the order of construction of their operators, and those of one
-// operator in the order in which they were set.
+// fireUntil fires all timers whose deadline is now or earlier, in order of their deadlines over all queues. Each fires at the
+// time of its deadline, so a timer that follows from another one counts from there, however late the location is. Timers with the
+// same deadline fire in the order of construction of their operators; those of one operator fire in the order in which they were
+// set.
 //
-// Every way of running a graph fires timers here.
+// Every driver fires timers here.
 func (s *Location) fireUntil(now int64) {
 	for i := range s.Timers {
 		s.Timers[i].Skip(now)
@@ -114,15 +111,15 @@ func (s *Location) fireUntil(now int64) {
 	s.now = now
 }
 
-// ahead returns up to which deadline queue i may fire before another queue is next. It is
-// what keeps a million timers that come due in one stall from being a million batches.
+// ahead returns the deadline up to which queue i may fire before another queue is next. It keeps a million timers that come due
+// during one stall from becoming a million batches.
 func (s *Location) ahead(i int, at, now int64) int64 {
 	for j := range s.Timers {
 		if j == i {
 			continue
 		}
 		if next, ok := s.Timers[j].Next(); ok {
-			if j < i { // which comes first at the same deadline
+			if j < i { // queue j comes first at the same deadline
 				next--
 			}
 			now = min(now, next)
@@ -131,26 +128,24 @@ func (s *Location) ahead(i int, at, now int64) int64 {
 	return max(at, now)
 }
 
-// A SteppedTimer is a timer queue that is fired deadline by deadline, because its own operator
-// reads the time when it fires.
+// A SteppedTimer is a timer queue that fires one deadline at a time, because its own operator reads the time when it fires.
 type SteppedTimer interface{ Stepwise() }
 
-// A HeldTimer is a timer queue that can hold a timer: a function has failed on it, and all others
-// go on.
+// A HeldTimer is a timer queue that can hold back a timer on which a function has failed, while all others continue.
 type HeldTimer interface {
 	TimerQueue
-	// Blame has Failing say which timer is firing, at some cost.
+	// Blame turns on the recording of the firing timer for Failing, at some cost.
 	Blame(on bool)
-	// Failing returns the timer that is firing: its key, or nil if it has none, and what tells it
-	// from others of the key: its number in one byte, and what else [HeldTimer.Hold] looks at.
-	// Without a key that is all of it. At is its deadline.
+	// Failing returns the timer that is firing: its key, or nil if it has none, and an identification of the timer among those of
+	// the key, which is its number in one byte and what else [HeldTimer.Hold] looks at. Without a key the identification is
+	// complete by itself. at is the deadline.
 	Failing() (key any, timer []byte, at int64, ok bool)
-	// Hold has a timer not fire (codec.KindRung), fire at now (codec.KindRetry), or be
-	// stopped (codec.KindDrop). It reports false if it is not set, or was set anew.
+	// Hold keeps a timer from firing (codec.KindRung), fires it at now (codec.KindRetry), or stops it (codec.KindDrop). It
+	// reports false if the timer is not set, or was set anew.
 	Hold(r *codec.Record, now int64, c codec.Codec) (bool, error)
 }
 
-// HeldTimer returns the timer queue of the operator with a number that can hold a timer, or nil.
+// HeldTimer returns the timer queue of the operator with number op if it can hold a timer, or nil.
 func (s *Location) HeldTimer(op int32) HeldTimer {
 	for _, t := range s.Timers {
 		if h, ok := t.TimerQueue.(HeldTimer); ok && t.op.Index == op {
@@ -169,9 +164,9 @@ func (s *Location) HeldTimers(do func(op *Op, t HeldTimer)) {
 	}
 }
 
-// An EndlessTimer fires for ever, unless it is told when it is tired.
+// An EndlessTimer fires without end, unless Tire limits it.
 type EndlessTimer interface {
-	// Tire says how often the timer fires, at most, while news returns the same number.
+	// Tire limits how often the timer fires while news returns the same number.
 	Tire(most int, news func() int)
 }
 
@@ -180,20 +175,19 @@ type TimerQueue interface {
 	Next() (at int64, ok bool)
 	Running() int     // how many are set
 	Expire(now int64) // push what is due, in order of deadlines
-	Skip(now int64)   // leave out firings that were missed and do not count
+	Skip(now int64)   // skip missed firings that do not count
 	Idle() bool       // whether the location may end without it
 }
 
-// A ManyTimers is a timer queue that can have several deadlines at a time, each of a key. In a
-// simulation it fires those that [Location.Picks] says.
+// A ManyTimers is a timer queue that can have several deadlines at a time, each of a key. In a simulation it fires those that
+// [Location.Picks] chooses.
 type ManyTimers interface {
 	TimerQueue
 	// Deadlines calls do with the keys and deadlines of all timers that are set.
 	Deadlines(do func(key any, at int64))
 }
 
-// Deadlines calls do with the parts of operators that have set the location's timers, and their
-// deadlines, queue by queue.
+// Deadlines calls do, queue by queue, with the parts of operators that have set the location's timers and with their deadlines.
 func (s *Location) Deadlines(do func(queue int, of Object, at int64)) {
 	for i := range s.Timers {
 		t := &s.Timers[i]
@@ -205,8 +199,8 @@ func (s *Location) Deadlines(do func(queue int, of Object, at int64)) {
 	}
 }
 
-// TimedByKey reports whether all timers of the location are of keys, outside of slices, and nobody
-// listens: what is done with timers of one key has nothing to do with those of others.
+// TimedByKey reports whether the timers of each key are independent of those of others: all timers of the location belong to
+// keys, none is in a slice, and no operator listens.
 func (s *Location) TimedByKey() bool {
 	for i := range s.Timers {
 		t := &s.Timers[i]
@@ -222,7 +216,7 @@ func (s *Location) TimedPart(o Object) bool {
 	return o.Op >= 0 && o.Key&(1<<63) == 0 && slices.ContainsFunc(s.Timers, func(t timing) bool { return t.op.Index == o.Op })
 }
 
-// TouchMarks says that the timers of a deadline move marks of event time, if they do.
+// TouchMarks records an access to the marks of event time if timers of a deadline move them.
 func (s *Location) TouchMarks(deadline int64, turns Turns) {
 	for i := range s.Timers {
 		if at, ok := s.Timers[i].Next(); ok && at == deadline && s.Timers[i].op.marked() {
@@ -231,10 +225,10 @@ func (s *Location) TouchMarks(deadline int64, turns Turns) {
 	}
 }
 
-// Tiring is the part of an [EndlessTimer] that counts how often it fired. In a simulation a
-// schedule needs an end, so that the timer fires only so often until something comes in.
+// Tiring is the part of an [EndlessTimer] that counts how often it fired. A schedule of a simulation needs an end, so there the
+// timer fires only a limited number of times until something comes in.
 type Tiring struct {
-	tired func() bool // whether it has fired often enough; nil if it never has
+	tired func() bool // whether it has fired often enough; nil if there is no limit
 	fired int
 	most  int
 }
@@ -257,11 +251,11 @@ func (e *Tiring) Tired() bool { return e.tired != nil && e.tired() }
 // Fired counts a firing.
 func (e *Tiring) Fired() { e.fired++ }
 
-// OnceMore lets a timer that is tired fire once.
+// OnceMore lets a tired timer fire once.
 func (e *Tiring) OnceMore() { e.fired = min(e.fired, e.most-1) }
 
-// EveryTimer is a TimerQueue of which each timer counts: none is left out, and the location
-// does not end before the last one.
+// EveryTimer is embedded by a TimerQueue in which each timer counts: none is skipped, and the location does not end before the
+// last one.
 type EveryTimer struct{}
 
 // Skip implements [TimerQueue].
@@ -270,21 +264,21 @@ func (EveryTimer) Skip(int64) {}
 // Idle implements [TimerQueue].
 func (EveryTimer) Idle() bool { return false }
 
-// A listener is told when something comes to an operator, or to any input before it.
+// A listener is called when something comes to an operator, or to any input before it.
 type listener struct {
 	op   *Op
 	hear func(now int64)
 }
 
-// Listen has hear called in each step that takes something from an input before op, with the
-// time of the step, before a timer fires in it. So a record that waits while the location is
-// stalled counts from the step that takes it, and not from when it was accepted.
+// Listen arranges for hear to be called in each step that takes something from an input before op, with the time of the step,
+// before a timer fires in it. So a record that waits while the location is stalled counts from the step that takes it, not from
+// its acceptance.
 func (s *Location) Listen(op *Op, hear func(now int64)) {
 	s.listeners = append(s.listeners, listener{op, hear})
 }
 
-// settleListeners finds the inputs before each listener. Whoever runs the location makes plans
-// then, so that there is one place at which records are heard.
+// settleListeners finds the inputs before each listener. At a location with listeners, senders make plans, so that there is one
+// place at which listeners are called.
 func (s *Location) settleListeners() {
 	for _, l := range s.listeners {
 		before := []*Op{l.op}
@@ -305,7 +299,7 @@ func (s *Location) settleListeners() {
 // Listens reports whether an operator of the location listens.
 func (s *Location) Listens() bool { return len(s.listeners) > 0 }
 
-// Hear tells listeners what is taken at now.
+// Hear calls the listeners of what is taken at now.
 func (s *Location) Hear(all []Take, now int64) {
 	for _, t := range all {
 		for _, hear := range s.Inputs[t.Op].Base().hear {
@@ -314,18 +308,17 @@ func (s *Location) Hear(all []Take, now int64) {
 	}
 }
 
-// HearAll tells all listeners that it is not known until now whether anything would have come:
-// the location was stopped.
+// HearAll calls all listeners after the location was stopped: until now it was not known whether anything would have come.
 func (s *Location) HearAll(now int64) {
 	for _, l := range s.listeners {
 		l.hear(now)
 	}
 }
 
-// Clocked says that what op does depends on the time, or changes timers.
+// Clocked declares that what op does depends on the time, or changes timers.
 func (op *Op) Clocked() { op.clocked = true }
 
-// times says what op touches of time whenever something comes to it.
+// times records the accesses to time that op makes whenever something comes to it.
 func (op *Op) times(turns Turns) {
 	if op.clocked {
 		turns.Touch(op.Loc.Times(), Writes)
@@ -335,7 +328,7 @@ func (op *Op) times(turns Turns) {
 	}
 }
 
-// The numbers of objects that stand for something of a location, as if they were operators.
+// Operator numbers of objects that represent parts of a location.
 const (
 	clockOp = -1<<30 + iota
 	marksOp
@@ -349,19 +342,17 @@ const (
 // IsClock reports whether o is the clock of a location.
 func (o Object) IsClock() bool { return o.Op == clockOp }
 
-// Times returns what stands for the clock of a location and its timers. The clocks of two locations
-// show the same time, but nobody can tell how much has passed between a step of the one and a step
-// of the other.
+// Times returns the object that represents the clock of a location and its timers. The clocks of two locations show the same
+// time, but how much time passes between a step of one and a step of the other cannot be observed.
 func (s *Location) Times() Object { return Object{int32(s.Number), clockOp, 0} }
 
-// Times is [Location.Times] of the location of o.
+// Times is [Location.Times] for the location of o.
 func (o Object) Times() Object { return Object{o.Location, clockOp, 0} }
 
-// TimesOf returns what stands for a clock of its own that some timers of a location have, of which o
-// is one part.
+// TimesOf returns the object that represents a separate clock that some timers of a location have; o is one part of these.
 func TimesOf(o Object) Object {
 	return Object{o.Location, clockOp, max(ChainDigest(uint64(o.Op), o.Key), 1)}
 }
 
-// Marks returns what stands for the marks of event time of a location, which its operators share.
+// Marks returns the object that represents the marks of event time of a location, which its operators share.
 func (s *Location) Marks() Object { return Object{int32(s.Number), marksOp, 0} }

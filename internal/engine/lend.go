@@ -6,18 +6,17 @@ import (
 	"github.com/millrace/millrace/internal/digest"
 )
 
-// This file finds values that are changed by one of several who have them, in simulated
-// graphs only: what it adds to a node is decided when the graph is built or compiled.
+// This file finds values that are changed by one of several readers, in simulated graphs only. What it adds to a node is decided
+// when the graph is built or compiled.
 
-// A Lender is a [Watcher] that wants to know of values with more than one reader.
+// A Lender is a [Watcher] that checks values with more than one reader.
 type Lender interface {
 	Watcher
-	// Changed returns the error for a value that op has lent to several, and that was changed
-	// when by had run.
+	// Changed returns the error for a value that op has given to several readers and that was found changed after by had run.
 	Changed(op, by *Op, value any) error
 }
 
-// lender returns who wants to know of values of type T that are lent at a location, or nil.
+// lender returns the Lender that checks values of type T at a location, or nil.
 func lender[T any](s *Location) Lender {
 	l, _ := s.Graph.Settings.Watch.(Lender)
 	if l == nil || !digest.Refers(reflect.TypeFor[T]()) {
@@ -26,8 +25,8 @@ func lender[T any](s *Location) Lender {
 	return l
 }
 
-// lend has readers read a value one after the other, and panics if one of them changes it
-// that is not the last, since the next one would read something else.
+// lend lets readers read a value one after another. It panics if one of them, other than the last, changes the value, since the
+// next one would read something else.
 func lend(l Lender, h *Head, value any, readers int, read func(i int)) {
 	is := digest.Of(value)
 	for i := range readers {
@@ -38,7 +37,7 @@ func lend(l Lender, h *Head, value any, readers int, read func(i int)) {
 	}
 }
 
-// changed returns the error for a value of h that was changed when the operator had run that runs.
+// changed returns the error for a value of h that was found changed after the current operator had run.
 func (h *Head) changed(l Lender, value any) error {
 	op, by := h.Op, h.Loc.Ops[h.Loc.At]
 	if op == nil { // a constant
@@ -47,7 +46,7 @@ func (h *Head) changed(l Lender, value any) error {
 	return l.Changed(op, by, value)
 }
 
-// lends has the consumers of n checked, if somebody wants that.
+// lends checks the consumers of n, if there is a Lender.
 func (n *Node[T]) lends() {
 	l := lender[T](n.Loc)
 	if l == nil || len(n.Outs) < 2 {
@@ -58,7 +57,7 @@ func (n *Node[T]) lends() {
 	n.One = func(x T) { lend(l, &n.Head, x, len(outs), func(i int) { outs[i].One(x) }) }
 }
 
-// lends has the consumers of n checked, if somebody wants that. A batch may be given hashes.
+// lends checks the consumers of n, if there is a Lender. A consumer may add hashes to a batch.
 func (n *KeyedNode[K, V]) lends() {
 	l := lender[V](n.Loc)
 	if l == nil || len(n.Outs) < 2 {
@@ -69,7 +68,7 @@ func (n *KeyedNode[K, V]) lends() {
 	n.One = func(k K, v V, h uint64) { lend(l, &n.Head, v, len(outs), func(i int) { outs[i].One(k, v, h) }) }
 }
 
-// lends has the consumers of c checked, if somebody wants that.
+// lends checks the consumers of c, if there is a Lender.
 func (c *ValueNode[T]) lends() {
 	l := lender[T](c.Loc)
 	if l == nil || len(c.outs) < 2 {
@@ -79,8 +78,8 @@ func (c *ValueNode[T]) lends() {
 	c.outs = []func(T){func(v T) { lend(l, &c.Head, v, len(outs), func(i int) { outs[i](v) }) }}
 }
 
-// Lent returns f, which lets the value of c into the slice r at each cut. If somebody wants it,
-// f panics if the value was changed there, since the operator of c still has it.
+// Lent returns f, which lets the value of c into the slice r at each cut. If there is a Lender, f panics if the value was changed
+// in the slice, since the operator of c still uses it.
 func Lent[T any](r *Region, c *ValueNode[T], f func(T)) func(T) {
 	l := lender[T](c.Loc)
 	if l == nil {
@@ -106,8 +105,8 @@ func Lent[T any](r *Region, c *ValueNode[T], f func(T)) func(T) {
 	}
 }
 
-// GivenOut returns f, which gives elements to an output. If somebody wants it, what was given is
-// checked for changes when the schedule is over.
+// GivenOut returns f, which gives elements to an output. If there is a Lender, the elements are checked for changes when the
+// schedule is over.
 func GivenOut[T any](op *Op, f func([]T)) func([]T) {
 	l := lender[T](op.Loc)
 	if l == nil {
@@ -133,8 +132,7 @@ func GivenEntry[K comparable, V any](op *Op, f func(K, V, uint64)) func(K, V, ui
 	}
 }
 
-// Taken returns what is told that a reader outside has a value of an output, or nil if nobody
-// wants to know.
+// Taken returns a function to call when a reader outside has received a value of an output, or nil if there is no Lender.
 func Taken[T any](op *Op) func(T) {
 	l := lender[T](op.Loc)
 	if l == nil {

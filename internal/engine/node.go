@@ -6,11 +6,10 @@ import (
 	"github.com/millrace/millrace/internal/engine/mark"
 )
 
-// An ElementStep is what a consumer does with one element, for the operator before it that
-// has the element in a register already: one loop for two operators instead of two
-// loops and the loads and stores between them.
+// An ElementStep is what a consumer does with one element, for the operator before it, which already has the element in a
+// register. It makes one loop of two operators, instead of two loops with loads and stores between them.
 //
-// Only one of mapped, kept and seen is set, or none: then it has to be pushed to.
+// At most one of Mapped, Kept and Seen is set. If none is, the consumer has to be pushed to.
 type ElementStep[T any] struct {
 	Op     *Op
 	Mapped func(T) T
@@ -27,10 +26,10 @@ func (n *Node[T]) Next() ElementStep[T] {
 	return n.Outs[0].Step
 }
 
-// Sink reports whether nobody follows.
+// Sink reports whether its elements have no consumer.
 func (s *ElementStep[T]) Sink() bool { return len(s.Out.Outs) == 0 }
 
-// InRegion is derived for an operator that reads whole collections.
+// InRegion is Derived for an operator that reads whole collections.
 func InRegion(op *Op, ins ...Header) Head {
 	h := Derived(op, ins...)
 	if h.Region == nil {
@@ -39,8 +38,8 @@ func InRegion(op *Op, ins ...Header) Head {
 	return h
 }
 
-// Beside returns the head of an operator over n that reads c: both in one region, or
-// c a constant. ready says that c has its value before any batch of n.
+// Beside returns the head of an operator over n that reads c: both are in one region, or c is a constant. ready says that c has
+// its value before any batch of n.
 func Beside(op *Op, n Header, c *Head) (h Head, ready bool) {
 	if x := n.Where(); x.Region == nil && c.Region == &c.Loc.Starts && x.Loc == c.Loc {
 		h = *x
@@ -52,18 +51,18 @@ func Beside(op *Op, n Header, c *Head) (h Head, ready bool) {
 	return Derived(op, n, c), c.Ready
 }
 
-// An Index is the whole content of a keyed singleton as it stands, borrowed: it is
-// valid only while the holder of the token does nothing but read it.
+// An Index is the whole content of a keyed singleton at the moment. It is borrowed: it is valid only while the holder of the
+// token does nothing but read it.
 type Index[K comparable, V any] interface {
 	Get(k K, h uint64) (V, bool)
-	// Find is Get of many keys: at[i] becomes where the value of ks[i] is, or nil. It
-	// returns how many have one. What at points to is good until the next Find.
+	// Find is Get for many keys: it sets at[i] to the place of the value of ks[i], or nil, and returns how many were found. The
+	// pointers are valid until the next Find.
 	Find(ks []K, hs []uint64, at []*V) (found int)
 	Each(f func(*Batch[K, V])) // in order of first appearance
 	Watch(f func())            // call f after each batch that changed something
 }
 
-// A Head is what all nodes have: where they are.
+// A Head is the part that all nodes share: where they are.
 type Head struct {
 	Loc    *Location
 	Region *Region    // the slice or start region it is in; nil at the top level
@@ -71,20 +70,19 @@ type Head struct {
 	Deps   []*Region  // the slices from which it derives
 	Loops  []*Loop    // the cycles that it follows without a record in between
 	Op     *Op        // the operator that made it; see operator.go
-	Mark   *mark.Mark // of a stream of events; nil if nobody knows how far it is
+	Mark   *mark.Mark // of a stream of events; nil if its progress is unknown
 }
 
-// Location returns where the node lives.
+// Location returns the location of the node.
 func (h *Head) Location() *Location { return h.Loc }
 
-// Where returns the head itself, for what takes nodes of any kind.
+// Where returns the head itself, for functions that accept nodes of any kind.
 func (h *Head) Where() *Head { return h }
 
 // A Header is a node of any kind.
 type Header interface{ Where() *Head }
 
-// Same returns the head of a node made from all of hs. It panics unless they are at
-// the same place.
+// Same returns the head of a node made from all of hs. It panics unless they are at the same location and in the same region.
 func Same(op string, hs ...Header) Head {
 	first := *hs[0].Where()
 	first.Loc.Reads(&first)
@@ -92,7 +90,7 @@ func Same(op string, hs ...Header) Head {
 	for _, x := range hs[1:] {
 		h := x.Where()
 		first.Loc.Reads(h)
-		first.Mark = nil // what comes of several streams may be held until the other one has come; see Merged
+		first.Mark = nil // what is made of several streams may be held until the other one has come; see Merged
 		switch {
 		case h.Loc != first.Loc:
 			Misuse(op, "the collections live at different locations, %s and %s", first.Loc.Name, h.Loc.Name)
@@ -110,7 +108,7 @@ func Same(op string, hs ...Header) Head {
 	return first
 }
 
-// Merged is derived for an operator that passes on at once what comes from each of ins.
+// Merged is Derived for an operator that passes on at once what comes from each of ins.
 func Merged(op *Op, ins ...Header) Head {
 	h := Derived(op, ins...)
 	marks := make([]*mark.Mark, len(ins))
@@ -123,26 +121,25 @@ func Merged(op *Op, ins ...Header) Head {
 
 // A Node is the output of an operator over a plain stream.
 //
-// A batch that is pushed is borrowed: a consumer may read it during the call, and
-// neither writes nor keeps it.
+// A pushed batch is borrowed: a consumer may read it during the call, and neither writes nor keeps it.
 type Node[T any] struct {
 	Head
 	Outs []*Consumer[T]
 	Push func([]T) // set when the graph is compiled, like One
 	One  func(T)   // push of a single element
-	same *Node[T]  // whose consumers those of this are, if not nil
-	sent *counter  // of what was pushed, if the graph counts; see status.go
+	same *Node[T]  // the node whose consumers it shares, if not nil
+	sent *counter  // counts what was pushed, if the graph counts; see status.go
 }
 
-// A Consumer is what is called with the elements of a node.
+// A Consumer receives the elements of a node.
 //
-// A record that is sent alone goes down the graph by itself, without a batch around
-// it in each operator: that is half of what an operator costs it.
+// A record that is sent alone passes through the graph without a batch around it in each operator; a batch would double the cost
+// of an operator.
 type Consumer[T any] struct {
 	Push func([]T)
 	One  func(T)        // push of a single element; nil means that it is pushed as a batch
 	Step ElementStep[T] // what it does with an element, if the operator before it can do that; see operators/fuse.go
-	by   feed           // whose consumer it is
+	by   feed           // the operator whose consumer it is
 }
 
 // NewNode returns a node at h without a producer.
@@ -187,7 +184,7 @@ func (n *Node[T]) compile() {
 // To adds a consumer.
 func (n *Node[T]) To(f func([]T)) { n.Consume(&Consumer[T]{Push: f}) }
 
-// Consume adds a consumer that also has a form for single elements.
+// Consume adds a consumer that can also have a function for single elements.
 func (n *Node[T]) Consume(c *Consumer[T]) {
 	n.Loc.Reads(&n.Head)
 	c.by = n.fedPlain()
@@ -196,7 +193,7 @@ func (n *Node[T]) Consume(c *Consumer[T]) {
 	n.Loc.enters(n.Counter())
 }
 
-// Origin returns the node whose consumers those of n are.
+// Origin returns the node whose consumers n shares, or n.
 func (n *Node[T]) Origin() *Node[T] {
 	if n.same != nil {
 		return n.same
@@ -211,18 +208,18 @@ type KeyedNode[K comparable, V any] struct {
 	Outs  []*KeyedConsumer[K, V]
 	Push  func(*Batch[K, V]) // set when the graph is compiled, like One
 	One   func(K, V, uint64) // push of a single entry; see KeyedConsumer
-	same  *KeyedNode[K, V]   // whose consumers those of this are, if not nil
-	sent  *counter           // of what was pushed, if the graph counts
-	Index Index[K, V]        // the whole content, if somebody keeps it
+	same  *KeyedNode[K, V]   // the node whose consumers it shares, if not nil
+	sent  *counter           // counts what was pushed, if the graph counts
+	Index Index[K, V]        // the whole content, if an operator keeps it
 	// Revises says that a batch may change or remove keys that were pushed before.
 	Revises bool
-	// Forgets says that Revises is only about keys that go: a value never changes while its
-	// key is there. A batch may have several lives of a key, in order.
+	// Forgets says that Revises is only about removed keys: a value never changes while its key exists. A batch may contain
+	// several lives of a key, in order.
 	Forgets bool
-	// Fresh says that every key comes from a batch of entries of this slice, so
-	// that it cannot have been emitted by an earlier run.
+	// Fresh says that every key comes from a batch of entries of this slice, so that it cannot have been emitted by an earlier
+	// run.
 	Fresh bool
-	// Lives tells when the lives of such keys are over, if they can be forgotten.
+	// Lives reports when the lives of such keys are over, if they can be forgotten.
 	Lives   *Lives[K]
 	Trigger *Trigger // of a snapshot
 }
@@ -235,8 +232,7 @@ func NewKeyedNode[K comparable, V any](h Head) *KeyedNode[K, V] {
 	return n
 }
 
-// To adds a consumer and returns it, for an operator that also has a form for single
-// entries.
+// To adds a consumer and returns it, so that the operator can also set its function for single entries.
 func (n *KeyedNode[K, V]) To(f func(*Batch[K, V])) *KeyedConsumer[K, V] {
 	n.Loc.Reads(&n.Head)
 	by := n.fed()
@@ -247,14 +243,14 @@ func (n *KeyedNode[K, V]) To(f func(*Batch[K, V])) *KeyedConsumer[K, V] {
 	return c
 }
 
-// Add adds a consumer that is no reader of the node.
+// Add adds a consumer without recording it as a reader of the node.
 func (n *KeyedNode[K, V]) Add(f func(*Batch[K, V])) *KeyedConsumer[K, V] {
 	c := &KeyedConsumer[K, V]{push: f}
 	n.Outs = append(n.Outs, c)
 	return c
 }
 
-// Origin returns the node whose consumers those of n are.
+// Origin returns the node whose consumers n shares, or n.
 func (n *KeyedNode[K, V]) Origin() *KeyedNode[K, V] {
 	if n.same != nil {
 		return n.same
@@ -264,42 +260,40 @@ func (n *KeyedNode[K, V]) Origin() *KeyedNode[K, V] {
 
 // A KeyedConsumer is called with the entries of a keyed node.
 //
-// An entry that is sent alone goes down the graph by itself, as an element of a plain
-// stream does: without a batch around it an operator costs a third.
+// An entry that is sent alone passes through the graph without a batch around it, as an element of a plain stream does; that
+// takes a third of the cost of a batch in each operator.
 type KeyedConsumer[K comparable, V any] struct {
 	push func(*Batch[K, V])
 
-	// One is push of a single entry, which is never a removal. If it is nil, the entry is
-	// pushed as a batch.
+	// One receives a single entry, which is never a removal. If it is nil, the entry is pushed as a batch.
 	//
-	// h is the hash of the key, or 0 if no operator has needed it so far. A key whose hash
-	// is 0 is hashed again by each operator.
+	// h is the hash of the key, or 0 if no operator has needed it so far. A key whose hash is 0 is hashed again by each operator.
 	One func(k K, v V, h uint64)
 
 	// Gone reports whether the consumer has any use for removals; nil means that it has.
 	Gone func() bool
 
-	by feed // whose consumer it is
+	by feed // the operator whose consumer it is
 }
 
-// Lives tells those who ask which keys were forgotten.
+// Lives reports forgotten keys to its watchers.
 type Lives[K comparable] struct{ watches []func(ks []K, hs []uint64) }
 
-// Watch has f called with keys that were forgotten, and their hashes.
+// Watch adds a function to call with forgotten keys and their hashes.
 func (l *Lives[K]) Watch(f func(ks []K, hs []uint64)) { l.watches = append(l.watches, f) }
 
-// Watched reports whether anybody asks.
+// Watched reports whether there are watchers.
 func (l *Lives[K]) Watched() bool { return len(l.watches) > 0 }
 
-// Over says that ks were forgotten.
+// Over reports that ks were forgotten.
 func (l *Lives[K]) Over(ks []K, hs []uint64) {
 	for _, f := range l.watches {
 		f(ks, hs)
 	}
 }
 
-// WantsGone reports whether somebody remembers the entries of n, so that it has to be told
-// which keys are gone. It is asked once the graph is complete.
+// WantsGone reports whether a consumer remembers the entries of n, so that it must learn which keys are gone. It is called once
+// the graph is complete.
 func (n *KeyedNode[K, V]) WantsGone() bool {
 	for _, out := range n.Origin().Outs {
 		if out.Gone == nil || out.Gone() {
@@ -340,8 +334,7 @@ func (n *KeyedNode[K, V]) compile() {
 	n.count()
 }
 
-// PushBatches makes an empty graph push single entries as batches too, for tests that
-// compare the two forms of an operator.
+// PushBatches makes an empty graph push single entries as batches too, for tests that compare the two forms of an operator.
 func (g *Graph) PushBatches() { g.Settings.Batches = true }
 
 // Derived is Same for an output that is complete only once its inputs were pushed.

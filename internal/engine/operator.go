@@ -18,16 +18,14 @@ import (
 // Number returns the number of op among those of its location.
 func (op *Op) Number() int { return int(op.Index) }
 
-// What a graph is drawn from is recorded while a flow is built. The operator that is
-// being built is the one that was made last, or was taken up again. A node that is
-// made meanwhile is its output; a node that is asked where it lives, or that gets a
-// consumer, is its input. So operators need to say nothing, and at run time nothing
-// of this is looked at.
+// The data from which a graph is drawn is recorded while a flow is built. The operator being built is the one that was made last,
+// or taken up again with Again. A node that is made meanwhile is its output; a node that gets a consumer, or whose head is read,
+// is its input. So operators need not declare anything, and none of this is used at run time.
 
-// Again goes on with the building of an operator after others have been made.
+// Again resumes the building of an operator after others have been made.
 func (op *Op) Again() { op.Loc.Making = op }
 
-// Reads notes that the operator being built has an input with head h.
+// Reads records that the operator being built has an input with head h.
 func (s *Location) Reads(h *Head) {
 	to, from := s.Making, h.Op
 	if to == nil {
@@ -39,7 +37,7 @@ func (s *Location) Reads(h *Head) {
 	}
 }
 
-// makes notes that a node with head h is an output of the operator being built.
+// makes records that a node with head h is an output of the operator being built.
 func (s *Location) makes(h *Head) {
 	h.Op = s.Making
 	if h.Op != nil {
@@ -47,23 +45,23 @@ func (s *Location) makes(h *Head) {
 	}
 }
 
-// within notes that op has to do with r. An operator that lets something into a slice
-// or out of it belongs to the slice.
+// within records that op reads or gives something in r. An operator that lets something into or out of a slice belongs to the
+// slice.
 func (op *Op) within(r *Region) {
 	if r != nil && r.Name != "" {
 		op.region = r
 	}
 }
 
-// passes makes op, which changes nothing, the operator from which h comes.
+// passes makes op, which changes nothing, the operator that h comes from.
 func (op *Op) passes(h *Head) {
 	op.Again()
 	op.Loc.Reads(h)
 	h.Op = op
 }
 
-// Pass returns in as the output of op, for an operator that only changes what a type
-// says. It costs nothing: consumers of the result are consumers of in.
+// Pass returns in as the output of op, for an operator that only changes a type. It costs nothing: consumers of the result are
+// consumers of in.
 func Pass[T any](in *Node[T], op *Op) *Node[T] {
 	out := *in
 	out.same = in.Origin()
@@ -81,11 +79,11 @@ func KPass[K comparable, V any](in *KeyedNode[K, V], op *Op) *KeyedNode[K, V] {
 	return &out
 }
 
-// Inputs returns the operators of which op reads an output, in the order in which it
-// was given them. One that comes later in the order of construction is feedback.
+// Inputs returns the operators whose outputs op reads, in the order in which they were given to it. An operator that was
+// constructed later than op is feedback.
 func (op *Op) Inputs() (all []*Op) {
 	for _, x := range op.Ins {
-		if x.loose != nil { // which no program has made
+		if x.loose != nil { // no program has made it
 			all = append(all, x.Inputs()...)
 		} else {
 			all = append(all, x)
@@ -105,11 +103,11 @@ func (s *Location) Slices() []*Region {
 // Pos returns file:line of the call that made the slice.
 func (r *Region) Pos() string { return r.pos }
 
-// ErrUnhashable is why a value cannot be a key that cannot be hashed.
+// ErrUnhashable says that a value cannot be a key because it cannot be hashed.
 var ErrUnhashable = keyed.ErrUnhashable
 
-// A BadKey says that a value cannot be a key. Whoever gave it to a port gets it as an
-// error; an operator whose function made it panics with it, which ends the flow.
+// A BadKey says that a value cannot be a key. A caller that gave it to a port gets it as an error; an operator whose function
+// made it panics with it, which ends the flow.
 type BadKey struct {
 	Op    *Op
 	Key   any
@@ -117,7 +115,7 @@ type BadKey struct {
 	Index int // in the batch that was sent, or -1
 }
 
-// BadKey returns the error for a value that was given to op, in the public words.
+// BadKey returns the public error for a value that was given to op.
 func (op *Op) BadKey(k any, why error) error { return op.BadKeyAt(-1, k, why) }
 
 // BadKeyAt is BadKey for the value with index i of a batch.
@@ -125,8 +123,8 @@ func (op *Op) BadKeyAt(i int, k any, why error) error {
 	return op.Loc.Graph.Settings.BadKey(&BadKey{op, k, why, i})
 }
 
-// MadeKeys returns a function that checks the keys that a function of op made: it panics at
-// the first that can be none. It is nil if all values of K can be keys.
+// MadeKeys returns a function that checks keys made by a function of op. It panics at the first value that cannot be a key. It is
+// nil if all values of K can be keys.
 func MadeKeys[K comparable](op *Op) func([]K) {
 	check := keyed.CheckOf[K]()
 	if check == nil {
@@ -142,11 +140,11 @@ func MadeKeys[K comparable](op *Op) func([]K) {
 	}
 }
 
-// CheckMade is a check of MadeKeys for one key.
+// CheckMade applies a check from MadeKeys to one key.
 func CheckMade[K comparable](check func([]K), k K) { check([]K{k}) }
 
-// Survives reports why an entry of a history that is kept outside is not found under k,
-// or nil: k has to come back from its encoding as it was.
+// Survives returns why an entry of a history that is kept outside would not be found under k, or nil. k has to come back
+// unchanged from its encoding.
 func Survives[K comparable](c codec.Codec, k K, encoded []byte) error {
 	var back K
 	if err := c.Decode(encoded, &back); err != nil {
@@ -164,49 +162,48 @@ type Op struct {
 	Pos  string // file:line of the call that made it
 	Why  string // the reason given, for operators that take one
 
-	// Proof is what somebody vouched for, for operators that take the word of who
-	// builds a flow.
+	// Proof is what the builder of the flow vouched for, for operators that require it.
 	Proof string
 
 	Loc      *Location
 	Ins      []*Op                                                        // what it reads; see operator.go
-	outs     []*Op                                                        // what reads it, here and elsewhere; of a simulated graph
-	feeds    []*Op                                                        // whose nodes it consumes, once for each of them; of a simulated graph
-	joins    bool                                                         // something comes to it in two ways within one step, and somebody can tell; of a simulated graph
-	Label    string                                                       // the name that it was given, or what it is of a port, such as "input votes"; else empty
-	Place    func(c codec.Codec, key []byte) (affinity string, err error) // what an encoded key is placed by; nil if that is the key
-	Types    []reflect.Type                                               // of the values that it encodes, in a graph whose history is kept outside
+	outs     []*Op                                                        // what reads it, here and elsewhere; in a simulated graph
+	feeds    []*Op                                                        // the operators whose nodes it consumes, once for each node; in a simulated graph
+	joins    bool                                                         // something reaches it in two ways within one step, and that can be observed; in a simulated graph
+	Label    string                                                       // the name it was given or, for a port, its kind and name, such as "input votes"; otherwise empty
+	Place    func(c codec.Codec, key []byte) (affinity string, err error) // returns what an encoded key is placed by; nil if that is the key itself
+	Types    []reflect.Type                                               // of the values that it encodes, if the history is kept outside
 	named    bool                                                         // Label was given by [Op.Named]
 	region   *Region                                                      // the slice it belongs to
 	Index    int32
 	clock    bool           // it reads the time
-	loose    *loosening     // where its type gives up an order; see order.go
-	Ordered  bool           // it observes the order in which records come: those of each key, if it has keys
-	Shuffled bool           // what it moves has no order, and may come in any: of each key, if it has keys
-	Once     bool           // what it moves are entries: one that comes again changes nothing
-	Forgets  bool           // what it moves are entries, and that they are forgotten
-	Mixed    bool           // although it has keys, it observes the order in which they come
-	rekeys   bool           // it reads something that has no keys, or gives other ones
-	clocked  bool           // what it does depends on the time, or changes timers; of a simulated graph
+	loose    *loosening     // set where its type gives up an order; see order.go
+	Ordered  bool           // it observes the order in which records come or, with keys, those of each key
+	Shuffled bool           // what it moves may come in any order or, with keys, in any order within each key
+	Once     bool           // it moves entries, and a repeated entry changes nothing
+	Forgets  bool           // it moves entries that can be forgotten, and the forgetting
+	Mixed    bool           // it has keys, but observes the order across them
+	rekeys   bool           // it reads something without keys, or gives other keys
+	clocked  bool           // what it does depends on the time, or changes timers; in a simulated graph
 	Later    bool           // what it gives comes as a record of a later step
 	At       int            // element being worked on, kept by keyed operators
 	Key      func() any     // its key; nil for operators without keys
 	States   []State        // what it remembers; see state.go
-	empty    []any          // pointers to what is of no use, and empty, between steps, in a graph that is checked
-	unread   []any          // pointers to what is of no use between steps there
-	enters   []*counter     // of what it reads, if the graph counts
-	owns     []*mark.Mark   // of the events that it gives, if they are its own
-	follows  []*mark.Mark   // of the events that come to it, if it reads them
-	stack    callsite.Stack // from which it was built; nil in a simulation
+	empty    []any          // pointers to variables that are of no use, and empty, between steps; in a graph under test
+	unread   []any          // pointers to variables that are of no use between steps; in a graph under test
+	enters   []*counter     // counters of what it reads, if the graph counts
+	owns     []*mark.Mark   // marks of the events that it gives, if they are its own
+	follows  []*mark.Mark   // marks of the events that come to it, if it reads them
+	stack    callsite.Stack // the calls that built it; nil in a simulation
 }
 
-// NewOp adds an operator to the location of h.
+// NewOp adds an operator to the location s.
 func NewOp(s *Location, name, why string) *Op {
 	if s.Graph.Begun() {
 		Misuse(name, "the flow has been started, nothing can be added to it")
 	}
 	op := &Op{Name: name, Pos: callsite.Caller(), Why: why, Loc: s, Index: int32(len(s.Ops))}
-	if !s.Simulated() { // which builds one flow thousands of times, and is not looked at
+	if !s.Simulated() { // a simulation builds one flow thousands of times, and its stacks are not read
 		op.stack = callsite.Here()
 	}
 	s.Ops = append(s.Ops, op)
@@ -214,7 +211,7 @@ func NewOp(s *Location, name, why string) *Op {
 	return op
 }
 
-// label gives op a label that no other one of its location has.
+// label gives op a label that no other operator of its location has.
 func (op *Op) label(by, name string) {
 	s := op.Loc
 	if other := s.labels[name]; other != nil && other != op {
@@ -227,8 +224,8 @@ func (op *Op) label(by, name string) {
 	s.labels[name], op.Label = op, name
 }
 
-// portLabel labels the operator of a port, whose own name comes after the function that made it.
-// Nothing else knows a port by its name, so two may share one where no history is kept.
+// portLabel labels the operator of a port with the port's name, which follows the name of the function that made it. Only a kept
+// history identifies ports by name, so without one two ports may share a name.
 func (op *Op) portLabel(kind string) {
 	if _, name, ok := strings.Cut(op.Name, " "); ok && op.Label == "" && op.Loc.Graph.Settings.Codec != nil {
 		if strings.ContainsFunc(name, unicode.IsControl) {
@@ -238,11 +235,11 @@ func (op *Op) portLabel(kind string) {
 	}
 }
 
-// label is what a name given by hand looks like.
+// label matches names that a program may give to operators.
 var label = regexp.MustCompile(`^[a-z0-9_.-]{1,64}$`)
 
-// Named gives the operator of a collection or port the name by which a history knows it. Of
-// what was sent to another location it names both ends.
+// Named gives the operator of a collection or port the name by which a history identifies it. For what is sent to another
+// location, it names both ends.
 func (op *Op) Named(by, name string) {
 	switch {
 	case !label.MatchString(name):
@@ -269,7 +266,7 @@ func (op *Op) GivenName() string {
 	return ""
 }
 
-// Enter marks op as the one that is running user code, for the error that names it.
+// Enter marks op as the operator that is running user code, so that an error can name it.
 func (op *Op) Enter() { op.Loc.At = op.Index }
 
 // A Panic says that a function given to an operator panicked.
@@ -303,13 +300,12 @@ func Proved(s *Location, name, proof string) *Op {
 	return op
 }
 
-// Misuse panics because a program is wrong before it has run, with the words
-// "package: operator: what".
+// Misuse panics because a program is wrong before it has run. The message has the form "package: operator: what".
 func Misuse(op, format string, args ...any) {
 	panic(strings.Replace(op, ".", ": ", 1) + ": " + fmt.Sprintf(format, args...))
 }
 
-// Given panics if one of the functions that op was given is nil.
+// Given panics if one of the functions given to op is nil.
 func Given(op string, functions ...any) {
 	for _, f := range functions {
 		if v := reflect.ValueOf(f); !v.IsValid() || v.IsNil() {
@@ -318,7 +314,7 @@ func Given(op string, functions ...any) {
 	}
 }
 
-// NilContext panics because op, a method of a port or a function, was given no context.
+// NilContext panics because op, a method of a port or a function, was called without a context.
 func NilContext(op string) {
 	Misuse(op, "the context given at %s is nil: use context.Background if nothing ends the wait", callsite.Caller())
 }
@@ -330,29 +326,26 @@ func SameLength(op string, keys, values int) {
 	}
 }
 
-// SamePositions panics at a call that gives other than one position for each value.
+// SamePositions panics unless op was given one position for each value.
 func SamePositions(op string, positions, values int) {
 	if positions != values {
 		Misuse(op, "%d positions and %d values are given at %s: give one position for each value", positions, values, callsite.Caller())
 	}
 }
 
-// Unmade panics because a value of type op was used that nothing made; how says what
-// does.
+// Unmade panics because op was used with a value that was not properly made; how says what makes it.
 func Unmade(op, how string) {
 	Misuse(op, "the value used at %s is nil or a zero value: %s", callsite.Caller(), how)
 }
 
-// Stack returns the calls through which op was built, as [callsite.Stack.Frames] does. There are none in a
-// simulation.
+// Stack returns the calls through which op was built; see [callsite.Stack.Frames]. It is empty in a simulation.
 func (op *Op) Stack() []callsite.Frame { return op.stack.Frames() }
 
-// Owns notes that the events that op gives have marks of their own.
+// Owns records that the events that op gives have marks of their own.
 func (op *Op) Owns(ms ...*mark.Mark) { op.owns = append(op.owns, ms...) }
 
-// Follows notes that op reads the mark of events that come to it.
+// Follows records that op reads the mark of events that come to it.
 func (op *Op) Follows(m *mark.Mark) { op.follows = append(op.follows, m) }
 
-// Delays reports whether what op gives comes as a record of a later step, or when a timer
-// fires.
+// Delays reports whether what op gives comes as a record of a later step, or when a timer fires.
 func (op *Op) Delays() bool { return op.Later || op.clock }

@@ -103,7 +103,7 @@ type Calling interface {
 // a record says that it was sent.
 type Unsent interface {
 	Delivery
-	// Moved appends what was not returned before.
+	// Moved appends what it has not returned before.
 	Moved(all []Moved) []Moved
 	// Identify numbers the edge if the history had no number for it, and returns the last number that was given.
 	Identify(last uint64) uint64

@@ -29,7 +29,7 @@ type Broken struct {
 // A Watcher is an [engine.Watcher] that wants claims to be checked.
 type Watcher interface {
 	engine.Watcher
-	// Broken returns the error by which the graph fails.
+	// Broken returns the error with which the graph fails.
 	Broken(Broken) error
 	// Unchecked reports why a claim cannot be checked, or can no longer be checked.
 	Unchecked(op *engine.Op, why string)

@@ -9,20 +9,18 @@ import (
 	"github.com/millrace/millrace/internal/digest"
 )
 
-// A Watcher sees what a simulated graph shows its observers. Two schedules in which
-// every observer saw the same are one.
+// A Watcher receives what a simulated graph shows its observers. Two schedules in which every observer saw the same count as one.
 type Watcher interface {
-	// Saw says what observer number id of a location saw next. What different observers
-	// see has no order between them.
+	// Saw reports what observer number id of a location saw next. What different observers see has no order among them.
 	Saw(site string, id uint64, what uint64)
-	// Note says what was chosen, if somebody wants to read it.
+	// Note reports what was chosen, if that is wanted.
 	Note(text func() string)
-	// Published keeps a value that left its operator, with its digest, so that it can
-	// be checked for changes when the schedule is over.
+	// Published keeps a value that left its operator, with its digest, so that the value can be checked for changes when the
+	// schedule is over.
 	Published(op *Op, value any)
 }
 
-// Note tells the watcher what was chosen, if there is one.
+// Note reports to the watcher what was chosen, if there is a watcher.
 func (g *Graph) Note(text func() string) {
 	if w := g.Settings.Watch; w != nil {
 		w.Note(text)
@@ -37,7 +35,7 @@ func (op *Op) String() string {
 	return fmt.Sprintf("%s (%s: %q)", op.Name, op.Pos, op.Why)
 }
 
-// Whys returns the reasons that let the inputs of a slice in.
+// Whys returns the reasons given by the operators that let inputs into a slice.
 func (r *Region) Whys() string {
 	var all []string
 	for _, op := range r.Reasons {
@@ -51,15 +49,15 @@ func (r *Region) Whys() string {
 	return ": " + strings.Join(all, ", ")
 }
 
-// observe has each run of the slice note what it showed. A run that showed nothing is as
-// good as none. It is called when everything else that a run does is known.
+// observe makes each run of the slice report what it showed. A run that showed nothing counts as none. It is called when
+// everything else that a run does is known.
 func (r *Region) observe(w Watcher) {
 	r.pre = slices.Insert(r.pre, 0, func() { r.shown = make(map[uint64]uint64) })
 	r.AtEnd(func() {
 		if len(r.shown) == 0 {
 			return
 		}
-		var all uint64 // a sum, since streams have no order between them
+		var all uint64 // a sum, since streams have no order among them
 		for stream, what := range r.shown {
 			all += ChainDigest(stream, what)
 		}
@@ -67,8 +65,7 @@ func (r *Region) observe(w Watcher) {
 	})
 }
 
-// Show notes something that a run of the slice let out, in a stream of its own. What has no order
-// in it counts in none.
+// Show records something that a run of the slice let out, in a stream of its own. In a shuffled stream the order does not count.
 func (r *Region) Show(op *Op, key, what any) {
 	w := r.Loc.Graph.Settings.Watch
 	if w == nil {
@@ -83,40 +80,39 @@ func (r *Region) Show(op *Op, key, what any) {
 	w.Published(op, what)
 }
 
-// ChainDigest appends what to a sequence that has the digest so far.
+// ChainDigest appends what to a sequence whose digest so far is sofar.
 func ChainDigest(sofar, what uint64) uint64 { return (sofar^what)*0x9e3779b97f4a7c15 + 1 }
 
-// observers are numbered behind the slices.
+// FirstObserver is the number of the first observer; lower numbers belong to slices.
 const FirstObserver = 1 << 20
 
-// Permuted says that a function of the operator being built reads the records of h in an
-// order that should not matter to it: a simulation tries them all, since that is only claimed.
+// Permuted declares that a function of the operator being built reads the records of h in an order that should not matter to it.
+// Since that is only a claim, a simulation tries all orders.
 func (h *Head) Permuted() { h.Loc.Making.Ordered = true }
 
-// SeesRepeats says that somebody can tell, behind h, that a record came more than once.
+// SeesRepeats declares that it can be observed, behind h, that a record came more than once.
 func (h *Head) SeesRepeats() {
 	g := h.Loc.Graph
 	g.RepeatsSeen = append(g.RepeatsSeen, h.Loc.Making)
 }
 
-// What follows is what a simulated graph says of its steps: which parts of its state each of them
-// touches. Two steps that touch nothing in common can be made in either order, and nobody can
-// tell which was first; so a simulation explores one of the two orders. What is left out here
-// is left out of every proof: an operator that is not described touches all that it has.
+// What follows is what a simulated graph records about its steps: which parts of its state each of them touches. Two steps that
+// touch nothing in common can be made in either order without an observable difference, so a simulation explores only one of the
+// two orders. What is left out here is left out of every proof; an operator that is not described touches everything that it has.
 
-// Turns are the callers of the ports of a simulated graph, which act one after the other.
+// Turns schedules the callers of the ports of a simulated graph, which act one after another.
 type Turns interface {
-	// Turn returns when it is the turn of the caller, and what it waits for is there. It
-	// returns an error if that will never be there.
+	// Turn returns when it is the turn of the caller and what it waits for has arrived. It returns an error if that will never
+	// arrive.
 	Turn(t Turn) error
-	// Touch says that the step being made, or the caller whose turn it is, touches o.
+	// Touch records that the step being made, or the caller whose turn it is, touches o.
 	Touch(o Object, a Access)
-	// Gives says that the step gives something to an output, or to a key of it.
+	// Gives records that the step gives something to an output, or to a key of it.
 	Gives(o Object)
-	// Kept is called when a caller's record was accepted. It returns [ErrUnknown] if the caller
-	// is not told so.
+	// Kept is called when a caller's record was accepted. It returns [ErrUnknown] if the caller is to be left in doubt about
+	// that.
 	Kept() error
-	// Used says what the caller whose turn it is has done at a port.
+	// Used records what the caller whose turn it is has done at a port.
 	Used(u Use)
 }
 
@@ -125,15 +121,15 @@ type Use struct {
 	Op    *Op
 	Do    string // such as "send"
 	Key   any    // nil if the port has no keys
-	Value any    // what was sent, or what was there
-	OK    bool   // whether there was something
+	Value any    // what was sent, or what was found
+	OK    bool   // whether something was found
 	Err   error
 }
 
-// Errors of a caller who is not told whether its record was accepted. To it they are the same.
+// Errors of a caller that does not learn whether its record was accepted. To the caller they are the same.
 var (
 	ErrUnknown = errors.New("dataflow: nobody knows whether what was sent is kept, as the simulation chose")
-	ErrUnkept  = fmt.Errorf("%w", ErrUnknown) // it was not
+	ErrUnkept  = fmt.Errorf("%w", ErrUnknown) // it was not kept
 )
 
 // A Turn is what a caller of a port is about to do.
@@ -143,29 +139,28 @@ type Turn struct {
 	Ready func() bool // whether it can be done now; nil if it always can
 
 	Waits Object // what the caller waits for, if Wants is not 0
-	Wants Access // what it does with that; 0 if nobody else can take it away
+	Wants Access // what it does with that; 0 if no other caller can take it away
 }
 
 // An Object is a part of the state of a graph.
 type Object struct {
 	Location, Op int32
-	Key          uint64 // digest of a key, or what else tells parts of an operator apart; 0 for the whole
+	Key          uint64 // digest of a key, or another number that distinguishes parts of an operator; 0 for the whole
 }
 
 // Objects that belong to no operator.
 var (
-	World      = Object{-1, -2, 0} // what functions of calls read and write outside of the graph
-	Everything = Object{-1, -3, 0} // all there is
+	World      = Object{-1, -2, 0} // what functions of calls read and write outside the graph
+	Everything = Object{-1, -3, 0} // the whole state
 )
 
-// closing is the key of the part of an input that says whether it is closed.
+// closing is the key of the part of an input that represents whether it is closed.
 const closing = ^uint64(0)
 
-// An Access is what is done with an object: one of the following, or several.
+// An Access says what is done with an object: one of the following, or several.
 type Access uint8
 
-// Adds commute with each other. A record that is sent to a queue and one that is taken from it do,
-// since they are different ones.
+// Adds commute with each other. So do sending a record to a queue and taking one from it, since they are different records.
 const (
 	Reads Access = 1 << iota
 	Adds
@@ -175,7 +170,7 @@ const (
 	Passes // a record comes to an operator; it commutes with everything
 )
 
-// Conflicts reports whether it makes a difference which of a and b comes first.
+// Conflicts reports whether the order of a and b makes a difference.
 func (a Access) Conflicts(b Access) bool { return conflicting[a&31]&b != 0 }
 
 var conflicting = func() (all [32]Access) {
@@ -199,8 +194,7 @@ var conflicting = func() (all [32]Access) {
 // Simulated reports whether the graph is a simulated one.
 func (s *Location) Simulated() bool { return s.Graph.Settings.Turns != nil }
 
-// Turn waits in a simulated graph until it is the turn of a caller of a port. Elsewhere it
-// returns at once.
+// Turn waits, in a simulated graph, for the turn of a caller of a port. In other graphs it returns at once.
 func (s *Location) Turn(t Turn) error {
 	if turns := s.Graph.Settings.Turns; turns != nil {
 		return turns.Turn(t)
@@ -208,36 +202,36 @@ func (s *Location) Turn(t Turn) error {
 	return nil
 }
 
-// Used says, in a simulated graph, what a caller has done at a port.
+// Used records, in a simulated graph, what a caller has done at a port.
 func (s *Location) Used(u Use) {
 	if turns := s.Graph.Settings.Turns; turns != nil {
 		turns.Used(u)
 	}
 }
 
-// Object returns a part of op: what it has of a key, or all of it.
+// Object returns a part of op: what it holds for a key, or all of it if key is 0.
 func (op *Op) Object(key uint64) Object { return Object{int32(op.Loc.Number), op.Index, key} }
 
-// Lane returns a lane of an input, apart from what op has of the same key.
+// Lane returns the object of a lane of an input, separate from what op holds for the same key.
 func (op *Op) Lane(id uint64) Object { return op.Object(id | 1<<63) }
 
-// Touch says that the part of op with a key is touched, if the graph is a simulated one.
+// Touch records, in a simulated graph, an access to the part of op with a key.
 func (op *Op) Touch(key uint64, a Access) {
 	if turns := op.Loc.Graph.Settings.Turns; turns != nil {
 		turns.Touch(op.Object(key), a)
 	}
 }
 
-// TouchKey says that what op has of a key is touched, in a simulated graph.
+// TouchKey records an access to what op holds for a key. The graph must be simulated.
 func (op *Op) TouchKey(k any, a Access) { op.Loc.Graph.Settings.Turns.Touch(op.Part(k), a) }
 
-// KeyDigest returns what stands for a key in an [Object]: it is never 0.
+// KeyDigest returns the number that represents a key in an [Object]. It is never 0.
 func KeyDigest(k any) uint64 { return max(digest.Of(k)&^(1<<63), 1) }
 
-// Sends says that a caller sends to the input, or is told that it is closed.
+// Sends records that a caller sends to the input, or learns that it is closed.
 func (d *InputBase) Sends() { d.Op.Touch(closing, Reads) }
 
-// sent notes that n records were appended to what was accepted by in, of a simulated graph.
+// sent records, in a simulated graph, that n records were appended to what in has accepted.
 func (d *InputBase) sent(in Input, n int) {
 	turns := d.Loc.Graph.Settings.Turns
 	if turns == nil {
@@ -248,11 +242,11 @@ func (d *InputBase) sent(in Input, n int) {
 	}
 }
 
-// Object returns what stands for all that the slice has let in, and all that it remembers.
+// Object returns the object that represents everything that the slice has let in and remembers.
 func (r *Region) Object() Object { return Object{int32(r.Loc.Number), int32(-1 - r.id), 0} }
 
-// touch says that something was let into the slice, or that a snapshot of it has changed. The
-// order of what is let in matters only if somebody behind the slice observes it.
+// touch records that something was let into the slice, or that a snapshot of it has changed. The order of what is let in matters
+// only if an operator behind the slice observes it.
 func (r *Region) touch() {
 	turns := r.Loc.Graph.Settings.Turns
 	switch {
@@ -264,8 +258,7 @@ func (r *Region) touch() {
 	}
 }
 
-// settleOrder finds the slices behind which somebody observes an order. It is called once all
-// locations are compiled.
+// settleOrder finds the slices behind which an operator observes an order. It is called once all locations are compiled.
 func (g *Graph) settleOrder() {
 	for _, s := range g.Locations {
 		for _, op := range s.Ops {
@@ -295,11 +288,10 @@ func (g *Graph) settleOrder() {
 	}
 }
 
-// SeesOrder says that op observes the order in which records come: those of each key, if it has
-// keys.
+// SeesOrder declares that op observes the order in which records come or, if it has keys, the order within each key.
 func (op *Op) SeesOrder() { op.Ordered = true }
 
-// MixesKeys says that op, although it has keys, observes the order in which they come.
+// MixesKeys declares that op, although it has keys, observes the order across them.
 func (op *Op) MixesKeys() { op.Mixed = true }
 
 // inSlice returns the slice to which op belongs, or nil.
@@ -320,7 +312,7 @@ func (op *Op) given() bool {
 	return ok
 }
 
-// gets says that n records come to op, which has no keys.
+// gets records that n records come to op, which has no keys.
 func (op *Op) gets(n int) {
 	turns := op.Loc.Graph.Settings.Turns
 	op.times(turns)
@@ -336,7 +328,7 @@ func (op *Op) gets(n int) {
 	}
 }
 
-// Part returns what stands for what op has of a key. It depends on what op can tell apart.
+// Part returns the object that represents what op holds for a key. It depends on what op can tell apart.
 func (op *Op) Part(k any) Object {
 	switch r := op.inSlice(); {
 	case r != nil:
@@ -347,7 +339,7 @@ func (op *Op) Part(k any) Object {
 	return op.Object(KeyDigest(k))
 }
 
-// getsKey says that a record of a key comes to op.
+// getsKey records that a record of a key comes to op.
 func (op *Op) getsKey(k any) {
 	turns := op.Loc.Graph.Settings.Turns
 	op.times(turns)
@@ -361,7 +353,7 @@ func (op *Op) getsKey(k any) {
 	}
 }
 
-// watch has c say what comes to its operator.
+// watch makes c record what comes to its operator.
 func (c *Consumer[T]) watch() {
 	by := c.by
 	if by.op == nil {
@@ -372,7 +364,7 @@ func (c *Consumer[T]) watch() {
 	c.One = func(x T) { by.gets(1); one(x) }
 }
 
-// watch has c say what comes to its operator.
+// watch makes c record what comes to its operator.
 func (c *KeyedConsumer[K, V]) watch() {
 	by := c.by
 	if by.op == nil {
@@ -388,10 +380,9 @@ func (c *KeyedConsumer[K, V]) watch() {
 	c.One = func(k K, v V, h uint64) { by.getsKey(k); one(k, v, h) }
 }
 
-// A LaneHead is the first record of a lane of an input. Records of one lane have an order,
-// records of different lanes have none.
+// A LaneHead is the first record of a lane of an input. Records of one lane have an order; records of different lanes have none.
 type LaneHead struct {
 	Lane int    // its number among the lanes of this input, in order of their first records
-	ID   uint64 // what tells it from the others, whatever came first
+	ID   uint64 // distinguishes it from the others, independently of what came first
 	At   int    // index in what was accepted
 }

@@ -6,17 +6,16 @@ import (
 	"github.com/millrace/millrace/internal/engine/callsite"
 )
 
-// This file says where it makes a difference that a step takes several records, and not one after
-// the other, and in which order elements come that have none: a simulation offers that only there.
-// It is asked of complete graphs.
+// This file decides where it makes a difference whether a step takes several records at once or one after another, and where the
+// order of unordered elements can be observed. A simulation offers those choices only there. It works on complete graphs.
 
 // A feed is one of the nodes that an operator consumes.
 type feed struct {
-	op     *Op // nil if it is not known
+	op     *Op // nil if unknown
 	number int // among the feeds of op
 }
 
-// fed notes that the operator being built consumes a node with head h.
+// fed records that the operator being built consumes a node with head h.
 func (h *Head) fed() feed {
 	f := feed{op: h.Loc.Making}
 	if f.op != nil && h.Op != nil && h.Op != f.op && h.Loc.Simulated() {
@@ -26,13 +25,13 @@ func (h *Head) fed() feed {
 	return f
 }
 
-// gets says that n records come this way, without keys.
+// gets records that n records without keys come this way.
 func (f feed) gets(n int) {
 	f.passes()
 	f.op.gets(n)
 }
 
-// getsKey says that a record of a key comes this way.
+// getsKey records that a record with key k comes this way.
 func (f feed) getsKey(k any) {
 	f.passes()
 	f.op.getsKey(k)
@@ -44,7 +43,7 @@ func (f feed) passes() {
 	}
 }
 
-// fedPlain is fed for a node that has no keys.
+// fedPlain is fed for a node without keys.
 func (h *Head) fedPlain() feed {
 	f := h.fed()
 	if f.op != nil {
@@ -53,14 +52,14 @@ func (h *Head) fedPlain() feed {
 	return f
 }
 
-// A way is what a record may come to within one step.
+// A way is the set of operators that a record may reach within one step.
 type way struct {
 	ops []*Op
-	has []bool // by number
+	has []bool // by operator number
 }
 
-// behind returns op and what comes from it within one step. What comes as a record of a later
-// step ends the way.
+// behind returns op and the operators that its output reaches within one step. What comes as a record of a later step ends the
+// way.
 func (op *Op) behind() way {
 	s := op.Loc
 	w := way{ops: []*Op{op}, has: make([]bool, len(s.Ops))}
@@ -76,17 +75,17 @@ func (op *Op) behind() way {
 	return w
 }
 
-// seesOrder reports whether an operator that observes an order is at op or behind it. Whether a
-// caller reads an output element by element is not asked: a schedule that is run again from its
-// choices does not know it before, and its choices have to mean the same.
+// seesOrder reports whether op or an operator behind it observes an order. It does not consider whether a caller reads an output
+// element by element: a schedule that is repeated from its choices does not know that in advance, and its choices have to mean
+// the same.
 func (op *Op) seesOrder() bool {
 	return slices.ContainsFunc(op.behind().ops, func(x *Op) bool { return x.Ordered || x.Mixed })
 }
 
-// Joins returns the operators to which what comes from op gets in two ways, with somebody behind
-// that who observes an order. Of records a and b that come together such an operator gets a and b
-// one way before it gets them the other way. If they come one by one, it gets all of a first.
-// Steps say from now on in which ways something comes to one of these.
+// Joins returns the operators that the output of op reaches in two ways, with an operator behind them that observes an order. If
+// records a and b come together, such an operator receives a and b one way before it receives them the other way. If they come
+// one by one, it receives a in both ways first. From now on steps record the ways in which something comes to one of these
+// operators.
 func (op *Op) Joins() (all []*Op) {
 	w := op.behind()
 	for _, x := range w.ops {
@@ -104,8 +103,8 @@ func (op *Op) Joins() (all []*Op) {
 	return all
 }
 
-// Behind returns what can show, of a step that brings something to op in two ways, in which order
-// it came: operators and slices behind op, and the timers that they set.
+// Behind returns the objects that can show the order in which a step brought something to op in two ways: operators and slices
+// behind op, and the timers that they set.
 func (op *Op) Behind() map[Object]bool {
 	all := make(map[Object]bool)
 	for _, x := range op.behind().ops {
@@ -125,20 +124,19 @@ func (op *Op) Behind() map[Object]bool {
 	return all
 }
 
-// marked reports whether op has to do with a mark of event time.
+// marked reports whether op owns or follows a mark of event time.
 func (op *Op) marked() bool { return len(op.owns)+len(op.follows) > 0 }
 
-// Group returns what stands for the order in which some lanes of an input get records: it is called
-// for one of these.
+// Group returns the object that represents the order in which several lanes of an input receive records. It is called for one of
+// these lanes.
 func (o Object) Group() Object {
 	o.Op = -1<<29 - o.Op
 	return o
 }
 
-// Gathers reports whether somebody can tell several records that a step of the loop takes from
-// one record in each of several steps: a slice, which is cut at the end of a step; somebody who
-// observes an order, behind an operator that need not keep that of what it gets at once; a
-// location to which the step sends two ways.
+// Gathers reports whether several records taken in one step of the loop can be told apart from one record in each of several
+// steps. That is so for a slice, which is cut at the end of a step; for an operator that observes an order behind one that need
+// not keep the order of what it gets at once; and for a location to which the step sends in two ways.
 func (s *Location) Gathers() bool {
 	if len(s.Regions) > 0 {
 		return true
@@ -154,7 +152,7 @@ func (s *Location) Gathers() bool {
 		case l != nil:
 			at = l.To
 		case !x.Loops():
-			continue // a call, whose answer comes by itself
+			continue // a call's answer comes by itself
 		}
 		if to[at] {
 			return true
@@ -166,35 +164,33 @@ func (s *Location) Gathers() bool {
 	})
 }
 
-// Inbox returns what stands for the order in which the location has accepted what waits.
+// Inbox returns the object that represents the order in which the location accepted what waits.
 func (s *Location) Inbox() Object { return Object{int32(s.Number), inboxOp, 0} }
 
-// Room returns what stands for whether more records may wait at the location.
+// Room returns the object that represents whether more records may wait at the location.
 func (s *Location) Room() Object { return Object{int32(s.Number), roomOp, 0} }
 
-// Room returns what stands for whether more may wait in an output than do, if ever more comes than
-// may wait.
+// Room returns the object that represents whether more elements may wait in an output than do. It matters only if more ever come
+// than may wait.
 func (op *Op) Room() Object { return Object{int32(op.Loc.Number), roomOp, 1 + uint64(op.Index)} }
 
-// IsRoom reports whether o is what [Op.Room] returns.
+// IsRoom reports whether o was returned by [Op.Room].
 func (o Object) IsRoom() bool { return o.Op == roomOp && o.Key > 0 }
 
 // Full reports whether no more records may wait at the location. It is called with mu held.
 func (s *Location) Full() bool { return s.Queued >= s.Graph.Settings.Queue }
 
-// Ticks returns what stands for how often endless timers of the location have fired since it took
-// something.
+// Ticks returns the object that represents how often endless timers of the location have fired since it last took something.
 func (s *Location) Ticks() Object { return Object{int32(s.Number), ticksOp, 0} }
 
-// Held returns what stands for whether the location is stopped because more waits behind it than
-// may.
+// Held returns the object that represents whether the location is stopped because more waits behind it than allowed.
 func (s *Location) Held() Object { return Object{int32(s.Number), heldOp, 0} }
 
-// Half returns what stands for the part of a step of the location that was made.
+// Half returns the object that represents the part of a step of the location that was made.
 func (s *Location) Half() Object { return Object{int32(s.Number), halfOp, 0} }
 
-// FirstAccepted returns the input of the record that was accepted first of those that wait, or
-// nil if none does. It is for a driver that takes all records with [Location.TakeFirst].
+// FirstAccepted returns the input of the oldest waiting record, or nil if none waits. It is for a driver that takes all records
+// with [Location.TakeFirst].
 func (s *Location) FirstAccepted() Input {
 	if len(s.order) == 0 {
 		return nil
@@ -202,8 +198,7 @@ func (s *Location) FirstAccepted() Input {
 	return s.Inputs[s.order[0].Op]
 }
 
-// TakeFirst has the input of the record that was accepted first take it. It is called with mu
-// held.
+// TakeFirst makes the input of the oldest waiting record take it. It is called with mu held.
 func (s *Location) TakeFirst() {
 	first := &s.order[0]
 	s.Inputs[first.Op].Lift(0, false)()
@@ -213,7 +208,7 @@ func (s *Location) TakeFirst() {
 	}
 }
 
-// Withdrawn notes, with mu held, that a record of the input that was accepted waits no longer.
+// Withdrawn records, with mu held, that an accepted record of the input no longer waits.
 func (d *InputBase) Withdrawn() {
 	s := d.Loc
 	s.Queued--
@@ -227,21 +222,19 @@ func (d *InputBase) Withdrawn() {
 	}
 }
 
-// A loosening is where a type gives up an order, in a simulated graph. If somebody can tell the
-// order behind it, what comes there waits, as records of an input without order do, and any of
-// it can go on next. Elsewhere it goes on at once.
+// A loosening is a place in a simulated graph where a type gives up an order. If the order can be observed behind it, what comes
+// there waits, as records of an input without order do, and any of it can continue next. Otherwise it continues at once.
 //
-// What waits must not be missed by anybody who has seen that it came. So it waits only where
-// nothing else is made of what it is made of: then it is as if its record had not been taken.
+// A caller that has seen that a record was taken must not be able to notice that its consequences are missing. So elements wait
+// only where nothing else is made of what they are made of: then it is as if their record had not been taken.
 type loosening struct {
 	entry Input
-	keyed bool // what is given up is the order between keys, of which each keeps its own
+	keyed bool // only the order between keys is given up; each key keeps its own
 	waits bool
 }
 
-// Loosen adds an operator behind what has head h. It becomes part of the graph when that is
-// complete, so that the numbers of all others are those of a graph that is not simulated. Keyed
-// says that only the order between keys is given up.
+// Loosen adds an operator behind a node with head h. It becomes part of the graph when the graph is complete, so that all other
+// operators have the same numbers as in a graph that is not simulated. With keyed, only the order between keys is given up.
 func (s *Location) Loosen(name string, h *Head, keyed bool) *Op {
 	op := &Op{Name: name, Pos: callsite.Caller(), Loc: s, loose: &loosening{keyed: keyed}}
 	if h.Op != nil {
@@ -251,13 +244,13 @@ func (s *Location) Loosen(name string, h *Head, keyed bool) *Op {
 	return op
 }
 
-// Waits has what comes to op, which [Location.Loosen] has returned, wait in an input.
+// Waits makes what comes to op, an operator returned by [Location.Loosen], wait in an input.
 func (op *Op) Waits(in Input) { op.loose.entry = in }
 
-// Loose reports whether what comes to op, which [Location.Loosen] has returned, waits.
+// Loose reports whether what comes to op, an operator returned by [Location.Loosen], waits.
 func (op *Op) Loose() bool { return op.loose.waits }
 
-// Loosens reports whether op is where a type gives up an order.
+// Loosens reports whether op is a place where a type gives up an order.
 func (op *Op) Loosens() bool { return op.loose != nil }
 
 // addLoosened makes the operators of Loosen part of the graph.
@@ -269,14 +262,14 @@ func (s *Location) addLoosened() {
 	}
 }
 
-// SettleLoose finds out where elements wait. It is called once the graph is complete.
+// SettleLoose decides where elements wait. It is called once the graph is complete.
 func (s *Location) SettleLoose() {
 	for _, op := range s.loosened {
 		op.loose.waits = op.alone() && !op.freed() && op.observed()
 	}
 }
 
-// ends returns the input from which what op gives comes, or nil if that is what op reads.
+// ends returns the input that the output of op comes from, or nil if that is decided by what op reads.
 func (op *Op) ends() Input {
 	if op.loose != nil && !op.loose.waits {
 		return nil
@@ -284,7 +277,7 @@ func (op *Op) ends() Input {
 	return op.Loc.Input(op.Index)
 }
 
-// before returns what is on the way from inputs to op.
+// before returns the operators on the way from inputs to op.
 func (op *Op) before() []*Op {
 	all := slices.Clone(op.Ins)
 	for i := 0; i < len(all); i++ {
@@ -300,8 +293,8 @@ func (op *Op) before() []*Op {
 	return all
 }
 
-// alone reports whether nothing else is made of what is on the way to op. What timers give is no
-// part of that: those of a location fire in the order of their deadlines.
+// alone reports whether nothing else is made of what is on the way to op. It is false if timers are on the way, because those of
+// a location fire in the order of their deadlines.
 func (op *Op) alone() bool {
 	before := op.before()
 	for _, x := range before {
@@ -317,7 +310,7 @@ func (op *Op) alone() bool {
 	return true
 }
 
-// Rekeys says that what op gives has other keys than what it reads.
+// Rekeys declares that the keys that op gives differ from those that it reads.
 func (op *Op) Rekeys() { op.rekeys = true }
 
 // A laned input is one whose records can be taken in several orders.
@@ -326,10 +319,10 @@ type laned interface {
 	Laned() (all, keys bool)
 }
 
-// freed reports whether what comes to op comes in any order anyway, since its records are taken in
-// any and nothing on the way observes that.
+// freed reports whether what comes to op comes in any order anyway, because its records are taken in any order and nothing on the
+// way observes that.
 func (op *Op) freed() bool {
-	all, keys := true, op.loose.keyed // whether all come in any order, and those of different keys
+	all, keys := true, op.loose.keyed // whether all records come in any order, and whether those of different keys do
 	for _, x := range op.before() {
 		in := x.ends()
 		switch l, ok := in.(laned); {
@@ -345,9 +338,9 @@ func (op *Op) freed() bool {
 	return all || keys
 }
 
-// observed reports whether somebody can tell the order in which op gives elements: who observes
-// one or has a state, a slice, by what is in one batch, a cycle, an output of elements. It does not
-// depend on which outputs are read; see [Op.seesOrder].
+// observed reports whether the order in which op gives elements can be observed: by an operator that observes an order or has a
+// state, by a slice, through the content of one batch, by a cycle, or at an output of elements. It does not depend on which
+// outputs are read; see [Op.seesOrder].
 func (op *Op) observed() bool {
 	return slices.ContainsFunc(op.behind().ops, func(x *Op) bool {
 		if x.Ordered || x.Mixed || x.region != nil || len(x.States) > 0 {

@@ -18,30 +18,28 @@ func (r *Recording) Location(step int) int {
 	return r.Plans[step].Location
 }
 
-// A Plan says what a step takes. It is data: the same plan gives the same step, whoever
-// made it. Plans are made by the four planners: that of a live graph takes whatever waits,
-// that of a simulated one what the chooser says, that of a log-driven one what the history
-// says, and a replay has those that were recorded.
+// A Plan says what a step takes. It is data: the same plan gives the same step, whoever made it. There are four planners: that of
+// a live graph takes whatever waits, that of a simulated one takes what the chooser says, that of a log-driven one takes what the
+// history says, and a replay uses recorded plans.
 type Plan struct {
-	// Now is the logical time in nanoseconds since the history began, and never goes back.
-	// Zero means that the first operator that asks reads the clock of the graph's driver; a
-	// plan that fires says it.
+	// Now is the logical time in nanoseconds since the history began, and never goes back. If it is zero, the first operator that
+	// asks reads the clock of the graph's driver. A plan that fires has a time.
 	Now int64
-	// Origin is what the wall clock shows when Now is 0, in nanoseconds since 1970. The first step
-	// says it for all that follow.
+	// Origin is what the wall clock shows when Now is 0, in nanoseconds since 1970. The plan of the first step sets it for all
+	// later ones.
 	Origin int64
-	Start  bool   // run what hangs on constants, before anything else: the first step
+	Start  bool   // run what depends on constants, before anything else: the first step
 	Fire   bool   // fire what is due at Now, in order of deadlines, before the records
 	Take   []Take // records, in the order in which they are pushed
 	Cut    Cut    // the slices that run if they have news
 }
 
-// A Take is a run of records of one input. The input has taken them, in the same order, when
-// the step is made; only in a recording they are in the plan.
+// A Take is a run of records of one input. When the step is made, the input has taken them, in the same order. Only in a
+// recording are they in the plan.
 type Take struct {
 	Op      int32 // the operator of the input
 	N       int
-	Records any // what the input's load understands, or nil
+	Records any // what the input's Load accepts, or nil
 }
 
 // A Cut says which slices run if they have news.
@@ -55,19 +53,19 @@ var CutAll, CutNone = Cut{}, Cut{[]*Region{}}
 // Has reports whether r runs if it has news.
 func (c Cut) Has(r *Region) bool { return c.Some == nil || slices.Contains(c.Some, r) }
 
-// A Recording is the history of a run: the plans of its steps with their records. Given
-// the same graph it determines everything.
+// A Recording is the history of a run: the plans of its steps with their records. Together with the graph it determines
+// everything.
 type Recording struct {
 	Mu     sync.Mutex
 	Plans  []RecordedPlan
 	Shapes []Shape // of the locations of the graph that was recorded; set by its start
 	Ended  bool    // the graph has ended
-	Failed string  // why it has failed, if it did
-	Note   string  // what is missing of a recording that was read from a file
+	Failed string  // why it failed, if it did
+	Note   string  // what is missing from a recording that was read from a file
 
 	OnPublished func(step, site int) // see Published
 
-	making []Plan // by location: of the step that is made; held by its token
+	making []Plan // by location: the plan of the step being made; held by its token
 }
 
 // A RecordedPlan is the plan of a step of one location.
@@ -76,7 +74,7 @@ type RecordedPlan struct {
 	Plan
 }
 
-// end notes that the graph has ended, because of err if that is not nil.
+// end records that the graph has ended, because of err if that is not nil.
 func (r *Recording) end(err error) {
 	r.Mu.Lock()
 	defer r.Mu.Unlock()
@@ -85,17 +83,16 @@ func (r *Recording) end(err error) {
 	}
 }
 
-// A StepRecorder keeps the steps of a graph that runs in production. But for Begin, its methods
-// are called by the holder of the location's token, so those of different locations at the same
-// time.
+// A StepRecorder keeps the steps of a graph that runs in production. All methods except Begin are called by the holder of the
+// location's token, so calls for different locations may be concurrent.
 type StepRecorder interface {
 	// Begin is called once, before any step.
 	Begin(g *Graph)
 	// Taken is called before a step, when the inputs have taken its records.
 	Taken(s *Location, p *Plan)
-	// Made is called when the step was made, before it is published, or when a function of the
-	// program did not return, before the graph fails. The time of the step is that of its plan, or
-	// else s.Read. It returns the number of the step.
+	// Made is called when the step was made, before it is published. If a function of the program did not return, it is called
+	// before the graph fails. The time of the step is that of its plan or, if the plan has none, s.Read. Made returns the number
+	// of the step.
 	Made(s *Location) int
 }
 
@@ -122,7 +119,7 @@ func (r *Recording) Made(s *Location) int {
 
 // Records are what [Input].CopyTaken returns, or [Encoded].
 type Records interface {
-	// Check says why the records cannot be encoded and decoded without loss, or returns nil.
+	// Check returns why the records cannot be encoded and decoded without loss, or nil.
 	Check(c codec.Codec) error
 	// AppendTo appends the encoding of the records.
 	AppendTo(dst []byte, c codec.Codec) ([]byte, error)
@@ -177,7 +174,7 @@ type ends []Ended
 // Check implements [Records].
 func (ends) Check(codec.Codec) error { return nil }
 
-// AppendTo appends nothing: how many there are is all.
+// AppendTo appends nothing: the records have no content beyond their number.
 func (ends) AppendTo(dst []byte, _ codec.Codec) ([]byte, error) { return dst, nil }
 
 // Check implements [Input].
@@ -203,10 +200,10 @@ func (e *Ending) Load(records any) error {
 	return nil
 }
 
-// Accept implements [Input]. No history that is kept has an ending.
+// Accept implements [Input]. A kept history contains no ending.
 func (e *Ending) Accept(*codec.Record, codec.Codec) (bool, error) { return false, codec.ErrRecord }
 
-// Entered implements [Input]. Load has noted it.
+// Entered implements [Input]. Load has recorded it.
 func (e *Ending) Entered(int) error { return nil }
 
 // Encoded are n records of an input that were read from a file. [Input].Load decodes them.
@@ -224,8 +221,7 @@ func (e Encoded) AppendTo(dst []byte, _ codec.Codec) ([]byte, error) {
 	return append(dst, e.Data...), nil
 }
 
-// Decode calls each for every record, with what it is read from, and returns an error if the
-// records do not fill the data.
+// Decode calls each for every record, with the decoder to read it from. It returns an error if the records do not fill the data.
 func (e Encoded) Decode(op *Op, each func(*codec.Decoder)) error {
 	d := &codec.Decoder{Data: e.Data}
 	for i := range e.N {
@@ -239,9 +235,8 @@ func (e Encoded) Decode(op *Op, each func(*codec.Decoder)) error {
 	return nil
 }
 
-// A Shape is what a recording depends on of one location: its operators, in the order of
-// construction. Two programs with equal shapes need not be the same, since functions are no
-// part of it.
+// A Shape is what a recording depends on in one location: its operators, in the order of construction. Two programs with equal
+// shapes need not be the same, since functions are not part of a shape.
 type Shape struct {
 	Location string    `json:"location"`
 	Ops      []ShapeOp `json:"ops"`
@@ -249,16 +244,16 @@ type Shape struct {
 
 // A ShapeOp is an operator of a [Shape].
 type ShapeOp struct {
-	Name  string   `json:"name"`            // package and function, and of a port its name
+	Name  string   `json:"name"`            // package and function and, for a port, its name
 	Pos   string   `json:"pos"`             // file:line of the call that made it; not compared
-	Takes []string `json:"takes,omitempty"` // of an input: the type of its elements, or those of keys and values
-	Reads []string `json:"reads,omitempty"` // what it reads: numbers of operators, of another location after its name and a slash
+	Takes []string `json:"takes,omitempty"` // for an input: the type of its elements, or those of keys and values
+	Reads []string `json:"reads,omitempty"` // numbers of the operators it reads, those of another location after its name and a slash
 }
 
 // String returns the operator as errors name it.
 func (o *ShapeOp) String() string { return o.Name + " (" + o.Pos + ")" }
 
-// says returns all of an operator that is compared.
+// says returns everything about an operator that is compared.
 func (o *ShapeOp) says() string {
 	text := o.Name
 	if len(o.Takes) > 0 {
@@ -296,9 +291,8 @@ func (g *Graph) Shapes() []Shape {
 	return all
 }
 
-// Fits returns an error that names the first operator by which the graph differs from the
-// one that was recorded. The graph may have more operators and locations than that, made
-// behind them.
+// Fits returns an error that names the first operator in which the graph differs from the one that was recorded. The graph may
+// have additional operators and locations after the recorded ones.
 func (r *Recording) Fits(g *Graph) error {
 	is := g.Shapes()
 	for i, was := range r.Shapes {
@@ -335,7 +329,7 @@ func (r *Recording) Len() int {
 func (s *Location) Copy(p *Plan) Plan {
 	kept := *p
 	kept.Take = slices.Clone(p.Take)
-	at := make(map[int32]int) // of each input, how many come before
+	at := make(map[int32]int) // for each input, how many records precede
 	for i := range kept.Take {
 		t := &kept.Take[i]
 		t.Records = s.Inputs[t.Op].CopyTaken(at[t.Op], t.N)
@@ -344,12 +338,11 @@ func (s *Location) Copy(p *Plan) Plan {
 	return kept
 }
 
-// Published has f called whenever a step has been published, by whoever made it and before
-// the location makes another one. It is set before the flow starts. Steps of different
-// locations are published at the same time.
+// Published arranges for f to be called whenever a step has been published, by the goroutine that made it and before the location
+// makes another one. It is set before the flow starts. Steps of different locations may be published concurrently.
 func (r *Recording) Published(f func(step, site int)) { r.OnPublished = f }
 
-// Load has the inputs take the records of a recorded plan.
+// Load makes the inputs take the records of a recorded plan.
 func (s *Location) Load(p *Plan) error {
 	for _, t := range p.Take {
 		if int(t.Op) >= len(s.Inputs) || s.Inputs[t.Op] == nil {
@@ -362,8 +355,7 @@ func (s *Location) Load(p *Plan) error {
 	return nil
 }
 
-// stepsArePlanned is not empty if senders that run a location themselves do it with a plan, as
-// those of recorded flows do, and not in the form for one record. Tests are run in both ways and
-// have to give the same. Only the linker sets it, with -X, so that nothing is compiled again for
-// the other way. It is read once for each location, when the location is compiled.
+// stepsArePlanned is not empty if senders that run a location use a plan, as those of recorded flows do, instead of the fast path
+// for one record. Tests are run in both ways and have to give the same results. Only the linker sets it, with -X, so that nothing
+// is compiled again for the other way. It is read once for each location, when the location is compiled.
 var stepsArePlanned string

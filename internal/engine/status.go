@@ -8,21 +8,20 @@ import (
 	"github.com/millrace/millrace/internal/engine/mark"
 )
 
-// This file says what a location does while it runs.
+// This file reports what a location does while it runs.
 //
-// What the holder of the token writes is read by the holder of the token: a reader takes
-// the token if it is free, and else asks its holder, who copies the figures when it looks
-// at what was left for it, between two steps. So counting costs an addition to memory that
-// the holder writes anyway, and a reader costs nothing that is on the way of a sender.
+// What the holder of the token writes is also read by a holder of the token. A reader takes the token if it is free; otherwise it
+// asks the holder, which copies the figures between two steps, when it looks at what was left for it. So counting costs an
+// addition to memory that the holder writes anyway, and a reader costs senders nothing.
 
 // A Status is what a location has done and what waits there.
 type Status struct {
 	*Figures
 	Name    string
-	Stale   bool // the figures are an earlier copy, since the step that runs goes on for long
+	Stale   bool // the figures are an earlier copy, because the current step takes long
 	Ended   bool
 	Queued  int // records that wait for a step
-	Queue   int // how many may
+	Queue   int // how many may wait
 	Senders int // callers that wait for room
 	Blocked *Blocked
 	Since   time.Time // when the location stopped; zero if it runs
@@ -42,7 +41,7 @@ type OutputStatus struct {
 	Dropped uint64 // answers that came to lives that were over
 }
 
-// An OutputKind says what an output lets out.
+// An OutputKind says what kind of output it is.
 type OutputKind string
 
 // The kinds of outputs.
@@ -55,7 +54,7 @@ const (
 	Cycled   OutputKind = "cycled"
 )
 
-// Figures are what only the holder of the token may read. A copy is never written again.
+// Figures are the data that only the holder of the token may read. A copy is never written again.
 type Figures struct {
 	At      time.Time // of the copy
 	Counted bool      // what enters operators is counted
@@ -67,15 +66,15 @@ type Figures struct {
 	Slices  []SliceStatus
 }
 
-// An OpStatus is what an operator took and keeps.
+// An OpStatus is what an operator took and holds.
 type OpStatus struct {
 	Op      *Op
 	Entered uint64 // elements, entries and changes; 0 unless the graph counts them
 	Kept    int    // keys or elements that it remembers
-	Bytes   uint64 // of the memory that they are in, without what they point to
-	Timers  int    // that are pending
-	Mark    int64  // how far the events are that come to it, if it reads their mark
-	HeldBy  []*Op  // that hold the mark; none if it reads none, or time has ended
+	Bytes   uint64 // of that memory, without what it points to
+	Timers  int    // pending timers
+	Mark    int64  // progress of the events that come to it, if it reads their mark
+	HeldBy  []*Op  // operators that hold back the mark; empty if it reads none, or time has ended
 }
 
 // A SliceStatus is how often a slice ran.
@@ -84,11 +83,11 @@ type SliceStatus struct {
 	Runs  uint64
 }
 
-// Patience is how long [Graph.Status] waits for those that run the locations.
+// Patience is how long [Graph.Status] waits for the goroutines that run the locations.
 const Patience = 10 * time.Millisecond
 
-// Status returns the status of each location, in order of construction. It may be called by
-// any goroutine once the graph has been started, also by a function given to an operator.
+// Status returns the status of each location, in order of construction. Any goroutine may call it once the graph has been
+// started, even a function given to an operator.
 func (g *Graph) Status() []Status {
 	asked := make([]<-chan struct{}, len(g.Locations))
 	late := false
@@ -123,8 +122,8 @@ func await(asked []<-chan struct{}) {
 	}
 }
 
-// status returns the status of the location, with the figures that the holder of the token has
-// copied if it did so since it was asked.
+// status returns the status of the location, with the figures that the holder of the token has copied if it did so since it was
+// asked.
 func (s *Location) status(asked <-chan struct{}) Status {
 	st := Status{Name: s.Name, Queue: s.Graph.Settings.Queue}
 	if asked != nil {
@@ -134,7 +133,7 @@ func (s *Location) status(asked <-chan struct{}) Status {
 			st.Stale = true
 		}
 		s.Mu.Lock()
-		if s.Vacant { // it ended meanwhile, and nobody will answer
+		if s.Vacant { // it ended meanwhile, and there is no holder to answer
 			st.Stale = s.Graph.Driver.Ask(s) != nil
 		} else {
 			s.Mu.Unlock()
@@ -181,23 +180,23 @@ func (g *Graph) Report() []any {
 	return reports
 }
 
-// AskBetweenSteps is ask of a driver whose caller is the one that makes steps, or who makes
-// none now. It is called with mu held and unlocks it.
+// AskBetweenSteps is Ask of a driver whose caller makes the steps itself, or while no step is being made. It is called with mu
+// held and unlocks it.
 func (s *Location) AskBetweenSteps() <-chan struct{} {
 	s.CopyFigures()
 	s.Mu.Unlock()
 	return nil
 }
 
-// Answer answers those that have asked for figures. It is called with mu held by the holder
-// of the token, between steps.
+// Answer copies the figures for the callers that asked for them. It is called with mu held by the holder of the token, between
+// steps.
 func (s *Location) Answer() {
 	s.CopyFigures()
 	close(s.Asked)
 	s.Asked = nil
 }
 
-// vacate notes that the holder of the token, whose step failed, never gives it back.
+// vacate records that the holder of the token, whose step failed, never gives it back.
 func (s *Location) vacate() {
 	s.Mu.Lock()
 	defer s.Mu.Unlock()
@@ -206,8 +205,7 @@ func (s *Location) vacate() {
 	}
 }
 
-// CopyFigures copies what only the holder of the token may read. It is called with mu held,
-// by the holder or while there is none.
+// CopyFigures copies what only the holder of the token may read. It is called with mu held, by the holder or while there is none.
 func (s *Location) CopyFigures() {
 	f := s.noFigures()
 	f.At = time.Now()
@@ -229,7 +227,7 @@ func (s *Location) CopyFigures() {
 		for _, c := range op.enters {
 			at.Entered += c.total()
 		}
-		if s.port(op) != nil { // whose state its readers change
+		if s.port(op) != nil { // readers change its state
 			continue
 		}
 		for _, x := range op.States {
@@ -246,8 +244,8 @@ func (s *Location) CopyFigures() {
 	s.looks = nil
 }
 
-// Between calls look between two steps of the location, and reports whether it did before ctx ended. The location stands
-// still meanwhile, and look calls no function of the program.
+// Between calls look between two steps of the location, and reports whether it did so before ctx ended. The location makes no
+// step meanwhile, and look calls no function of the program.
 func (s *Location) Between(ctx context.Context, look func()) bool {
 	s.Mu.Lock()
 	looked := false
@@ -267,7 +265,7 @@ func (s *Location) Between(ctx context.Context, look func()) bool {
 	return looked
 }
 
-// copyMarks copies how far events are, and what holds them.
+// copyMarks copies the progress of events, and what holds it back.
 func (s *Location) copyMarks(f *Figures) {
 	var holders []*mark.Mark
 	for i, op := range s.Ops {
@@ -283,7 +281,7 @@ func (s *Location) copyMarks(f *Figures) {
 	}
 }
 
-// port returns the output that op is, if goroutines outside the location read its results, or nil.
+// port returns op's output if goroutines outside the location read it, or nil.
 func (s *Location) port(op *Op) Port {
 	if int(op.Index) >= len(s.outputs) {
 		return nil
@@ -292,7 +290,7 @@ func (s *Location) port(op *Op) Port {
 	return port
 }
 
-// noFigures returns those of a location of which nothing is known yet.
+// noFigures returns the figures of a location about which nothing is known yet.
 func (s *Location) noFigures() *Figures {
 	f := &Figures{Ops: make([]OpStatus, len(s.Ops)), Counted: s.Graph.Settings.Count}
 	for i, op := range s.Ops {
@@ -304,15 +302,14 @@ func (s *Location) noFigures() *Figures {
 	return f
 }
 
-// What enters an operator is counted where it comes from: each node counts what it pushes,
-// once for all its readers. A graph that does not count has no counters and pushes as
-// directly as if there were none.
+// What enters an operator is counted where it comes from: each node counts what it pushes, once for all its readers. A graph that
+// does not count has no counters and pushes without overhead.
 
 // A counter counts what a node pushed.
 type counter struct {
 	n uint64 // held by the token
-	// counts, if not nil, has the number instead: an operator that gives as many elements as
-	// it takes may be part of the loop of another one, and push nothing itself; see operators/fuse.go.
+	// counts, if not nil, holds the number instead: an operator that gives as many elements as it takes may be part of another
+	// operator's loop, and push nothing itself; see operators/fuse.go.
 	counts *counter
 }
 
@@ -323,14 +320,14 @@ func (c *counter) total() uint64 {
 	return c.n
 }
 
-// Takes notes that what c counts enters op.
+// Takes records that what c counts enters op.
 func (op *Op) Takes(c *counter) {
 	if c != nil && !slices.Contains(op.enters, c) {
 		op.enters = append(op.enters, c)
 	}
 }
 
-// enters notes that what c counts enters the operator being built.
+// enters records that what c counts enters the operator being built.
 func (s *Location) enters(c *counter) {
 	if s.Making != nil {
 		s.Making.Takes(c)
@@ -345,14 +342,14 @@ func (n *Node[T]) Counter() *counter {
 	return n.sent
 }
 
-// CountedBy notes that n has as many elements as enter op, which makes it.
+// CountedBy records that n has as many elements as enter op, which makes it.
 func (n *Node[T]) CountedBy(op *Op) {
 	if n.sent != nil && len(op.enters) == 1 {
 		n.sent.counts = op.enters[0]
 	}
 }
 
-// count has a compiled node count what it pushes, if somebody wants to know.
+// count makes a compiled node count what it pushes, if it has a counter.
 func (n *Node[T]) count() {
 	c := n.sent
 	if c == nil || c.counts != nil {
@@ -377,7 +374,7 @@ func (n *KeyedNode[K, V]) Counter() *counter {
 	return n.sent
 }
 
-// count has a compiled node count what it pushes, if somebody wants to know.
+// count makes a compiled node count what it pushes, if it has a counter.
 func (n *KeyedNode[K, V]) count() {
 	c := n.sent
 	if c == nil {

@@ -8,13 +8,13 @@ import (
 	"github.com/millrace/millrace/internal/engine/codec"
 )
 
-// A key of a divided location belongs to the partition that its encoding says, or, if its type has a method
-// Affinity, to the one that its affinity says. So keys of several types can belong together.
+// A key of a divided location belongs to the partition that its encoding determines. If its type has a method Affinity, the key
+// belongs to the partition that its affinity determines, so that keys of several types can be placed together.
 
-// affine is satisfied by keys that are placed by something else than themselves.
+// affine is implemented by keys that are placed by something other than themselves.
 type affine interface{ Affinity() string }
 
-// PartitionOf divides keys: FNV-1a of what a key is placed by, modulo the number of partitions.
+// PartitionOf returns the partition of a key: the FNV-1a hash of what the key is placed by, modulo the number of partitions.
 func PartitionOf(by []byte, n int) int {
 	if n == 1 {
 		return 0
@@ -24,8 +24,8 @@ func PartitionOf(by []byte, n int) int {
 	return int(h.Sum64() % uint64(n))
 }
 
-// AffinityOf returns what the keys of an operator are placed by, or nil if that is the keys themselves. It
-// panics for a type whose Affinity cannot be meant for that.
+// AffinityOf returns a function from the keys of an operator to what they are placed by, or nil if that is the keys themselves.
+// It panics for a type whose Affinity cannot be meant for that.
 func AffinityOf[K comparable](op *Op) func(K) string {
 	t := reflect.TypeFor[K]()
 	if !op.Loc.divided {
@@ -43,8 +43,7 @@ func AffinityOf[K comparable](op *Op) func(K) string {
 	return nil
 }
 
-// hasAffinity reports whether keys of a type have an affinity, their own or that of a part. The zero
-// value is of the type.
+// hasAffinity reports whether keys of a type have an affinity, their own or that of a part. zero is the zero value of the type.
 func (g *Graph) hasAffinity(t reflect.Type, zero any) bool {
 	if t.Implements(reflect.TypeFor[affine]()) {
 		return true
@@ -55,14 +54,14 @@ func (g *Graph) hasAffinity(t reflect.Type, zero any) bool {
 	return false
 }
 
-// affinity returns what a key is placed by whose type has an affinity.
+// affinity returns what a key is placed by, if its type has an affinity.
 func (g *Graph) affinity(k any) string {
 	if by, ok := k.(affine); ok {
 		return by.Affinity()
 	}
 	first, second, ok := g.pair(k)
 	switch {
-	case !ok: // the nil of an interface
+	case !ok: // a nil interface
 		return ""
 	case g.hasAffinity(reflect.TypeOf(second), second):
 		return g.affinity(second)
@@ -70,7 +69,7 @@ func (g *Graph) affinity(k any) string {
 	return g.affinity(first)
 }
 
-// pair returns the parts of a key that has two, both of a type that is not nil's.
+// pair returns the parts of a key that is a pair, if neither is nil.
 func (g *Graph) pair(k any) (first, second any, ok bool) {
 	if g.Settings.Pair != nil {
 		first, second, ok = g.Settings.Pair(k)
@@ -78,8 +77,7 @@ func (g *Graph) pair(k any) (first, second any, ok bool) {
 	return first, second, ok && first != nil && second != nil
 }
 
-// PlacedBy is AffinityOf of an operator that others send keys to, or ask for keys. They know the
-// encoded key.
+// PlacedBy is AffinityOf for an operator to which others send keys, or which they ask for keys. They have the encoded key.
 func PlacedBy[K comparable](op *Op) func(K) string {
 	by := AffinityOf[K](op)
 	if by != nil {
@@ -94,12 +92,12 @@ func PlacedBy[K comparable](op *Op) func(K) string {
 	return by
 }
 
-// Misplaced is why an entry cannot be read by its key: it is in another partition than that says.
+// A Misplaced says that an entry cannot be found by its key, because it is in another partition than the key determines.
 type Misplaced struct {
 	Op       *Op
 	Key      any
 	Affinity string
-	is       string // what is known of where it is
+	is       string // what is known about where it is
 }
 
 func (m *Misplaced) Error() string {
@@ -107,14 +105,14 @@ func (m *Misplaced) Error() string {
 		m.Op, m.Key, m.Affinity, m.is)
 }
 
-// PlaceChecked returns a function that panics for a key that belongs to another partition than
-// the one that has it, or nil if that cannot be or cannot be found out.
+// PlaceChecked returns a function that panics for a key that belongs to another partition than the one that holds it. It returns
+// nil if there can be no such key, or if it cannot be detected.
 //
-// Where a history is kept the number of the partition is known. A simulation has one partition.
-// There, what is made in the step of a record has to be placed like the record.
+// With a kept history the number of the partition is known. A simulation has one partition; there, whatever is made in the step
+// of a record has to be placed like the record.
 func PlaceChecked[K comparable](op *Op, by func(K) string) func(K) {
 	s := op.Loc
-	var where func(affinity string) string // what is wrong, or ""
+	var where func(affinity string) string // returns what is wrong, or ""
 	switch {
 	case by == nil || s.Graph.Settings.Remote != nil:
 		return nil
@@ -139,7 +137,7 @@ func PlaceChecked[K comparable](op *Op, by func(K) string) func(K) {
 	}
 }
 
-// A source is what the records were placed by that a step of a simulated location has taken.
+// A source is what the records taken in a step of a simulated location were placed by.
 type source struct {
 	state sourceState
 	by    string
@@ -151,10 +149,10 @@ const (
 	noSource sourceState = iota
 	oneSource
 	itself  // records that are placed by themselves
-	unknown // several, or something that is no record
+	unknown // several, or something that is not a record
 )
 
-// TookPlaced notes a record that is placed by an affinity.
+// TookPlaced records that the step took a record placed by an affinity.
 func (s *Location) TookPlaced(by string) {
 	if s.source.state == noSource || s.source.state == oneSource && s.source.by == by {
 		s.source = source{oneSource, by}
@@ -163,7 +161,7 @@ func (s *Location) TookPlaced(by string) {
 	}
 }
 
-// TookOther notes a record that is not: one that is placed by itself, if alone.
+// TookOther records that the step took another record. If alone, it is placed by itself.
 func (s *Location) TookOther(alone bool) {
 	if alone && (s.source.state == noSource || s.source.state == itself) {
 		s.source.state = itself
@@ -172,7 +170,7 @@ func (s *Location) TookOther(alone bool) {
 	}
 }
 
-// differs says how the source is placed, if that is not certainly where an affinity is.
+// differs describes how the source is placed, if that is not certainly where the affinity is. Otherwise it returns "".
 func (s *source) differs(affinity string) string {
 	switch {
 	case s.state == itself:

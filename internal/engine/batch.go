@@ -10,7 +10,7 @@ import (
 // Record returns the key and the value of the first record.
 func (c Columns[K, V]) Record() (k, v any) { return c.K[0], c.V[0] }
 
-// Columns are records of keyed data; h is empty where nobody has hashed them.
+// Columns are records of keyed data. H is empty if they have not been hashed.
 type Columns[K comparable, V any] struct {
 	K []K
 	V []V
@@ -62,7 +62,7 @@ func (c Columns[K, V]) Clone() Columns[K, V] {
 	return Columns[K, V]{slices.Clone(c.K), slices.Clone(c.V), slices.Clone(c.H)}
 }
 
-// PushBlocks pushes c in batches of a block at most, each through *b.
+// PushBlocks pushes c in batches of at most one block, each through *b.
 func (c Columns[K, V]) PushBlocks(n *KeyedNode[K, V], b *Batch[K, V]) {
 	if len(c.K) == 1 {
 		h := uint64(0)
@@ -88,8 +88,8 @@ func (c Columns[K, V]) PushBlocks(n *KeyedNode[K, V], b *Batch[K, V]) {
 // column can be passed on.
 func Hasher[K comparable]() *keyed.Hasher[K] { return keyed.HasherOf[K]() }
 
-// SingleAsBatch returns a function that pushes an element as a batch of one. A node is never
-// pushed to while it pushes, so there is one room for it.
+// SingleAsBatch returns a function that pushes an element as a batch of one. A node is never pushed to while it pushes, so one
+// buffer suffices.
 func SingleAsBatch[T any](push func([]T)) func(T) {
 	room := new([1]T)
 	return func(x T) {
@@ -100,16 +100,15 @@ func SingleAsBatch[T any](push func([]T)) func(T) {
 	}
 }
 
-// A Batch is a piece of a keyed stream, or of the changes of a keyed singleton, in
-// columns. It is borrowed like any batch.
+// A Batch is a piece of a keyed stream, or of the changes of a keyed singleton, in columns. Like any batch it is borrowed.
 type Batch[K comparable, V any] struct {
 	K    []K
 	V    []V
-	H    []uint64 // hashes of K, or nil until somebody needed them
+	H    []uint64 // hashes of K, or nil until an operator needs them
 	Gone []bool   // which keys were removed; nil if none was
 }
 
-// Hashes returns the hash column, computed into *room if nobody did so before.
+// Hashes returns the hash column. If there is none yet, it computes it into *room.
 func (b *Batch[K, V]) Hashes(h *keyed.Hasher[K], room *[]uint64) []uint64 {
 	if b.H == nil {
 		*room = Resize(*room, len(b.K))
@@ -133,8 +132,8 @@ func Resize[T any](buf []T, n int) []T {
 	return buf[:n]
 }
 
-// batchOfOne returns a function that pushes an entry as a batch. A node is not pushed to
-// while it pushes, so one batch is enough.
+// batchOfOne returns a function that pushes an entry as a batch. A node is never pushed to while it pushes, so one batch
+// suffices.
 func batchOfOne[K comparable, V any](push func(*Batch[K, V])) func(K, V, uint64) {
 	room := new(struct {
 		k [1]K
@@ -155,7 +154,7 @@ func batchOfOne[K comparable, V any](push func(*Batch[K, V])) func(K, V, uint64)
 	}
 }
 
-// PushBlocks pushes xs in batches of a block at most.
+// PushBlocks pushes xs in batches of at most one block.
 func PushBlocks[T any](n *Node[T], xs []T) {
 	if len(xs) == 1 {
 		n.One(xs[0])

@@ -6,16 +6,15 @@ import (
 	"time"
 )
 
-// A Blocked says why a location does not run: more waits behind one of its operators than
-// may.
+// A Blocked says why a location does not run: more waits behind one of its operators than allowed.
 type Blocked struct {
-	Op      *Op // the output that is not read, the calls that do not return, or the edge that does not get on
-	Waiting int // elements that nobody has read, or calls that wait for their turn
-	Bound   int // how many may
+	Op      *Op // the output that is not read, the calls that do not return, or the edge that does not move
+	Waiting int // unread elements, or calls that wait for their turn
+	Bound   int // how many may wait
 	Calls   bool
 	Running int      // calls that run
-	Via     []string // locations that wait for that of Op, the first one first
-	Cause   error    // why somebody no longer waits; nil in what is only noted
+	Via     []string // locations that wait for that of Op, the first waiting one first
+	Cause   error    // why the caller stopped waiting; nil in a report
 }
 
 // Location returns the name of the location that does not run.
@@ -34,7 +33,7 @@ func (s *Location) heldUp() *Blocked {
 	return nil
 }
 
-// HeldUpBy says in a simulated graph why the location does not run.
+// HeldUpBy describes why a location of a simulated graph does not run.
 func (s *Location) HeldUpBy() string {
 	if b := s.heldUp(); b != nil {
 		return fmt.Sprintf("%d elements wait at %s", b.Waiting, b.Op)
@@ -44,7 +43,7 @@ func (s *Location) HeldUpBy() string {
 	return fmt.Sprintf("%d records wait at %s", to.Queued, to.Name)
 }
 
-// stopped is heldUp that also follows the edges for which the location waits.
+// stopped is heldUp, but also follows the edges for which the location waits.
 func (s *Location) stopped(seen []*Location) *Blocked {
 	if b := s.heldUp(); b != nil {
 		return b
@@ -65,14 +64,14 @@ func (s *Location) stopped(seen []*Location) *Blocked {
 	return nil
 }
 
-// WaitError returns the error for a caller that no longer waits for the location because of
-// cause: one that names what the location is stopped by, if it is.
+// WaitError returns the error for a caller that stopped waiting for the location because of cause. It names what stops the
+// location, if anything does.
 func (s *Location) WaitError(cause error) error {
 	return s.Graph.BlockedError(s.stopped(nil), cause)
 }
 
-// Starved is WaitError for a caller that waits for something the location gives: the location may
-// also wait for one that does not run and sends to it.
+// Starved is WaitError for a caller that waits for something the location gives. The location may also be waiting for a stopped
+// location that sends to it.
 func (s *Location) Starved(cause error) error {
 	b := s.stopped(nil)
 	for _, from := range s.Graph.Locations {
@@ -85,9 +84,8 @@ func (s *Location) Starved(cause error) error {
 	return s.Graph.BlockedError(b, cause)
 }
 
-// Unfinished returns the error for a caller that no longer waits for the graph to end
-// because of cause: one that names the first thing that a location is stopped by, or the
-// calls that have not returned.
+// Unfinished returns the error for a caller that stopped waiting for the graph to end because of cause. It names the first thing
+// that stops a location, or the calls that have not returned.
 func (g *Graph) Unfinished(cause error) error {
 	for _, s := range g.Locations {
 		if b := s.heldUp(); b != nil {
@@ -104,8 +102,7 @@ func (g *Graph) Unfinished(cause error) error {
 	return cause
 }
 
-// BlockedError returns the error for a caller that no longer waits because of cause: just
-// that if b is nil.
+// BlockedError returns the error for a caller that stopped waiting because of cause. If b is nil, that is cause itself.
 func (g *Graph) BlockedError(b *Blocked, cause error) error {
 	if b == nil {
 		return cause
@@ -115,11 +112,10 @@ func (g *Graph) BlockedError(b *Blocked, cause error) error {
 	return g.Settings.Blocked(&mine)
 }
 
-// patience is how long a location is stopped before somebody is told.
+// patience is how long a location is stopped before that is reported.
 const patience = time.Second
 
-// Stall notes that one more output keeps the location from running. If that lasts, it is
-// noted once for each output.
+// Stall records that one more output keeps the location from running. If that lasts, it is reported once for each output.
 func (s *Location) Stall() {
 	s.Stalled.Add(1)
 	if s.Simulated() { // no time passes
@@ -132,8 +128,8 @@ func (s *Location) Stall() {
 	}
 }
 
-// watch looks again later, and tells what the location has been stopped by all the time. It
-// is called by whoever set watched.
+// watch checks again later, and reports what the location has been stopped by if it was stopped all the time. It is called by the
+// goroutine that set watched.
 func (s *Location) watch() {
 	began := s.stalls.Load()
 	time.AfterFunc(patience, func() {
@@ -141,7 +137,7 @@ func (s *Location) watch() {
 		case s.Stalled.Load() == 0 || s.Graph.Err() != nil:
 			s.watched.Store(false)
 			if s.Stalled.Load() > 0 && s.Graph.Err() == nil && s.watched.CompareAndSwap(false, true) {
-				s.watch() // it was stopped between the two looks
+				s.watch() // it was stopped between the two checks
 			}
 			return
 		case s.stalls.Load() != began:

@@ -2,10 +2,9 @@ package engine
 
 import "github.com/millrace/millrace/internal/seal"
 
-// A collection holds its node behind one of the interfaces below, each of which one kind of node
-// implements. A package that only passes collections on, or that has them in its types, then
-// does not mention nodes: the compiler makes all methods of an instantiated type anew in each package
-// whose types lead to it, and from a node they lead to the whole engine.
+// A collection holds its node behind one of the interfaces below, each of which is implemented by one kind of node. So a package
+// that only passes collections on, or has them in its types, does not mention nodes. The compiler generates all methods of an
+// instantiated type anew in each package whose types lead to it, and from a node they lead to the whole engine.
 
 // HeldNode is what a stream holds: a [Node].
 type HeldNode[T any] interface {
@@ -62,8 +61,8 @@ func Made[N Located](n N, op string) N {
 	return n
 }
 
-// Read returns n, the node of a collection, and a new operator that reads it, which calls the
-// given functions: it panics if one is nil.
+// Read returns n, the node of a collection, and a new operator that reads it and calls the given functions. It panics if one of
+// them is nil.
 func Read[N Located](n N, name string, functions ...any) (N, *Op) {
 	Made(n, name)
 	Given(name, functions...)

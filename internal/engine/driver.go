@@ -31,10 +31,9 @@ type Driver interface {
 	// fired a timer.
 	Arm(s *Location)
 
-	// Settle makes up to n steps with what has been accepted (all of it if n < 0), then
-	// gives the token away. It is called with mu held by the holder of the token and returns
-	// with mu free. It reports false if a step that it made failed: the token then stays
-	// held, so that nothing of that step is ever published.
+	// Settle makes up to n steps with what has been accepted (all of it if n < 0), then gives the token away. It is called with
+	// mu held by the holder of the token and returns with mu free. It reports false if a step that it made failed. The token then
+	// stays held, so that nothing of that step is ever published.
 	Settle(s *Location, n int) (ok bool)
 
 	// HandOver passes the token to a goroutine that has nothing else to do. It is called with
@@ -83,9 +82,8 @@ const (
 
 // Remote is where the history of a remote graph is kept.
 type Remote interface {
-	// Send makes records part of the history of a location, in order for each partition.
-	// It returns how many of them, from the first one, are durable, and if that is not all
-	// why the next one is not. Of those behind it, some may be durable as well.
+	// Send makes records part of the history of a location, in order within each partition. It returns how many of them, from the
+	// first on, are durable and, if not all are, why the next one is not. Some of those after it may be durable as well.
 	Send(ctx context.Context, site int, rs []codec.Record) (int, error)
 
 	// Put is Send for records that may be refused. It returns when the outcome of each is known: nil if it was taken,

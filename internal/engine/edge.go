@@ -5,32 +5,30 @@ import (
 	"sync"
 )
 
-// An Edge is where what one location gives becomes records of another. It is an output of
-// the one and an input of the other: when a step is released, what it gave for the
-// edge is appended to the history of the location it goes to, in order and all at once.
+// An Edge turns what one location gives into records of another. It is an output of the one and an input of the other: when a
+// step is released, what it gave for the edge is appended to the history of the destination, in order and all at once.
 //
-// A location whose step has filled the queue of another is stalled, as by an output over
-// its bound, until the other has taken what waits. So memory is bounded by the queue
-// and what one step gives. Where locations send to each other in a circle they could all
-// wait for each other; the one that would close the circle does not stall, and lets
-// the queue grow over its bound instead, as what is fed back by a cycle does.
+// A location whose step has filled the queue of another is stalled, as by an output over its bound, until the other has taken
+// what waits. So memory is bounded by the queue plus what one step gives. Locations that send to each other in a circle could all
+// wait for each other; the one that would close the circle does not stall. It lets the queue grow over its bound instead, as a
+// cycle does with what is fed back.
 //
-// In a history kept outside, a moved record is one like any other, see port/exchange_log.go, and
-// nobody runs the other location.
+// In a history kept outside, a moved record is like any other, see port/exchange_log.go, and the destination need not run in this
+// process.
 type Edge struct {
 	From, To *Location
-	Within   bool // the location it goes to sends to the one it comes from, over others or not
-	Waiting  bool // the location it comes from is stalled by it; guarded by edges.mu
+	Within   bool // the destination sends to the source, directly or over other locations
+	Waiting  bool // the source is stalled by it; guarded by edges.Mu
 }
 
 // edges are the edges of a graph.
 type edges struct {
 	All []*Edge
 
-	Mu sync.Mutex // guards waiting of all; taken under the mu of a location
+	Mu sync.Mutex // guards Waiting of all; locked while holding a location's mu
 }
 
-// localEdges is what a location knows of its edges.
+// localEdges is what a location keeps about its edges.
 type localEdges struct {
 	outs []*Edge // that come from it
 	scc  *scc    // the locations that it sends to and that send to it, or nil
@@ -39,17 +37,17 @@ type localEdges struct {
 	idle    bool    // nothing can happen here unless another location of the strongly connected component moves something
 	Clogged []*Edge // that wait for this location to take what waits
 
-	freed []*Edge // of these, what was taken makes room for; held by the token
+	freed []*Edge // of these, the ones for which taking has made room; held by the token
 }
 
-// An scc is some locations that send to each other in circles. None of them ends before
-// the others, since it could get something: they end when all are idle.
+// An scc is a group of locations that send to each other in circles. None of them ends before the others, since it could still
+// receive something: they end when all are idle.
 type scc struct {
 	mu     sync.Mutex
 	active int // locations that are not idle
 }
 
-// NewEdge adds an edge to the graph, to where op is.
+// NewEdge adds an edge to the graph, from a location to that of op.
 func NewEdge(op *Op, from *Location) *Edge {
 	to := op.Loc
 	if from.Graph != to.Graph {
@@ -61,7 +59,7 @@ func NewEdge(op *Op, from *Location) *Edge {
 	return l
 }
 
-// Reaches reports whether what is at s can get to target over edges that pass.
+// Reaches reports whether s has a path to target over edges for which pass returns true.
 func (s *Location) Reaches(target *Location, pass func(*Edge) bool) bool {
 	seen := []*Location{s}
 	for i := 0; i < len(seen); i++ {
@@ -80,8 +78,8 @@ func (s *Location) Reaches(target *Location, pass func(*Edge) bool) bool {
 	return false
 }
 
-// settleEdges finds the strongly connected components. A location does not end before those that send to it: a
-// source outside the strongly connected component counts as a call without an answer.
+// settleEdges finds the strongly connected components. A location does not end before those that send to it: a source outside its
+// component counts as a call without an answer.
 func (g *Graph) settleEdges() {
 	every := func(*Edge) bool { return true }
 	for _, l := range g.Edges.All {
@@ -89,7 +87,7 @@ func (g *Graph) settleEdges() {
 			l.To.Calls.Add(1)
 		}
 	}
-	if g.Kept() { // its locations do not wait for each other
+	if g.Kept() { // locations do not wait for each other
 		return
 	}
 	inside := func(l *Edge) bool { return l.Within }
@@ -107,9 +105,8 @@ func (g *Graph) settleEdges() {
 	}
 }
 
-// Arrived notes that n records were appended to an input of the location it goes to, whose
-// mu is held, and unlocks that. It is called by the holder of the token of the location it
-// comes from, which therefore is not idle.
+// Arrived records that n records were appended to an input of the edge's destination, whose mu is held, and unlocks mu. It is
+// called by the holder of the token of the edge's source, which therefore is not idle.
 func (l *Edge) Arrived(in Input, d *InputBase, n int) {
 	s := l.To
 	if s.Edges.idle {
@@ -122,9 +119,9 @@ func (l *Edge) Arrived(in Input, d *InputBase, n int) {
 	s.Graph.Driver.Arrived(l)
 }
 
-// Awaken has another goroutine run the location, or end it if it can make no further step.
-// It is called with mu held and unlocks it. The caller does not run it, even if it is idle:
-// it is about to run another location, at the same time on another processor.
+// Awaken makes another goroutine run the location, or end it if it can make no further step. It is called with mu held and
+// unlocks it. The caller does not run the location, even if it is idle: the caller is about to run another location, at the same
+// time on another processor.
 func (s *Location) Awaken() {
 	if s.Token.Notify() {
 		s.Graph.Driver.HandOver(s)
@@ -133,8 +130,8 @@ func (s *Location) Awaken() {
 	s.Mu.Unlock()
 }
 
-// Stall keeps the location it comes from from running until the other has made room,
-// unless that waits for it. The mu of the other is held.
+// Stall keeps the source from running until the destination has made room, unless the destination waits for the source. The
+// destination's mu is held.
 func (l *Edge) Stall() {
 	all := &l.From.Graph.Edges
 	all.Mu.Lock()
@@ -155,7 +152,7 @@ func (s *Location) MakeRoom() {
 	}
 }
 
-// madeRoom notes, with mu held, that everything that waited is being taken.
+// madeRoom records, with mu held, that everything that waited is being taken.
 func (s *Location) madeRoom() {
 	s.Edges.freed, s.Edges.Clogged = s.Edges.Clogged, s.Edges.freed[:0]
 }
@@ -171,8 +168,7 @@ func (s *Location) ResumeFreed() {
 	s.Edges.freed = s.Edges.freed[:0]
 }
 
-// End says that no further records will come. After a failure the other location has been
-// told already.
+// End says that no further records will come. After a failure the destination already knows.
 func (l *Edge) End(err error) {
 	if err != nil || l.From.Graph.Kept() {
 		return
@@ -184,8 +180,8 @@ func (l *Edge) End(err error) {
 	l.To.Awaken()
 }
 
-// Halt ends a location of a simulated graph in the middle of its work because of err, and no
-// other one: it makes no further step, and the locations that it sends to do not wait for it.
+// Halt ends one location of a simulated graph in the middle of its work because of err. It makes no further step, and the
+// locations that it sends to do not wait for it.
 func (s *Location) Halt(err error) {
 	if !s.abort(err) {
 		return
@@ -202,9 +198,8 @@ func (s *Location) Halt(err error) {
 	s.Graph.siteFinished()
 }
 
-// mayEnd reports whether a location at which nothing can happen may end: if it belongs to
-// a strongly connected component, when nothing can happen at any of the others. It is called with mu held by
-// the holder of the token.
+// mayEnd reports whether a location at which nothing can happen may end. A location in a strongly connected component may end
+// only when nothing can happen at any of the others. It is called with mu held by the holder of the token.
 func (s *Location) mayEnd() bool {
 	r := s.Edges.scc
 	if r == nil {
@@ -216,19 +211,18 @@ func (s *Location) mayEnd() bool {
 		s.Edges.idle = true
 		r.active--
 	}
-	return r.active == 0 // and stays so: only a location that is not idle moves something
+	return r.active == 0 // stays 0: only a location that is not idle moves something
 }
 
-// A Loop is a cycle while a flow is built: what it is, and which cycles lie between
-// it and what was fed back to it.
+// A Loop is a cycle while a flow is built, with the cycles that lie between it and what is fed back to it.
 type Loop struct {
 	Name string
 	From []*Loop // cycles that the completing stream follows without a record in between
 	Done bool
 }
 
-// Reaches returns the loops on a way from l back to target, or nil. A loop that was
-// visited is not visited again, since loops that a record separates may be circular.
+// Reaches returns the loops on a path from l back to target, or nil. It visits each loop at most once, since loops that are
+// separated by a record may be circular.
 func (l *Loop) Reaches(target *Loop, path []*Loop) []*Loop {
 	if slices.Contains(path, l) {
 		return nil

@@ -1,20 +1,19 @@
-// Package engine is the one engine under every flow: a graph of operators compiled
-// to closures that push borrowed batches, and for each location the step, which takes
-// records from its history, pushes them, cuts its slices and publishes what came out.
+// Package engine is the one engine under every flow. It compiles a graph of operators to closures that push borrowed batches. At
+// each location it makes steps: a step takes records from the location's history, pushes them, cuts the slices and publishes what
+// came out.
 //
-// It is generic in data and knows nothing of bounds, order or retries; those are
-// promises of the typed collections that wrap its nodes.
+// It is generic in data and knows nothing of bounds, order or retries; those are promises of the typed collections that wrap its
+// nodes.
 //
 // # Shape
 //
 //	Graph ── Location ── inputs → nodes ── operators → nodes → outputs
 //	                                  └── regions (slices, and one run at the start)
 //
-// A [Location] is one instance of a location of a program. Whoever holds its run token
-// makes its steps alone, so nothing inside takes a lock. A [Region] is the part of a
-// location that runs once over finite data: a slice, each time it is cut, or what hangs on
-// constants, when the flow starts. A step is made from a [Plan], which is data, and plans
-// are made by the [Driver] of the graph. Start reading at Location and at step.go.
+// A [Location] is one instance of a location of a program. The holder of its run token makes its steps alone, so nothing inside
+// takes a lock. A [Region] is the part of a location that runs once over finite data: a slice, each time it is cut, or what
+// depends on constants, when the flow starts. A step is made from a [Plan], which is data, and plans are made by the [Driver] of
+// the graph. Start reading at Location and at step.go.
 //
 // # Layers
 //
@@ -48,36 +47,36 @@ func (g *Graph) NumLocations() int { return len(g.Locations) }
 // Ops returns the operators of location number i so far, in order of construction.
 func (g *Graph) Ops(i int) []*Op { return g.Locations[i].Ops }
 
-// Settings are what a graph is built with. Zero fields have been replaced.
+// Settings are the settings with which a graph is built. Defaults have replaced zero fields.
 type Settings struct {
 	Queue    int                // records that may wait at a location
 	Buffer   int                // elements that may wait at an output
-	Record   *Recording         // in memory, of which Recorder is one; or nil
+	Record   *Recording         // in memory, which is then also the Recorder; or nil
 	Recorder StepRecorder       // gets the steps of a graph that runs in production, if not nil
-	Count    bool               // counts what enters each operator
-	Wrap     func(*Panic) error // makes the error by which a flow fails
+	Count    bool               // count what enters each operator
+	Wrap     func(*Panic) error // makes the error with which a flow fails
 	BadKey   func(*BadKey) error
 
 	Blocked   func(*Blocked) error                     // makes the error of a caller that waits in vain
-	OnBlocked func(*Blocked)                           // is told once of each operator that stops its location for long
+	OnBlocked func(*Blocked)                           // is called once for each operator that stops its location for long
 	Pair      func(k any) (first, second any, ok bool) // the parts of a pair, which is placed like one of them; see affinity.go
 	Report    func(*Status) any                        // makes the public form of a location's status
 
-	// What the driver of the graph has settled, before anything was added to it.
+	// Settled by the driver of the graph before anything is added to the graph:
 
 	Watch  Watcher                  // sees what the graph shows, if not nil
 	Steady bool                     // keys are divided in the same way in every process
 	Codec  codec.Codec              // of a graph whose history is kept outside
 	Answer func(codec.Record) error // of a graph whose steps follow a log; the record has an operator's index
 	Remote Remote                   // of a graph whose steps are made elsewhere
-	Failed bool                     // that a call failed is a record of the history, and does not end the flow
+	Failed bool                     // a failed call is a record of the history, and does not end the flow
 	Parts  int                      // partitions of a location whose keys are divided; 0 is 1
-	Part   int                      // number, among those, of the partition whose steps are made here
-	Check  *check                   // of a graph that is tested; see state.go
+	Part   int                      // the partition, among those, whose steps are made here
+	Check  *check                   // of a graph under test; see state.go
 
 	Batches bool // single entries are pushed as batches; see PushBatches
 
-	Turns Turns // of a simulated graph: whose callers take turns, and which is told what a step touches; see observe.go
+	Turns Turns // of a simulated graph: schedules callers, and records what a step touches; see observe.go
 }
 
 // A Graph is a flow under construction, then a running one.
@@ -88,7 +87,7 @@ type Graph struct {
 	Locations   []*Location
 	Edges       edges // between locations; see edge.go
 	Waiters     token.WaiterPool
-	RepeatsSeen []*Op // where somebody can tell that a record came more than once; see Head.SeesRepeats
+	RepeatsSeen []*Op // where it can be observed that a record came more than once; see Head.SeesRepeats
 
 	mu      sync.Mutex
 	begun   bool
@@ -106,7 +105,7 @@ func New(set Settings) *Graph { return &Graph{Settings: set, done: make(chan str
 // Kept reports whether the history of the graph is kept outside.
 func (g *Graph) Kept() bool { return g.Settings.Codec != nil }
 
-// Begun reports whether the graph was started, so that building is over.
+// Begun reports whether the graph was started, so that it can no longer be changed.
 func (g *Graph) Begun() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -162,10 +161,10 @@ func (g *Graph) Err() error {
 // Wait waits until the graph has ended and returns why.
 func (g *Graph) Wait() error { return g.Ended(context.Background()) }
 
-// Ended waits until the graph has ended and returns why. If ctx ends first it ends the graph.
+// Ended waits until the graph has ended and returns why. If ctx ends first, Ended ends the graph.
 func (g *Graph) Ended(ctx context.Context) error { return g.Driver.Ended(ctx, g) }
 
-// EndOrFail waits until the graph has ended by itself, or ends it when ctx ends.
+// EndOrFail waits until the graph has ended by itself. If ctx ends first, it ends the graph.
 func (g *Graph) EndOrFail(ctx context.Context) error {
 	select {
 	case <-g.done:
@@ -176,8 +175,7 @@ func (g *Graph) EndOrFail(ctx context.Context) error {
 	return g.Err()
 }
 
-// Stop closes every input and drops pending timers, so that the graph finishes
-// when everything accepted has been handled.
+// Stop closes every input and drops pending timers, so that the graph finishes once everything accepted has been handled.
 func (g *Graph) Stop() {
 	if turns := g.Settings.Turns; turns != nil && turns.Turn(Turn{Say: "stop"}) == nil {
 		turns.Touch(Everything, Writes)
@@ -217,8 +215,8 @@ func (g *Graph) siteFinished() {
 	}
 }
 
-// Abandon lets go of the context with which the graph was started. It is for a graph without
-// goroutines from which nothing more is wanted, and which need not have ended.
+// Abandon releases the context with which the graph was started. It is for a graph without goroutines that is no longer needed,
+// whether or not it has ended.
 func (g *Graph) Abandon() {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -7,19 +7,18 @@ import (
 	"github.com/millrace/millrace/internal/engine/callsite"
 )
 
-// A Region is a part of a location that runs once over finite data: a slice, each time
-// it is cut, or what hangs on constants, when the flow starts.
+// A Region is a part of a location that runs once over finite data: a slice, each time it is cut, or what depends on constants,
+// when the flow starts.
 //
-// One run is: pre (snapshots and state, complete at once), steps (batches are
-// pushed, aggregates flushed, in order of construction, which is topological),
-// ends (everything starts fresh the next time).
+// A run consists of pre (snapshots and state, complete at once), steps (batches are pushed and aggregates flushed, in order of
+// construction, which is topological) and ends (everything is reset for the next run).
 type Region struct {
 	Loc     *Location
-	id      int    // number among the slices of the location
+	id      int    // index among the slices of the location
 	Name    string // "the slice made at main.go:12", or "" for the start region
 	pos     string // file:line of the call that made it
-	News    bool   // an input that triggers has something new
-	again   bool   // this run left something for another one
+	News    bool   // a triggering input has something new
+	again   bool   // this run asks for another one
 	runs    uint64 // so far; held by the token
 	pre     []func()
 	steps   []func()
@@ -27,11 +26,11 @@ type Region struct {
 	deps    []*Region         // the slices from which its inputs derive
 	ins     int               // inputs that can have news
 	Reasons []*Op             // operators that let something in
-	ordered bool              // somebody behind it observes the order of what it lets in; of a simulated graph
+	ordered bool              // an operator behind it observes the order of what it lets in; of a simulated graph
 	shown   map[uint64]uint64 // of a watched graph: what this run let out; see observe.go
 }
 
-// NewSlice adds a slice to the location of h.
+// NewSlice adds a slice to the location s.
 func NewSlice(s *Location) *Region {
 	if s.Graph.Begun() {
 		Misuse("slice.At", "the flow has been started, nothing can be added to it")
@@ -42,7 +41,7 @@ func NewSlice(s *Location) *Region {
 	return r
 }
 
-// String says which region it is, as messages name it. A nil region is the top level.
+// String returns the name of the region for messages. A nil region is the top level.
 func (r *Region) String() string {
 	switch {
 	case r == nil:
@@ -53,7 +52,7 @@ func (r *Region) String() string {
 	return r.Name
 }
 
-// Inside returns the head of a node in the slice r that lets in from.
+// Inside returns the head of the node with which the slice r lets in from.
 func (r *Region) Inside(op string, from Header, ready bool) Head {
 	h := from.Where()
 	r.Loc.Reads(h)
@@ -79,7 +78,7 @@ func (r *Region) Inside(op string, from Header, ready bool) Head {
 	return Head{Loc: r.Loc, Region: r, Ready: ready}
 }
 
-// Location returns where the slice is.
+// Location returns the location of the slice.
 func (r *Region) Location() *Location { return r.Loc }
 
 // Own returns the head of a node that is in r from the start, such as state.
@@ -108,13 +107,13 @@ func (r *Region) AtPre(f func()) { r.pre = append(r.pre, f) }
 // AtStep adds f to what a run does in order of construction.
 func (r *Region) AtStep(f func()) { r.steps = append(r.steps, f) }
 
-// AtEnd adds f to what a run does last, to start fresh the next time.
+// AtEnd adds f to what a run does last, to reset for the next run.
 func (r *Region) AtEnd(f func()) { r.ends = append(r.ends, f) }
 
-// Again has the region run once more when this run is over.
+// Again makes the region run once more when this run is over.
 func (r *Region) Again() { r.again = true }
 
-// run runs the region, once unless the run asks for another.
+// run runs the region, and again as long as a run asks for another.
 func (r *Region) run() {
 	for r.runOnce(); r.again; r.runOnce() {
 		r.again = false
@@ -135,7 +134,7 @@ func (r *Region) runOnce() {
 	}
 }
 
-// topological returns regions so that each comes after those it derives from.
+// topological returns regions in an order in which each comes after those it derives from.
 func topological(regions []*Region) []*Region {
 	out := make([]*Region, 0, len(regions))
 	var visit func(*Region)
@@ -154,7 +153,7 @@ func topological(regions []*Region) []*Region {
 	return out
 }
 
-// A Trigger is how a new version of a snapshot runs its slice.
+// A Trigger makes a new version of a snapshot run its slice.
 type Trigger struct {
 	Region  *Region
 	passive bool
@@ -168,7 +167,7 @@ func (t *Trigger) Pull() {
 	}
 }
 
-// Disarm makes a new version no reason to run the slice.
+// Disarm keeps a new version from running the slice.
 func (t *Trigger) Disarm() {
 	if !t.passive {
 		t.passive = true
@@ -183,7 +182,7 @@ func (t *Trigger) makePassive(op *Op) {
 	t.Disarm()
 }
 
-// MakePassive makes a change of what n is a snapshot of no reason to run the slice.
+// MakePassive keeps a change of what n is a snapshot of from running the slice.
 func (n *KeyedNode[K, V]) MakePassive(op *Op) {
 	n.Trigger.makePassive(op)
 	op.passes(&n.Head)

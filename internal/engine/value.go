@@ -12,7 +12,7 @@ import (
 type ValueNode[T any] struct {
 	Head
 	outs  []func(T)
-	sent  *counter // of how often it was set, if the graph counts
+	sent  *counter // counts how often it was set or unset, if the graph counts
 	gones []func()
 	Value T
 	IsSet bool // has a value (in this run, inside a region)
@@ -32,7 +32,7 @@ func NewValueNode[T any](h Head) *ValueNode[T] {
 	return c
 }
 
-// NewUnsavedValueNode is NewValueNode for a value node that whoever made it saves.
+// NewUnsavedValueNode is NewValueNode for a value node that its maker saves.
 func NewUnsavedValueNode[T any](h Head) *ValueNode[T] {
 	c := &ValueNode[T]{Head: h}
 	h.Loc.makes(&c.Head)
@@ -43,7 +43,7 @@ func NewUnsavedValueNode[T any](h Head) *ValueNode[T] {
 	return c
 }
 
-// To adds a consumer, called whenever the value was set.
+// To adds a consumer, called whenever the value is set.
 func (c *ValueNode[T]) To(f func(T)) {
 	c.Loc.Reads(&c.Head)
 	c.Loc.enters(c.counter())
@@ -55,7 +55,7 @@ func (c *ValueNode[T]) To(f func(T)) {
 	c.outs = append(c.outs, f)
 }
 
-// Set gives the value node a value and tells its consumers.
+// Set gives the value node a value and calls its consumers.
 func (c *ValueNode[T]) Set(v T) {
 	c.Value, c.IsSet = v, true
 	for _, out := range c.outs {
@@ -63,7 +63,7 @@ func (c *ValueNode[T]) Set(v T) {
 	}
 }
 
-// ToUnset adds a consumer, called whenever the value went away.
+// ToUnset adds a consumer, called whenever the value goes away.
 func (c *ValueNode[T]) ToUnset(f func()) {
 	if by := c.Loc.Making; by != nil && c.Loc.Simulated() {
 		then := f
@@ -72,8 +72,8 @@ func (c *ValueNode[T]) ToUnset(f func()) {
 	c.gones = append(c.gones, f)
 }
 
-// Unset takes the value away and tells the value node's consumers, if there was one. The
-// end of a run of a slice is no change and tells nobody.
+// Unset takes the value away, if there is one, and calls the consumers. The end of a run of a slice is not a change and calls
+// none.
 func (c *ValueNode[T]) Unset() {
 	if !c.IsSet {
 		return
@@ -85,14 +85,14 @@ func (c *ValueNode[T]) Unset() {
 	}
 }
 
-// Changed calls f whenever the value node has another value or none.
+// Changed arranges for f to be called whenever the value node gets another value or none.
 func (c *ValueNode[T]) Changed(f func()) {
 	c.To(func(T) { f() })
 	c.ToUnset(f)
 }
 
-// A valueState saves what a value node has, without telling its consumers when it is loaded:
-// what they made of it is saved as well.
+// A valueState saves the value of a value node. Loading does not call the node's consumers: what they made of it is saved as
+// well.
 type valueState[T any] struct{ c *ValueNode[T] }
 
 func (s valueState[T]) Kind() string { return fmt.Sprintf("cell(%v)", reflect.TypeFor[T]()) }
@@ -136,7 +136,7 @@ func (c *ValueNode[T]) counter() *counter {
 
 func (s valueState[T]) Size() (int, uint64) { return 0, uint64(unsafe.Sizeof(s.c.Value)) }
 
-// MakePassive makes a change of what c is a snapshot of no reason to run the slice.
+// MakePassive keeps a change of what c is a snapshot of from running the slice.
 func (c *ValueNode[T]) MakePassive(op *Op) {
 	c.Trigger.makePassive(op)
 	op.passes(&c.Head)

@@ -1,9 +1,9 @@
-// Package codec encodes what a history has to keep and decodes it again: records that came
-// in, what steps gave, and what operators remember.
+// Package codec encodes what a history has to keep, and decodes it again: records that came in, what steps gave, and what
+// operators remember.
 //
-// A [Codec] is the user's and turns values of a flow into bytes. A [Record] is one record of
-// a history. A [Decoder] reads what was appended, and after an error everything that it
-// reads is zero. Start reading at Codec; a [Describer] writes the same things for people.
+// A [Codec] is supplied by the user and turns values of a flow into bytes. A [Record] is one record of a history. A [Decoder]
+// reads what was appended; after an error everything that it reads is zero. Start reading at Codec. A [Describer] writes the same
+// data for people.
 package codec
 
 import (
@@ -18,15 +18,14 @@ type Of[T any] struct {
 	Save func(dst []byte, c Codec, x *T) ([]byte, error)
 	Load func(d *Decoder, c Codec, x *T)
 
-	// Of a type that is kept in another form: a pointer to the value that x stands for, and its type. Nil
-	// says that x is the value.
+	// For a type that is kept in another form: a pointer to the value that x stands for, and its type. If nil, x is the value.
 	Show func(x *T) any
 	Type reflect.Type
 }
 
-// A Codec turns values into bytes and back. It is safe for any number of goroutines.
+// A Codec turns values into bytes and back. It is safe for concurrent use.
 type Codec interface {
-	// Check says why values of a type cannot be encoded and decoded without loss, or nil.
+	// Check returns why values of a type cannot be encoded and decoded without loss, or nil.
 	Check(t reflect.Type) error
 	// Append appends the encoding of v.
 	Append(dst []byte, v any) ([]byte, error)
@@ -34,7 +33,7 @@ type Codec interface {
 	Decode(data []byte, p any) error
 }
 
-// Same reports whether two codecs are one.
+// Same reports whether two codecs are the same.
 func Same(a, b Codec) bool {
 	t := reflect.TypeOf(a)
 	return t == reflect.TypeOf(b) && t.Comparable() && a == b
@@ -50,12 +49,11 @@ type PointerCodec interface {
 // AppendValue appends the length and the encoding of v.
 func AppendValue[T any](dst []byte, c Codec, v T) ([]byte, error) { return AppendFrom(dst, c, &v) }
 
-// AppendFrom is [AppendValue] of what p points to, which a [PointerCodec] encodes without
-// allocating for most types.
+// AppendFrom is [AppendValue] of what p points to. A [PointerCodec] encodes it without allocating for most types.
 func AppendFrom[T any](dst []byte, c Codec, p *T) ([]byte, error) { return appendFrom(dst, c, p) }
 
-// appendFrom is AppendFrom without its type parameter. What works by reflection is not compiled
-// for each type of a program, where it was a tenth of what an operator adds to a binary.
+// appendFrom is AppendFrom without its type parameter. Code that works by reflection is thus not compiled for each type of a
+// program, where it was a tenth of what an operator adds to a binary.
 func appendFrom(dst []byte, c Codec, p any) ([]byte, error) {
 	at := len(dst)
 	dst = append(dst, 0)
@@ -87,8 +85,7 @@ func DecodeValue[T any](d *Decoder, c Codec) (v T) {
 	return v
 }
 
-// DecodeInto is [DecodeValue] into a place that has the zero value. What is there after an error
-// is of no use.
+// DecodeInto is [DecodeValue] into a variable that has the zero value. After an error its content is undefined.
 func DecodeInto[T any](d *Decoder, c Codec, v *T) { decodeInto(d, c, v) }
 
 // decodeInto is DecodeInto without its type parameter; see appendFrom.

@@ -2,13 +2,13 @@ package codec
 
 import "encoding/binary"
 
-// A Decoder reads what was appended. After an error everything is zero.
+// A Decoder reads what was appended. After an error everything that it reads is zero.
 type Decoder struct {
 	Data []byte
 	Err  error
 }
 
-// Fail says that the data is damaged, unless an earlier error says what is wrong.
+// Fail records that the data is damaged, unless there was an earlier error.
 func (d *Decoder) Fail() {
 	if d.Err == nil {
 		d.Err = ErrRecord
@@ -61,8 +61,8 @@ func (d *Decoder) Bytes() []byte {
 	return b
 }
 
-// Count returns a number of items that follow, each of at least one byte, so that a
-// damaged number does not ask for all memory.
+// Count returns the number of items that follow. It checks that the data can contain that many, at one byte or more each, so that
+// a damaged number does not allocate all memory.
 func (d *Decoder) Count() int {
 	n := d.Uint()
 	if n > uint64(len(d.Data)) {

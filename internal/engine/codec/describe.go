@@ -5,14 +5,14 @@ import (
 	"io"
 )
 
-// A Describer writes entries, so many and no more.
+// A Describer writes a limited number of entries.
 type Describer struct {
 	W          io.Writer
 	Left, More int
 	Err        error
 }
 
-// Entry writes an entry, or counts it if there were enough.
+// Entry writes an entry, or only counts it once the limit is reached.
 func (d *Describer) Entry(format string, args ...any) {
 	if d.Left == 0 {
 		d.More++

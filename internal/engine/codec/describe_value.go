@@ -12,12 +12,11 @@ import (
 	"unicode/utf8"
 )
 
-// A shown prints a value for people: what its pointers point to and not their addresses,
-// so that two descriptions of one state are equal, and texts so that they cannot
-// do anything to a terminal or look like another line.
+// A shown prints a value for people. It prints what pointers point to instead of their addresses, so that two descriptions of one
+// state are equal. It prints strings so that they can neither affect a terminal nor look like another line.
 type shown struct{ v any }
 
-// deepest bounds how deep into a value a description goes: it may point to itself.
+// deepest bounds how deep a description goes into a value, which may point to itself.
 const deepest = 16
 
 func (s shown) Format(f fmt.State, verb rune) {
@@ -30,9 +29,8 @@ func (s shown) Format(f fmt.State, verb rune) {
 	io.WriteString(f, b.String())
 }
 
-// Show returns a value as a description has it, cut after most bytes, without calling a method that
-// the program has: the value may belong to a location that stands still until it is printed, and for which such a
-// method could wait.
+// Show returns the description of a value, cut after most bytes. It calls no method of the program: the value may belong to a
+// location that makes no step until it is printed, and such a method could wait for the location.
 func Show(v any, most int) string {
 	p := &printer{b: new(strings.Builder), most: most}
 	p.show(reflect.ValueOf(v), 0)
@@ -46,14 +44,14 @@ func Show(v any, most int) string {
 	return p.b.String()[:cut] + "…"
 }
 
-// largestMap is how many entries a map has at most that are shown where a location waits: they are sorted.
+// largestMap is the largest number of entries of a map that is shown while a location waits, because they are sorted.
 const largestMap = 1000
 
 // A printer prints a value.
 type printer struct {
 	b       *strings.Builder
-	methods bool // of the program are called
-	most    int  // bytes after which nothing more is printed; 0 if there is no such bound
+	methods bool // methods of the program may be called
+	most    int  // bytes after which nothing more is printed; 0 means no limit
 }
 
 func (p *printer) full() bool { return p.most > 0 && p.b.Len() > p.most }
@@ -151,7 +149,7 @@ func (p *printer) number(v reflect.Value) {
 	}
 }
 
-// part returns as much of a text as there is room for, and a little more.
+// part returns as much of a string as there is room for, and a little more.
 func (p *printer) part(s string) string {
 	if p.most == 0 || len(s) <= p.most+utf8.UTFMax {
 		return s
@@ -163,9 +161,8 @@ func (p *printer) part(s string) string {
 	return s[:end]
 }
 
-// says reports whether a type has a method that is good to print: that of an error, or a
-// String of the standard library or of a type without pointers, whose addresses it might print. Those of the
-// program count only if they may be called.
+// says reports whether a type has a method that is suitable for printing: Error, or String of the standard library or of a type
+// without pointers, whose addresses it might print. Methods of the program count only if they may be called.
 func says(t reflect.Type, methods bool) bool {
 	isError := t.Implements(reflect.TypeFor[error]())
 	if !isError && !t.Implements(reflect.TypeFor[fmt.Stringer]()) {
@@ -183,10 +180,10 @@ func says(t reflect.Type, methods bool) bool {
 	return isError || standard || flat(t, 0)
 }
 
-// harmless are packages whose methods call nothing that a program has written.
+// harmless are packages whose methods call no code of the program.
 var harmless = []string{"math/big", "net/netip", "time"}
 
-// flat reports whether no value of a type has a pointer in it that fmt would print.
+// flat reports whether values of a type contain no pointer that fmt would print.
 func flat(t reflect.Type, depth int) bool {
 	switch t.Kind() {
 	case reflect.Pointer, reflect.Interface, reflect.Map, reflect.Func, reflect.Chan, reflect.UnsafePointer:
@@ -203,7 +200,7 @@ func flat(t reflect.Type, depth int) bool {
 	return true
 }
 
-// printable returns a text as it is if nothing in it is invisible, and else quoted.
+// printable returns a string unchanged if it contains nothing invisible, and otherwise quoted.
 func printable(s string) string {
 	for _, r := range s {
 		if r == utf8.RuneError || !unicode.IsPrint(r) {

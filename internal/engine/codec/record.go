@@ -5,8 +5,8 @@ import (
 	"errors"
 )
 
-// A LastSeen is the last record taken from a source, for deduplication: whether a repeat was
-// refused has to be said again.
+// A LastSeen is the last record taken from a source, for deduplication. It includes whether the record was refused, because a
+// repeat gets the same answer.
 type LastSeen struct {
 	Number, Minor uint64
 	Refused       bool
@@ -17,23 +17,22 @@ func (l LastSeen) After(last LastSeen) bool {
 	return l.Number > last.Number || l.Number == last.Number && l.Minor > last.Minor
 }
 
-// Seen returns what is remembered of a record that is taken.
+// Seen returns what to remember of a record that is taken.
 func (r *Record) Seen() LastSeen { return LastSeen{Number: r.Number, Minor: r.Minor} }
 
-// Sources of records that their senders have numbered begin with one of these; the key, or the
-// sender, follows. They count for each input by itself.
+// The source of a record that its sender has numbered begins with one of these; the key, or the sender, follows. Each input
+// counts its sources separately.
 const (
 	InputSource = "\x00input "
 	NamedSource = "\x00sender "
 )
 
-// EdgeSource is what the sources begin with by which the edges between locations number what
-// they move. No sender would call itself that.
+// EdgeSource is the prefix of the sources with which edges between locations number what they move. No sender would use such a
+// name.
 const EdgeSource = "\x00link"
 
-// A record that came in, as the history keeps it, is what kind of record it is, the
-// operator of the input, who sent it, and its content. All lengths and numbers are
-// varints.
+// In a history, a record that came in is encoded as its kind, the operator of the input, its sender, and its content. All lengths
+// and numbers are varints.
 
 // kinds of records
 const (
@@ -41,28 +40,28 @@ const (
 	KindAnswer        // what an asynchronous call returned
 	KindTaken         // an entry of an output was taken
 	KindRead          // elements of an output were read, counted from the first one ever
-	KindHas           // whether an input has a key: refused if it has, and without effect
-	KindRetry         // what was quarantined under a number is to be handled again
-	KindDrop          // what was quarantined under a number is to be forgotten
+	KindHas           // asks whether an input has a key: refused if it has, otherwise without effect
+	KindRetry         // handle again what was quarantined under a number
+	KindDrop          // forget what was quarantined under a number
 	KindFailed        // an asynchronous call panicked, or its answer cannot be kept
-	KindRung          // a function failed on a timer, which is held
+	KindRung          // a function failed on a timer, which is held now
 )
 
 // Bits of the kind.
 const (
-	byName   = 0x80 // the operator is named
+	byName   = 0x80 // the operator is given by name
 	hasMinor = 0x40 // the number is followed by a second one
 )
 
 // A Record is one record that came in.
 type Record struct {
 	Op     int32  // number of the operator
-	Name   string // identity of the operator, of a sender that does not know the number; else empty
+	Name   string // identity of the operator, if the sender does not know its number; otherwise empty
 	Kind   byte
-	Nonce  uint64 // names a record whose sender waits to hear whether it was refused; else 0
-	Source string // of a sender that numbers its records, else empty
+	Nonce  uint64 // identifies a record whose sender waits to learn whether it was refused; otherwise 0
+	Source string // of a sender that numbers its records; otherwise empty
 	Number uint64 // of the record at its source, or how far a reader is
-	Minor  uint64 // among those of its source with that number, of a source that has several
+	Minor  uint64 // orders records of a source that have the same number
 	Key    []byte // the encoded key, if the record has one
 	Value  []byte // the encoded value, if it has one
 }
@@ -90,17 +89,17 @@ func (r *Record) Encode(dst []byte) []byte {
 	return append(dst, r.Value...)
 }
 
-// Size returns about how many bytes Encode appends.
+// Size returns approximately how many bytes Encode appends.
 func (r *Record) Size() int {
-	const fields = 1 + 5*binary.MaxVarintLen32 // where they are small numbers
+	const fields = 1 + 5*binary.MaxVarintLen32 // if the numbers are small
 	return fields + len(r.Name) + len(r.Source) + len(r.Key) + len(r.Value)
 }
 
 // DecodeRecord is the inverse of [Record.Encode]. The record shares data's memory.
 func DecodeRecord(data []byte) (Record, error) { return DecodeRecordBehind(data, "") }
 
-// DecodeRecordBehind is [DecodeRecord] of one behind another one, which had a source: many come from the same one, which is not copied
-// again.
+// DecodeRecordBehind is [DecodeRecord] for a record that follows one with the given source. Consecutive records often have the
+// same source, which is then not copied again.
 func DecodeRecordBehind(data []byte, source string) (r Record, err error) {
 	d := Decoder{Data: data}
 	r.Kind = d.Byte()

@@ -9,23 +9,22 @@ import (
 	"github.com/millrace/millrace/internal/keyed"
 )
 
-// A Calendar has the entries of a table in the order of the times at which they end. An entry
-// may end later than when it was added: it is looked at when it comes up, and put where it
-// belongs then, so that what only moves its end costs nothing.
+// A Calendar keeps the entries of a table in the order of the times at which they end. An entry may end later than when it was
+// added: it is checked when it comes up, and only then moved to its new place, so changing its end costs nothing.
 //
-// It is a calendar queue. Times that are far away are in buckets, to which entries are appended;
-// the bucket of the present is a heap. Adding an entry and having it come up take constant time
-// while buckets have about as many entries as one another, and O(log n) at worst.
+// It is a calendar queue. Distant times are in buckets, to which entries are appended; the bucket of the present is a heap.
+// Adding an entry and removing it when it comes up take constant time while buckets have about equally many entries, and O(log n)
+// at worst.
 //
-// Nothing of it is saved, since the entries say when they end: a calendar that is loaded is made
-// from its table. What comes up depends on the entries and on nothing else.
+// It is not saved, since the entries say when they end: when a calendar is loaded, it is rebuilt from its table. What comes up
+// depends only on the entries.
 //
-// It maintains: an entry that lives is in near, if its due time is in the bucket open or before
-// it, or else in the bucket of that time. There may be more of an entry, with other times.
+// It maintains: a live entry is in near if its due time is in the open bucket or an earlier one, and otherwise in the bucket of
+// its due time. An entry may also occur elsewhere, with other times.
 type Calendar[K comparable, V any] struct {
 	table *keyed.Table[K, V]
 	times func(*V) (due *int64, end int64)
-	shift int // the bucket of a time is the time without so many bits
+	shift int // the bucket of a time is the time without this many low bits
 	hash  *keyed.Hasher[int64]
 
 	near []dated // a heap
@@ -33,18 +32,18 @@ type Calendar[K comparable, V any] struct {
 	far  *keyed.Table[int64, []dated]
 	next []dated // the buckets of far, a heap
 	free [][]dated
-	seen int64 // has no meaning: it keeps what is read ahead from being left out
+	seen int64 // has no meaning: it keeps the compiler from removing prefetching reads
 }
 
-// A dated is the entry number i as it was put in a calendar.
+// A dated is entry number i, as it was added to a calendar.
 type dated struct {
 	at int64
 	i  uint32
 }
 
-// NewCalendar returns a calendar of the entries of a table that is in m. Times returns when an
-// entry ends, and where the calendar notes when it looks at it; nothing else writes there, and
-// it is not saved. Span is about how far ahead ends are.
+// NewCalendar returns a calendar in m of the entries of a table in m. times returns when an entry ends, and the variable in which
+// the calendar records when it checks the entry; only the calendar writes to that variable, and it is not saved. span is roughly
+// how far ahead ends are.
 func NewCalendar[K comparable, V any](m engine.Memory, table *keyed.Table[K, V], span int64, times func(*V) (due *int64, end int64)) *Calendar[K, V] {
 	c := &Calendar[K, V]{table: table, times: times, shift: max(0, bits.Len64(uint64(span))-9), hash: engine.Hasher[int64]()}
 	c.clear()
@@ -56,8 +55,8 @@ func (c *Calendar[K, V]) clear() {
 	c.near, c.open, c.far, c.next, c.free = nil, math.MinInt64, keyed.NewTable[int64, []dated](), nil, nil
 }
 
-// Add has an entry come up when it ends: one that is new, that ends earlier than it did, or that
-// was given to the function of Until and goes on.
+// Add makes an entry come up when it ends. It is called for an entry that is new, that ends earlier than before, or that was
+// passed to the function of Until and continues.
 func (c *Calendar[K, V]) Add(i uint32, v *V) {
 	due, end := c.times(v)
 	*due = end
@@ -83,8 +82,8 @@ func (c *Calendar[K, V]) file(b int64, x dated) {
 	*list = append(*list, x)
 }
 
-// Until calls f with the entries that end at now or before, in the order of their ends and then
-// of their numbers. f deletes the entry, or has it end later and adds it.
+// Until calls f with the entries that end at or before now, in the order of their ends and then of their numbers. f either
+// deletes the entry, or makes it end later and adds it again.
 func (c *Calendar[K, V]) Until(now int64, f func(i uint32, k K, v *V)) {
 	for {
 		for len(c.near) > 0 && c.near[0].at <= now {
@@ -94,7 +93,7 @@ func (c *Calendar[K, V]) Until(now int64, f func(i uint32, k K, v *V)) {
 				continue
 			}
 			switch due, end := c.times(v); {
-			case *due != x.at: // it was added once more
+			case *due != x.at: // it was added again
 			case end > x.at:
 				c.Add(x.i, v)
 			default:
@@ -108,7 +107,7 @@ func (c *Calendar[K, V]) Until(now int64, f func(i uint32, k K, v *V)) {
 	}
 }
 
-// turn opens the next bucket. Near is empty: what it has ends before that.
+// turn opens the next bucket. near is empty, because everything in it ends earlier.
 func (c *Calendar[K, V]) turn() {
 	b := take(&c.next).at
 	h := c.hash.Hash(b)
@@ -147,14 +146,14 @@ func (c *Calendar[K, V]) turn() {
 
 func (x dated) before(y dated) bool { return x.at < y.at || x.at == y.at && x.i < y.i }
 
-// rise puts the last of a heap in place.
+// rise moves the last element of a heap into place.
 func rise(heap []dated) {
 	for i := len(heap) - 1; i > 0 && heap[i].before(heap[(i-1)/2]); i = (i - 1) / 2 {
 		heap[i], heap[(i-1)/2] = heap[(i-1)/2], heap[i]
 	}
 }
 
-// take removes the first of a heap.
+// take removes the first element of a heap.
 func take(heap *[]dated) dated {
 	h := *heap
 	first, n := h[0], len(h)-1
@@ -164,7 +163,7 @@ func take(heap *[]dated) dated {
 	return first
 }
 
-// sink puts number i of a heap in place.
+// sink moves element i of a heap into place.
 func sink(heap []dated, i int) {
 	if i >= len(heap) {
 		return
@@ -187,14 +186,14 @@ func sink(heap []dated, i int) {
 	heap[i] = x
 }
 
-// A calendarState has nothing to save.
+// A calendarState saves nothing.
 type calendarState[K comparable, V any] struct{ c *Calendar[K, V] }
 
 func (s calendarState[K, V]) Kind() string { return "calendar" }
 
 func (s calendarState[K, V]) Save(dst []byte, _ codec.Codec) ([]byte, error) { return dst, nil }
 
-// Load makes the calendar. The table is loaded before.
+// Load rebuilds the calendar. The table is loaded earlier.
 func (s calendarState[K, V]) Load(*codec.Decoder, codec.Codec) {
 	s.c.clear()
 	n, _, _ := s.c.table.Next()

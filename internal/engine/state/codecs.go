@@ -7,13 +7,13 @@ import (
 	"github.com/millrace/millrace/internal/engine/codec"
 )
 
-// Nothing is the form of the values of a set.
+// Nothing returns the codec of the values of a set.
 func Nothing(*engine.Op) codec.Of[struct{}] {
 	none := func(dst []byte, _ codec.Codec, _ *struct{}) ([]byte, error) { return dst, nil }
 	return codec.Of[struct{}]{Save: none, Load: func(*codec.Decoder, codec.Codec, *struct{}) {}}
 }
 
-// numbers is the form of some numbers, each as few bytes as it needs.
+// numbers returns the codec of a struct of numbers, each encoded as a varint.
 func numbers[T any](kind string, of func(*T) []*uint64) codec.Of[T] {
 	return codec.Of[T]{
 		Kind: kind,
@@ -31,8 +31,8 @@ func numbers[T any](kind string, of func(*T) []*uint64) codec.Of[T] {
 	}
 }
 
-// A marksState saves marks by partition: where each is, and was before the end of time. How many
-// partitions there are is no part of its kind, since a program does not say it.
+// A marksState saves marks by partition: the current value, and the value before the end of time. The number of partitions is not
+// part of its kind, since it is not determined by the program.
 type marksState struct{ at, until []int64 }
 
 func (s *marksState) Kind() string { return "marks" }

@@ -9,22 +9,21 @@ import (
 	"github.com/millrace/millrace/internal/keyed"
 )
 
-// Keys are a set of keys that an operator is done with, or that were accepted. With a key comes its
-// hash.
+// Keys is a set of keys that an operator is done with, or that were accepted. Each key comes with its hash.
 type Keys[K comparable] interface {
 	Has(k K, h uint64) bool
 	Put(k K, h uint64) (added bool)
-	Add(k K, h uint64) // a key that it has not
-	Touch(hs []uint64) // fetches what keys with these hashes need
+	Add(k K, h uint64) // adds a key that is not in the set
+	Touch(hs []uint64) // prefetches the memory for keys with these hashes
 }
 
 // A Sequence makes a set of keys that clients count.
 type Sequence[K comparable] struct {
 	Make  func(engine.Memory) Keys[K]
-	Check func(K) error // says why a key cannot be counted, or nil
+	Check func(K) error // returns why a key cannot be counted, or nil
 }
 
-// Countable says why a key cannot be counted: number panics. It returns nil if it can.
+// Countable returns an error if a key cannot be counted, because number panics, and nil otherwise.
 func Countable[K, C comparable](number func(K) (C, uint64), k K) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -35,7 +34,7 @@ func Countable[K, C comparable](number func(K) (C, uint64), k K) (err error) {
 	return nil
 }
 
-// NewSequence returns in m the numbers of keys.
+// NewSequence returns a set in m of the numbers of keys.
 func NewSequence[C comparable](m engine.Memory) *keyed.Sequence[C] {
 	set := keyed.NewSequence[C]()
 	clients, words := set.Tables()
@@ -46,15 +45,14 @@ func NewSequence[C comparable](m engine.Memory) *keyed.Sequence[C] {
 	return set
 }
 
-// The forms of what a set of numbers is made of.
+// The codecs of the parts of a set of numbers.
 var (
 	clientForm = numbers("ranges", func(x *keyed.Client) []*uint64 { return []*uint64{&x.From, &x.To, &x.At, &x.Word} })
 	blockForm  = numbers("block", func(x *keyed.Block) []*uint64 { return []*uint64{&x.Client, &x.At} })
 	wordForm   = numbers("bits", func(x *uint64) []*uint64 { return []*uint64{x} })
 )
 
-// NewRecent returns in m a set of keys that forgets them. It is never in a slice, where
-// nothing would be left to forget.
+// NewRecent returns a set in m of keys that it forgets. It is never in a slice, where there would be nothing to forget.
 func NewRecent[K comparable](m engine.Memory) *keyed.Recent[K] {
 	set := keyed.NewRecent[K]()
 	one, two := set.Generations()
@@ -65,7 +63,7 @@ func NewRecent[K comparable](m engine.Memory) *keyed.Recent[K] {
 	return set
 }
 
-// A generationState saves which of two tables has the young keys of a set.
+// A generationState saves which of two tables holds the young keys of a set.
 type generationState[K comparable] struct {
 	set      *keyed.Recent[K]
 	one, two *keyed.Table[K, struct{}]

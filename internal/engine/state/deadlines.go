@@ -10,15 +10,15 @@ import (
 	"github.com/millrace/millrace/internal/timer"
 )
 
-// Deadlines are timers of the entries of a table, one for each entry or for some of them.
-// Whoever deletes an entry cancels its timer before.
+// Deadlines are timers of the entries of a table, one for each entry or for some of them. Before an entry is deleted, its timer
+// has to be canceled.
 //
 // They maintain, if they are saved: an entry has an order if and only if its timer is pending.
 type Deadlines struct {
 	index
 	make  func() index
 	key   func(entry uint32) any
-	marks *keyed.Marks // nil if nobody saves them
+	marks *keyed.Marks // nil if they are not saved
 	orders
 }
 
@@ -27,8 +27,7 @@ func NewDeadlines[K comparable, V any](m engine.Memory, table *keyed.Table[K, V]
 	return newDeadlines(m, table, true, func() index { return timer.NewFIFO() })
 }
 
-// NewVaryingDeadlines returns timers in m of any duration. Each of them is of an entry of a
-// table that is in m; every says that each entry has one.
+// NewVaryingDeadlines returns timers in m of any duration, for entries of a table in m. every says that each entry has one.
 func NewVaryingDeadlines[K comparable, V any](m engine.Memory, table *keyed.Table[K, V], every bool) *Deadlines {
 	return newDeadlines(m, table, every, func() index { return timer.NewWheel() })
 }
@@ -39,8 +38,8 @@ func newDeadlines[K comparable, V any](m engine.Memory, table *keyed.Table[K, V]
 	return t
 }
 
-// Keys says to which key of an operator the timer of an entry belongs, so that a simulation can fire
-// those of some keys. It is called before a timer is set.
+// Keys sets the function that returns the key of an operator to which the timer of an entry belongs, so that a simulation can
+// fire the timers of some keys only. It is called before a timer is set.
 func (t *Deadlines) Keys(op *engine.Op, key func(entry uint32) any) {
 	t.key = key
 	if op.Loc.Simulated() {
@@ -54,7 +53,7 @@ func (t *Deadlines) EachKey(do func(key any, at int64)) {
 	t.Each(func(entry uint32, at int64) { do(t.key(entry), at) })
 }
 
-// selective makes an index that fires the timers of keys that the location has picked.
+// selective returns a constructor of an index that fires only the timers of keys that the location has picked.
 func selective(op *engine.Op, key func(i uint32) any) func() index {
 	return func() index {
 		return timer.NewSelective(func(i uint32) bool { return op.Loc.Picks == nil || op.Loc.Picks(op.Part(key(i))) })
@@ -73,7 +72,7 @@ func (t *Deadlines) Add(entry uint32, at int64) {
 	t.index.Add(entry, at)
 }
 
-// Cancel takes back the timer of an entry. It returns false if the entry has none.
+// Cancel cancels the timer of an entry. It returns false if the entry has none.
 func (t *Deadlines) Cancel(entry uint32) bool {
 	ok := t.index.Cancel(entry)
 	if ok {
@@ -82,8 +81,7 @@ func (t *Deadlines) Cancel(entry uint32) bool {
 	return ok
 }
 
-// Expire calls fire with the entries whose timers are due at now, in order. Fire may set and
-// cancel timers, and delete entries.
+// Expire calls fire with the entries whose timers are due at now, in order. fire may set and cancel timers, and delete entries.
 func (t *Deadlines) Expire(now int64, fire func(entry uint32)) {
 	if t.marks == nil {
 		t.index.Expire(now, fire)
@@ -95,7 +93,7 @@ func (t *Deadlines) Expire(now int64, fire func(entry uint32)) {
 	})
 }
 
-// over notes that the timer of an entry is gone.
+// over records that the timer of an entry is gone.
 func (t *Deadlines) over(entry uint32) {
 	if t.marks == nil {
 		return
@@ -104,13 +102,12 @@ func (t *Deadlines) over(entry uint32) {
 	t.unset(entry)
 }
 
-// orders are when the timers of entries ring, and as the how manieth they were set: timers of
-// one deadline fire in the order in which they were set. They are kept in pages, and a page
-// goes with its last timer.
+// orders records when the timer of each entry fires, and the sequence number with which it was set: timers of one deadline fire
+// in the order in which they were set. It is kept in pages; a page is dropped with its last timer.
 type orders struct {
 	last  uint64 // how often a timer was set
-	n     uint32 // numbers of entries, up to the largest that has a timer, or had since there was none
-	some  int    // pages
+	n     uint32 // one more than the largest entry that has had a timer since there was none
+	some  int    // number of pages
 	pages []*orderPage
 }
 
@@ -120,7 +117,7 @@ type orderPage struct {
 	set  [keyed.PageLen]uint64 // 0 if there is no timer
 }
 
-// of returns when the timer of an entry rings, and its order, which is 0 if it has none.
+// of returns when the timer of an entry fires, and its order, which is 0 if it has none.
 func (o *orders) of(i uint32) (at int64, set uint64) {
 	p := int(i / keyed.PageLen)
 	if p >= len(o.pages) || o.pages[p] == nil {
@@ -129,7 +126,7 @@ func (o *orders) of(i uint32) (at int64, set uint64) {
 	return o.pages[p].at[i%keyed.PageLen], o.pages[p].set[i%keyed.PageLen]
 }
 
-// reach makes i one of the numbers, and calls before with those that come with it.
+// reach extends the range of numbers to include i, and calls before with the numbers that are added below i.
 func (o *orders) reach(i uint32, before func(i uint32)) {
 	for ; o.n <= i; o.n++ {
 		if o.n < i {
@@ -173,12 +170,12 @@ func (o *orders) unset(i uint32) {
 	}
 }
 
-// A deadlinesState saves the timers of a table's entries. Only those whose entry lives are in
-// place: the table is loaded before.
+// A deadlinesState saves the timers of a table's entries. Load restores only those whose entry is live; the table is loaded
+// earlier.
 type deadlinesState[K comparable, V any] struct {
 	t      *Deadlines
 	table  *keyed.Table[K, V]
-	every  bool // each entry has a timer
+	every  bool // every entry has a timer
 	loaded map[uint32]timerAt
 }
 
@@ -227,7 +224,7 @@ func (s *deadlinesState[K, V]) Save(dst []byte, _ codec.Codec) ([]byte, error) {
 	return binary.AppendUvarint(binary.AppendUvarint(dst, uint64(s.t.n)), s.t.last), nil
 }
 
-// Load puts timers in place. What was loaded of numbers behind the last one is older.
+// Load restores the timers. Whatever was loaded beyond the last number is older and ignored.
 func (s *deadlinesState[K, V]) Load(d *codec.Decoder, _ codec.Codec) {
 	n, last := d.Uint(), d.Uint()
 	loaded := s.loaded

@@ -8,11 +8,11 @@ import (
 	"github.com/millrace/millrace/internal/keyed"
 )
 
-// What there is of a key, for who looks at a flow that runs: see [engine.Keyed]. The location stands
-// still meanwhile, so nothing here goes through more than mostSearched of what it remembers.
+// This file finds what is held for a key, for observers of a running flow; see [engine.Keyed]. The location makes no step
+// meanwhile, so nothing here iterates over more than mostSearched of what it remembers.
 
-// mostSearched is how many timers are gone through to find those of a key, and how many values of a
-// list are given.
+// mostSearched is how many timers are searched at most to find those of a key, and how many values of a list are returned at
+// most.
 const mostSearched = 1 << 14
 
 func (s *tableState[K, V]) KeyType() reflect.Type { return reflect.TypeFor[K]() }
@@ -82,7 +82,7 @@ func (s *viewState[K, V]) Find(key any) (e engine.Entry, ok bool) {
 	return engine.Entry{Key: k, Value: &v}, ok
 }
 
-// Entries numbers entries by where they are in the order of the map, so that one moves when others come or go.
+// Entries numbers entries by their position in the order of the map, so the numbers shift when others come or go.
 func (s *viewState[K, V]) Entries(from uint32, do func(i uint32, e engine.Entry) bool) {
 	i := uint32(0)
 	for k, v := range all(s.m) {
@@ -183,7 +183,7 @@ func (s *itemsState[K, V]) Find(key any) (e engine.Entry, ok bool) {
 	return engine.Entry{Key: key, Value: s.values(l)}, true
 }
 
-// values returns what a list has.
+// values returns the values of a list, up to mostSearched.
 func (s *itemsState[K, V]) values(l *list) (values []V) {
 	for i := l.first; i != 0 && len(values) < mostSearched; i = s.l.Item(i).Next {
 		values = append(values, s.l.Item(i).V)
@@ -200,12 +200,12 @@ func (s *itemsState[K, V]) Entries(from uint32, do func(i uint32, e engine.Entry
 	}
 }
 
-// KeyType says that keys of lists are found where their values are.
+// KeyType returns nil: the keys of lists are found with their values.
 func (s keysState[K]) KeyType() reflect.Type { return nil }
 
 func (s keysState[K]) ValueType() reflect.Type { return nil }
 
-// KeyType says that the keys of timers are found where those are.
+// KeyType returns nil: the keys are found in the table.
 func (s calendarState[K, V]) KeyType() reflect.Type { return nil }
 
 func (s calendarState[K, V]) ValueType() reflect.Type { return nil }

@@ -6,11 +6,10 @@ import (
 	"github.com/millrace/millrace/internal/engine"
 )
 
-// held are the numbers of timers that are held, in order: a timer that is held is set, and does
-// not fire. It is saved with [engine.NoDeadline].
+// held are the slots of held timers, sorted. A held timer is set, and does not fire. It is saved with [engine.NoDeadline].
 type held []uint32
 
-// farAway is the deadline of timers of which all are held: a location does not end before them.
+// farAway is the next deadline if all timers are held: a location does not end before them.
 const farAway = engine.NoDeadline - 1
 
 func (s held) has(i uint32) bool {
@@ -30,7 +29,7 @@ func (s *held) remove(i uint32) {
 	}
 }
 
-// Len returns how many timers are set, with those that are held.
+// Len returns how many timers are set, including held ones.
 func (p *Pending[K, V]) Len() int { return p.Idx.Len() + len(p.held) }
 
 // Next returns the earliest deadline, if a timer is set.
@@ -41,7 +40,7 @@ func (p *Pending[K, V]) Next() (at int64, ok bool) {
 	return at, ok
 }
 
-// at returns when the timer of a slot is due that is not free.
+// at returns when the timer of a slot is due. The slot is not free.
 func (p *Pending[K, V]) at(slot uint32) int64 {
 	if p.held.has(slot) {
 		return engine.NoDeadline
@@ -49,8 +48,8 @@ func (p *Pending[K, V]) at(slot uint32) int64 {
 	return p.Idx.At(slot)
 }
 
-// Hold holds the timer of a slot. It reports false if that is not the timer of k that is due at the
-// given time. It takes time for all free slots.
+// Hold holds the timer of a slot. It reports false if that is not the timer of k that is due at the given time. It takes time
+// linear in the number of free slots.
 func (p *Pending[K, V]) Hold(slot uint32, k K, at int64) bool {
 	if int(slot) >= len(p.k) || p.k[slot] != k || slices.Contains(p.free, slot) || p.at(slot) != at || at == engine.NoDeadline {
 		return false
@@ -63,7 +62,7 @@ func (p *Pending[K, V]) Hold(slot uint32, k K, at int64) bool {
 	return true
 }
 
-// Held returns the slot of the timer of k that is held. It takes time for all that are held.
+// Held returns the slot of a held timer of k. It takes time linear in the number of held timers.
 func (p *Pending[K, V]) Held(k K) (slot uint32, ok bool) {
 	i := slices.IndexFunc(p.held, func(slot uint32) bool { return p.k[slot] == k })
 	if i < 0 {
@@ -72,7 +71,7 @@ func (p *Pending[K, V]) Held(k K) (slot uint32, ok bool) {
 	return p.held[i], true
 }
 
-// Release sets the timer of a slot that is held.
+// Release sets the held timer of a slot again.
 func (p *Pending[K, V]) Release(slot uint32, at int64) {
 	if p.marks != nil {
 		p.marks.Change(slot)

@@ -8,18 +8,16 @@ import (
 	"github.com/millrace/millrace/internal/keyed"
 )
 
-// Lists holds the values of each key in order of arrival. Values are in blocks that
-// never move, so that neither a new key nor a long list costs an allocation of its
-// own.
+// Lists holds the values of each key in order of arrival. Values are in blocks that never move, so neither a new key nor a long
+// list costs an allocation of its own.
 //
-// It maintains: an item with number i is linked from exactly one list if
-// 1 <= i <= n, and is zero otherwise.
+// It maintains: an item with number i is linked from exactly one list if 1 <= i <= n, and is zero otherwise.
 type Lists[K comparable, V any] struct {
 	Table  *keyed.Table[K, list]
 	blocks []*[listBlock]listItem[V]
 	n      uint32
 
-	// What is saved entry by entry knows of each item whose it is.
+	// If the lists are saved entry by entry, each item has an owner.
 	marks  *keyed.Marks
 	owners []uint32
 	loaded map[uint32]ownedItem[V]
@@ -52,7 +50,7 @@ func NewLists[K comparable, V any](m engine.Memory) *Lists[K, V] {
 	return l
 }
 
-// Item returns the item with number i, which is there.
+// Item returns the item with number i, which must exist.
 func (l *Lists[K, V]) Item(i uint32) *listItem[V] {
 	return &l.blocks[(i-1)/listBlock][(i-1)%listBlock]
 }
@@ -105,8 +103,8 @@ func (l *Lists[K, V]) clear() {
 	l.n = 0
 }
 
-// An itemsState saves the values of lists, whose keys are in a table that is saved as well.
-// A value stays where it is, so what is saved of it is its key's number and itself.
+// An itemsState saves the values of lists, whose keys are in a table that is saved as well. A value never moves, so its key's
+// number and the value itself are saved.
 type itemsState[K comparable, V any] struct {
 	l     *Lists[K, V]
 	key   codec.Of[K]
@@ -119,7 +117,7 @@ func (s *itemsState[K, V]) Mark(early func(i uint32)) *keyed.Marks {
 	l := s.l
 	if uint32(len(l.owners)) != l.n {
 		l.owners = make([]uint32, l.n)
-		for i := range uint32(l.Table.Len()) { // no key of lists that are saved is ever removed
+		for i := range uint32(l.Table.Len()) { // keys of saved lists are never removed
 			_, list, _ := l.Table.At(i)
 			for x := list.first; x != 0; x = l.Item(x).Next {
 				l.owners[x-1] = i

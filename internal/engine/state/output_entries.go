@@ -12,9 +12,9 @@ import (
 
 // Entries are the entries of an output.
 //
-// In memory it has the values. Where the flow is kept it has those with pointers as they are encoded: an output may keep millions
-// of entries that nobody reads, which take a half or a third of the memory so, and the location that gives an entry and the
-// port that shows it have one copy of it. Each reader of an entry has a value of its own.
+// In memory they hold the values. In a kept flow, values with pointers are held encoded: an output may keep millions of unread
+// entries, which take a half or a third of the memory this way, and the location that gives an entry and the port that shows it
+// share one copy. Each reader of an entry gets a value of its own.
 type Entries[K comparable, V any] struct {
 	plain  *keyed.Table[K, V]      // nil if values are packed
 	packed *keyed.Table[K, string] // nil if they are not
@@ -35,13 +35,13 @@ func NewEntries[K comparable, V any](op *engine.Op) Entries[K, V] {
 // Packs reports whether values are packed.
 func (s *Entries[K, V]) Packs() bool { return s.packed != nil }
 
-// AllPacked goes through the entries as they are kept, where values are packed.
+// AllPacked iterates over the entries as they are kept, if values are packed.
 func (s *Entries[K, V]) AllPacked() iter.Seq2[K, *string] { return s.packed.All() }
 
 // Codec returns the codec of packed values.
 func (s *Entries[K, V]) Codec() codec.Codec { return s.codec }
 
-// worthPacking reports whether values of a type have parts in other places of the memory, besides texts.
+// worthPacking reports whether values of a type have parts elsewhere in memory, other than strings.
 func worthPacking(t reflect.Type) bool {
 	switch t.Kind() {
 	case reflect.Pointer, reflect.Slice, reflect.Map, reflect.Interface:
@@ -58,7 +58,7 @@ func worthPacking(t reflect.Type) bool {
 	return false
 }
 
-// Pack returns what the store keeps of a value: a copy of its encoding, which may have been made before.
+// Pack returns the packed form of a value: a copy of its encoding, which the caller may already have.
 func (s *Entries[K, V]) Pack(v *V, encoded []byte) (string, error) {
 	if encoded == nil {
 		data, err := codec.AppendFrom(nil, s.codec, v)
@@ -70,8 +70,8 @@ func (s *Entries[K, V]) Pack(v *V, encoded []byte) (string, error) {
 	return string(encoded), nil
 }
 
-// Unpack returns the value of what the store keeps. It was decoded before it was kept, so there is an error only if the codec
-// does not do the same each time.
+// Unpack returns the value of a packed form. The form was decoded once before it was kept, so an error means that the codec is
+// not deterministic.
 func (s *Entries[K, V]) Unpack(packed string) (v V, err error) {
 	if err = s.codec.Decode([]byte(packed), &v); err != nil {
 		return v, fmt.Errorf("dataflow: decoding a %T that was decoded before: %w", v, err)
@@ -79,7 +79,7 @@ func (s *Entries[K, V]) Unpack(packed string) (v V, err error) {
 	return v, nil
 }
 
-// Get returns the value of k, if it is there.
+// Get returns the value of k, if there is one.
 func (s *Entries[K, V]) Get(k K, h uint64) (v V, ok bool, err error) {
 	if s.packed == nil {
 		if p := s.plain.Get(k, h); p != nil {
@@ -95,7 +95,7 @@ func (s *Entries[K, V]) Get(k K, h uint64) (v V, ok bool, err error) {
 	return v, err == nil, err
 }
 
-// Has reports whether k is there.
+// Has reports whether k has an entry.
 func (s *Entries[K, V]) Has(k K, h uint64) bool {
 	if s.packed == nil {
 		return s.plain.Get(k, h) != nil
@@ -103,14 +103,14 @@ func (s *Entries[K, V]) Has(k K, h uint64) bool {
 	return s.packed.Get(k, h) != nil
 }
 
-// Put puts an entry where values are not packed.
+// Put adds an entry, if values are not packed.
 func (s *Entries[K, V]) Put(k K, h uint64, v V) (added bool) {
 	p, added := s.plain.Put(k, h)
 	*p = v
 	return added
 }
 
-// PutPacked puts an entry where they are.
+// PutPacked adds an entry, if values are packed.
 func (s *Entries[K, V]) PutPacked(k K, h uint64, packed string) (added bool) {
 	p, added := s.packed.Put(k, h)
 	*p = packed
@@ -125,7 +125,7 @@ func (s *Entries[K, V]) Delete(k K, h uint64) bool {
 	return s.packed.Delete(k, h)
 }
 
-// Len returns how many entries there are.
+// Len returns the number of entries.
 func (s *Entries[K, V]) Len() int {
 	if s.packed == nil {
 		return s.plain.Len()
@@ -133,7 +133,7 @@ func (s *Entries[K, V]) Len() int {
 	return s.packed.Len()
 }
 
-// Bytes returns how much memory the entries take, without what values have elsewhere.
+// Bytes returns the memory that the entries take, without what values have elsewhere.
 func (s *Entries[K, V]) Bytes() uint64 {
 	if s.packed == nil {
 		return s.plain.Bytes()
@@ -141,7 +141,7 @@ func (s *Entries[K, V]) Bytes() uint64 {
 	return s.packed.Bytes()
 }
 
-// Keys goes through the keys.
+// Keys iterates over the keys.
 func (s *Entries[K, V]) Keys() iter.Seq[K] {
 	return func(yield func(K) bool) {
 		if s.packed == nil {
@@ -160,7 +160,7 @@ func (s *Entries[K, V]) Keys() iter.Seq[K] {
 	}
 }
 
-// AppendValue appends the length and the encoding of the value of a key, if it is there.
+// AppendValue appends the length and the encoding of the value of a key, if there is one.
 func (s *Entries[K, V]) AppendValue(dst []byte, k K, h uint64) (_ []byte, ok bool, err error) {
 	if s.packed == nil {
 		p := s.plain.Get(k, h)

@@ -7,10 +7,9 @@ import (
 	"github.com/millrace/millrace/internal/keyed"
 )
 
-// A Queue is how elements are saved that somebody holds, in a slice, until they have gone
-// where they have to. They are numbered from the first one ever. An element is saved at a
-// place that is used again when it has gone: there are as many places as elements waited at
-// most, up to twice that.
+// A Queue saves elements that its owner holds in a slice until they have been delivered. They are numbered from the first one
+// ever. An element is saved at a place that is reused after the element has gone. The number of places is at most twice the
+// largest number of elements that waited, rounded up to a power of two.
 type Queue[T any] struct {
 	first *uint64 // the number of the first element held
 	held  *[]T
@@ -22,11 +21,10 @@ type Queue[T any] struct {
 	loaded map[uint64]T
 }
 
-// fewPlaces is how many places a queue has at least.
+// fewPlaces is the least number of places of a queue.
 const fewPlaces = 8
 
-// NewQueue returns how elements are saved that are in held, whose first one has the number
-// first.
+// NewQueue returns a Queue that saves the elements in held, the first of which has the number *first.
 func NewQueue[T any](first *uint64, held *[]T, form codec.Of[T]) *Queue[T] {
 	return &Queue[T]{first: first, held: held, form: form}
 }
@@ -57,7 +55,7 @@ func (q *Queue[T]) Go(n int) {
 
 func (q *Queue[T]) place(number uint64) uint32 { return uint32(number & (q.places - 1)) }
 
-// grow makes more places. What of a cut is to be taken is at the old ones: it is taken now.
+// grow makes more places. The part of a cut that is still to be saved is at the old places, so it is saved now.
 func (q *Queue[T]) grow() {
 	for !q.marks.Taken() {
 		first, set := q.marks.Take(64)

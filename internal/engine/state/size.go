@@ -2,8 +2,7 @@ package state
 
 import "unsafe"
 
-// How much each kind of state is. All of it is known without going through it, since the
-// location stands still meanwhile.
+// The size of each kind of state is known without iterating over it, since the location makes no step meanwhile.
 
 func (s *tableState[K, V]) Size() (int, uint64) { return s.table.Len(), s.table.Bytes() }
 
@@ -20,10 +19,10 @@ func (s *timersState[K, V]) Size() (int, uint64) {
 	return s.p.Len(), uint64(cap(s.p.k))*uint64(unsafe.Sizeof(k)) + uint64(cap(s.p.v))*uint64(unsafe.Sizeof(v)) + 8*uint64(cap(s.p.h))
 }
 
-// Size counts nothing: each timer is that of an entry in the table.
+// Size counts nothing: each timer belongs to an entry that the table counts.
 func (s *deadlinesState[K, V]) Size() (int, uint64) { return 0, 0 }
 
 func (s *viewState[K, V]) Size() (int, uint64) { return s.m.Len(), 0 }
 
-// Size counts nothing, as that of deadlines.
+// Size counts nothing, for the same reason.
 func (s calendarState[K, V]) Size() (int, uint64) { return 0, 0 }

@@ -1,14 +1,12 @@
-// Package state has the constructors of what operators remember: variables, tables, sets,
-// lists, views and timers. Each constructor makes the memory and registers how it is saved,
-// loaded and described, or that it is cleared at the end of a run of a slice. Package lint
-// refuses memory that an operator makes for itself.
+// Package state contains the constructors of what operators remember: variables, tables, sets, lists, views and timers. Each
+// constructor makes the memory and registers how it is saved, loaded and described, or that it is cleared at the end of a run of
+// a slice. Package lint rejects memory that an operator makes for itself.
 //
-// An [engine.Memory] says where something is remembered and how long. The registered parts
-// are [engine.State]s. Start reading at [NewTable].
+// An [engine.Memory] says where something is remembered and for how long. The registered parts are [engine.State]s. Start reading
+// at [NewTable].
 //
-// The order in which an operator calls constructors is the order in which its state is
-// saved. It is part of the shape of a history, so that changing it is a new version of
-// the program for whoever has one.
+// An operator's state is saved in the order in which the operator calls the constructors. That order is part of the shape of a
+// history, so changing it makes a new version of the program for anyone who has a history.
 package state
 
 import (
@@ -20,7 +18,7 @@ import (
 	"github.com/millrace/millrace/internal/keyed"
 )
 
-// NewTable returns a table in m with values of these forms.
+// NewTable returns a table in m whose keys and values have these codecs.
 func NewTable[K comparable, V any](m engine.Memory, key func(*engine.Op) codec.Of[K], value func(*engine.Op) codec.Of[V]) *keyed.Table[K, V] {
 	t := keyed.NewTable[K, V]()
 	m.Add(t.Clear, func(op *engine.Op) engine.State { return newTableState(t, key(op), value(op)) })
@@ -32,8 +30,7 @@ func NewSet[K comparable](m engine.Memory) *keyed.Table[K, struct{}] {
 	return NewTable(m, Plain[K], Nothing)
 }
 
-// NewVar returns a variable in m that has the value init at first, and at the start of
-// each run of a slice.
+// NewVar returns a variable in m. Its value is init at first, and at the start of each run of a slice.
 func NewVar[T any](m engine.Memory, init T) *T {
 	p := new(T)
 	*p = init
@@ -44,8 +41,7 @@ func NewVar[T any](m engine.Memory, init T) *T {
 	return p
 }
 
-// NewMark returns the mark of what op makes of streams with the marks from. It is saved with the
-// state of op.
+// NewMark returns the mark of what op makes of streams with the marks from. It is saved with the state of op.
 func NewMark(op *engine.Op, from ...*mark.Mark) *mark.Mark {
 	m := mark.Own(NewVar(engine.Lasting(op), mark.Past), NewVar(engine.Lasting(op), mark.Past), from...)
 	op.Owns(m)
@@ -66,7 +62,7 @@ func NewPartitionMarks(op *engine.Op, from *engine.Location) mark.Partitions {
 	return all
 }
 
-// A begun is a value that is there from the first element on.
+// A begun is a value that exists from the first element on.
 type begun[T any] struct {
 	Value T
 	Some  bool
@@ -83,7 +79,7 @@ func NewBegun[T any](m engine.Memory) *begun[T] {
 	return b
 }
 
-// Copied returns a table with the entries of t, for who compares them with those of later.
+// Copied returns a copy of t, for a later comparison with it.
 func Copied[K comparable, V any](t *keyed.Table[K, V], hash *keyed.Hasher[K]) *keyed.Table[K, V] {
 	c := keyed.NewTable[K, V]()
 	for k, v := range t.All() {
@@ -93,12 +89,12 @@ func Copied[K comparable, V any](t *keyed.Table[K, V], hash *keyed.Hasher[K]) *k
 	return c
 }
 
-// TableOf returns how a table of a driver is saved.
+// TableOf returns the state that saves a table of a driver.
 func TableOf[K comparable, V any](t *keyed.Table[K, V], key codec.Of[K], value codec.Of[V]) engine.Numbered {
 	return newTableState(t, key, value)
 }
 
-// Plain is the form of a user's type: whatever the codec makes of it.
+// Plain returns the codec of a user's type: values are encoded by the flow's codec.
 func Plain[T any](op *engine.Op) codec.Of[T] {
 	engine.CheckType[T](op)
 	return codec.Of[T]{
@@ -108,7 +104,7 @@ func Plain[T any](op *engine.Op) codec.Of[T] {
 	}
 }
 
-// Packed is the form of a user's type whose values are kept as they are encoded. What is saved is what [Plain] saves.
+// Packed returns the codec of a user's type whose values are kept encoded. It saves what [Plain] saves.
 func Packed[T any](op *engine.Op) codec.Of[string] {
 	engine.CheckType[T](op)
 	own := op.Loc.Graph.Settings.Codec
@@ -117,7 +113,7 @@ func Packed[T any](op *engine.Op) codec.Of[string] {
 		Save: func(dst []byte, _ codec.Codec, x *string) ([]byte, error) { return codec.AppendString(dst, *x), nil },
 		Load: func(d *codec.Decoder, c codec.Codec, x *string) {
 			data := d.Data
-			v := codec.DecodeValue[T](d, c) // to find out whether it can be decoded
+			v := codec.DecodeValue[T](d, c) // checks that it can be decoded
 			if d.Err != nil {
 				return
 			}

@@ -9,8 +9,7 @@ import (
 	"github.com/millrace/millrace/internal/keyed"
 )
 
-// A tableState saves a table with its numbering, since that is the order in which its
-// entries come.
+// A tableState saves a table together with its numbering, since the numbers determine the order of its entries.
 type tableState[K comparable, V any] struct {
 	table *keyed.Table[K, V]
 	key   codec.Of[K]
@@ -39,11 +38,11 @@ func (s *tableState[K, V]) Count() (uint32, int) {
 	return next, s.table.Len()
 }
 
-// What there is of a number.
+// What a saved number is.
 const (
-	freeBottom = iota // it is free, and none is free under it
+	freeBottom = iota // free, the bottom of the stack of free numbers
 	live
-	freeAbove // it is free above another one
+	freeAbove // free, on top of another free number
 )
 
 func appendFree(dst []byte, under uint32) []byte {
@@ -92,7 +91,7 @@ func (s *tableState[K, V]) LoadEntry(d *codec.Decoder, c codec.Codec, i uint32) 
 	}
 }
 
-// Save appends how many numbers there are, and which free one is taken first.
+// Save appends the count of numbers, and the free number that is used next.
 func (s *tableState[K, V]) Save(dst []byte, _ codec.Codec) ([]byte, error) {
 	next, free, some := s.table.Next()
 	dst = binary.AppendUvarint(dst, uint64(next))

@@ -12,7 +12,7 @@ import (
 	"github.com/millrace/millrace/internal/timer"
 )
 
-// An index is a timer index: by duration where that is constant, else a wheel.
+// An index is a timer index: a FIFO if the duration is constant, otherwise a wheel.
 type index interface {
 	Add(h uint32, at int64)
 	At(h uint32) int64
@@ -23,8 +23,8 @@ type index interface {
 	Len() int
 }
 
-// Pending are entries that wait for their time, in slots that the index knows by number. One
-// that is held is in its slot, and not in the index.
+// Pending holds entries that wait for their time, in slots that the index refers to by number. A held entry is in its slot, and
+// not in the index.
 type Pending[K comparable, V any] struct {
 	make func() index
 	Idx  index
@@ -34,14 +34,14 @@ type Pending[K comparable, V any] struct {
 	h    []uint64
 	free []uint32
 
-	// What is saved entry by entry knows when each was set, and what each free slot was put
-	// upon: timers of one deadline fire in the order in which they were set.
+	// Used if the timers are saved entry by entry: when each was set, and which slot each free slot was put upon. Timers of one
+	// deadline fire in the order in which they were set.
 	marks *keyed.Marks
 	order order
 	under []uint32
 }
 
-// An order numbers what is set, as often as it is.
+// An order numbers slots in the order in which they are set.
 type order struct {
 	last uint64
 	of   []uint64
@@ -55,19 +55,19 @@ func (o *order) set(i uint32) {
 	o.of[i] = o.last
 }
 
-// A timerAt is a timer that is loaded.
+// A timerAt is a timer that was loaded.
 type timerAt struct {
 	slot uint32
 	at   int64
 	set  uint64
 }
 
-// inOrder sorts timers as they will fire.
+// inOrder sorts timers into the order in which they will fire.
 func inOrder(all []timerAt) {
 	slices.SortFunc(all, func(a, b timerAt) int { return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.set, b.set)) })
 }
 
-// NewPending returns pending entries in m: constant says that all wait equally long.
+// NewPending returns pending entries in m. constant says that all of them wait equally long.
 func NewPending[K comparable, V any](m engine.Memory, constant bool) *Pending[K, V] {
 	p := &Pending[K, V]{make: func() index { return timer.NewWheel() }}
 	if constant {
@@ -80,8 +80,7 @@ func NewPending[K comparable, V any](m engine.Memory, constant bool) *Pending[K,
 	return p
 }
 
-// Keys has a simulation fire the timers of some keys of an operator only. It is called before a timer
-// is set.
+// Keys makes a simulation fire only the timers of keys of an operator that are picked. It is called before a timer is set.
 func (p *Pending[K, V]) Keys(op *engine.Op) {
 	if op.Loc.Simulated() {
 		p.make = selective(op, func(slot uint32) any { return p.k[slot] })
@@ -94,7 +93,7 @@ func (p *Pending[K, V]) EachKey(do func(key any, at int64)) {
 	p.Idx.Each(func(slot uint32, at int64) { do(p.k[slot], at) })
 }
 
-// clear forgets all timers.
+// clear drops all timers.
 func (p *Pending[K, V]) clear() {
 	*p = Pending[K, V]{make: p.make, Idx: p.make()}
 }
@@ -119,7 +118,7 @@ func (p *Pending[K, V]) Slot(k K, v V, h uint64) uint32 {
 	return slot
 }
 
-// Take returns the entry of a slot, which is free then.
+// Take returns the entry of a slot and frees the slot.
 func (p *Pending[K, V]) Take(slot uint32) (k K, v V, h uint64) {
 	var zeroK K
 	var zeroV V
@@ -134,7 +133,7 @@ func (p *Pending[K, V]) Take(slot uint32) (k K, v V, h uint64) {
 	return k, v, h
 }
 
-// Cancel takes back the timer of a slot, which is free then. The timer may be held.
+// Cancel cancels the timer of a slot and frees the slot. The timer may be held.
 func (p *Pending[K, V]) Cancel(slot uint32) {
 	if !p.Idx.Cancel(slot) {
 		p.held.remove(slot)
@@ -142,7 +141,7 @@ func (p *Pending[K, V]) Cancel(slot uint32) {
 	p.Take(slot)
 }
 
-// top returns the slot that is taken next plus one, or 0 if none is free.
+// top returns one plus the slot that is taken next, or 0 if none is free.
 func (p *Pending[K, V]) top() uint32 {
 	if n := len(p.free); n > 0 {
 		return p.free[n-1] + 1
@@ -157,8 +156,7 @@ func (p *Pending[K, V]) link(slot, under uint32) {
 	p.under[slot] = under
 }
 
-// A timersState saves pending timers with their entries, by slot. One that is free has the
-// slot that it was put upon.
+// A timersState saves pending timers with their entries, by slot. For a free slot it saves the slot upon which it was put.
 type timersState[K comparable, V any] struct {
 	p      *Pending[K, V]
 	key    codec.Of[K]
@@ -166,7 +164,7 @@ type timersState[K comparable, V any] struct {
 	loaded map[uint32]loadedTimer[K, V]
 }
 
-// A loadedTimer is what was loaded of a slot. One that is free was never set.
+// A loadedTimer is what was loaded for a slot. A free slot has set 0.
 type loadedTimer[K comparable, V any] struct {
 	timerAt
 	k     K
@@ -234,8 +232,7 @@ func (s *timersState[K, V]) LoadEntry(d *codec.Decoder, c codec.Codec, i uint32)
 	s.loaded[i] = x
 }
 
-// Save appends how many slots there are, which free one is taken next, and how often a timer
-// was set.
+// Save appends the number of slots, the free slot that is taken next, and how often a timer was set.
 func (s *timersState[K, V]) Save(dst []byte, _ codec.Codec) ([]byte, error) {
 	dst = binary.AppendUvarint(dst, uint64(len(s.p.k)))
 	dst = binary.AppendUvarint(dst, uint64(s.p.top()))

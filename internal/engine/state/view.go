@@ -11,18 +11,17 @@ import (
 	"github.com/millrace/millrace/internal/keyed"
 )
 
-// A View is a map from which views are made.
+// A View is a map of which views can be taken.
 type View[K comparable, V any] struct {
 	m *cow.Map[K, V]
 
-	// What is saved entry by entry has its keys numbered, each with when it was set first.
+	// If the map is saved entry by entry, its keys are numbered, and each has the time when it was first set.
 	keys *keyed.Table[K, uint64]
 	hash *keyed.Hasher[K]
 	set  uint64
 }
 
-// NewView returns a map in m, and a value node at h that has what wrap makes of views of it:
-// only the map is saved.
+// NewView returns a map in m, and a value node at h whose values wrap makes from views of the map. Only the map is saved.
 func NewView[K comparable, V, W any](m engine.Memory, h engine.Head, wrap func(cow.View[K, V]) W) (*View[K, V], *engine.ValueNode[W]) {
 	v, out := &View[K, V]{m: cow.NewMap[K, V]()}, engine.NewUnsavedValueNode[W](h)
 	m.Add(func() { *v.m = *cow.NewMap[K, V]() }, func(op *engine.Op) engine.State {
@@ -32,7 +31,7 @@ func NewView[K comparable, V, W any](m engine.Memory, h engine.Head, wrap func(c
 	return v, out
 }
 
-// View returns the map as it stands.
+// View returns a view of the map as it is now.
 func (v *View[K, V]) View() cow.View[K, V] { return v.m.View() }
 
 // Set makes x the value of k.
@@ -43,7 +42,7 @@ func (v *View[K, V]) Set(k K, x V) {
 	v.m.Set(k, x)
 }
 
-// Delete removes k and reports whether it was there.
+// Delete removes k and reports whether it was present.
 func (v *View[K, V]) Delete(k K) bool {
 	if v.keys != nil {
 		v.keys.Delete(k, v.hash.Hash(k))
@@ -51,7 +50,7 @@ func (v *View[K, V]) Delete(k K) bool {
 	return v.m.Delete(k)
 }
 
-// note numbers k, whose value will change.
+// note numbers k before its value changes.
 func (v *View[K, V]) note(k K) {
 	if at, added := v.keys.Put(k, v.hash.Hash(k)); added {
 		*at = v.set
@@ -67,7 +66,7 @@ func (v *View[K, V]) number() {
 	}
 }
 
-// A viewState saves a map from which views are made, and what its value node has.
+// A viewState saves a map of which views are taken, and the state of its value node.
 type viewState[K comparable, V any] struct {
 	*View[K, V]
 	changed func()
@@ -95,7 +94,7 @@ func (s *viewState[K, V]) Count() (uint32, int) {
 	return next, s.keys.Len()
 }
 
-// SaveEntry appends the value that the map has: a key that changes is noted before its value.
+// SaveEntry appends the current value of the map: a changed key is saved before its value changes.
 func (s *viewState[K, V]) SaveEntry(dst []byte, c codec.Codec, i uint32) ([]byte, error) {
 	k, set, under, lives := s.keys.Image(i)
 	if !lives {
@@ -152,7 +151,7 @@ func (s *viewState[K, V]) Load(d *codec.Decoder, _ codec.Codec) {
 		d.Fail()
 		return
 	}
-	// Keys whose kind has no order come in the order in which they were set first.
+	// Keys of a kind without an order are sorted by when they were first set.
 	var order []uint32
 	at := make([]uint64, next)
 	for i := range uint32(next) {

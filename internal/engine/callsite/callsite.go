@@ -1,5 +1,4 @@
-// Package callsite says where a program built something: the place outside of this library, and the
-// calls that led there.
+// Package callsite finds where a program built something: the place outside this library, and the calls that led there.
 package callsite
 
 import (
@@ -13,8 +12,8 @@ import (
 
 const module = "github.com/millrace/millrace/"
 
-// Caller returns the place outside the library's own packages, or in one of their tests, from which
-// the caller of the function that asks was called, as file:line.
+// Caller returns, as file:line, the innermost call on the stack that is outside the library's own packages, or in one of their
+// tests.
 func Caller() string {
 	var pcs [16]uintptr
 	for _, deep := range [...]int{4, len(pcs)} { // each frame costs, and the caller is rarely far away
@@ -36,10 +35,10 @@ func Caller() string {
 	return "unknown"
 }
 
-// places has the places by their stacks: a simulation builds one flow thousands of times.
+// places caches places by stack, since a simulation builds one flow thousands of times.
 var places sync.Map // of [16]uintptr to string
 
-// own reports whether a function belongs to a package whose frames a user did not write.
+// own reports whether a function belongs to a package of this library that users do not write.
 func own(function string) bool {
 	rest, ok := strings.CutPrefix(function, module)
 	if !ok {
@@ -53,10 +52,10 @@ func own(function string) bool {
 	return false
 }
 
-// A Stack is a stack of calls. It is cheap to keep, and its frames are looked up when somebody asks.
+// A Stack is a stack of calls. It is cheap to keep; its frames are resolved only on demand.
 type Stack []uintptr
 
-// deepest is how many frames of a stack are kept: the innermost ones.
+// deepest is the number of frames that are kept, the innermost ones.
 const deepest = 48
 
 // Here returns the stack of the caller.
@@ -67,12 +66,11 @@ func Here() Stack {
 
 // A Frame is a call.
 type Frame struct {
-	Func string // in which the call is, with its package
+	Func string // the function that contains the call, with its package
 	Pos  string // file:line
 }
 
-// Frames returns the calls of a stack in functions of the program, and not in this library, from the
-// outermost on.
+// Frames returns the calls of a stack in functions of the program, leaving out this library, from the outermost on.
 func (s Stack) Frames() (calls []Frame) {
 	if len(s) == 0 {
 		return nil

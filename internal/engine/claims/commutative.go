@@ -21,8 +21,8 @@ func Commutative[A, T any](op *engine.Op, step func(*A, T)) func(*A, T) {
 	return newCommutes(op, w, step).step
 }
 
-// Sessions is Commutative for a step with a function that merges two states: merging has to
-// come to the same as the steps that made the other state.
+// Sessions is Commutative for a step with a function that merges two states: merging must have the same result as the steps that
+// made the other state.
 func Sessions[A, T any](op *engine.Op, init func() A, step func(*A, T), merge func(*A, A)) (func(*A, T), func(*A, A)) {
 	w := watcher(op)
 	if w == nil {
@@ -51,7 +51,7 @@ func newCommutes[A, T any](op *engine.Op, w Watcher, f func(*A, T)) *commutes[A,
 	return &commutes[A, T]{newCopier[A, T](op, w), f, equality[A](), make(map[any][]application[A, T])}
 }
 
-// step makes a step and checks it before.
+// step checks a step and makes it.
 func (c *commutes[A, T]) step(acc *A, x T) {
 	s, own, ok := c.pair(*acc, x)
 	if !ok {
@@ -64,7 +64,7 @@ func (c *commutes[A, T]) step(acc *A, x T) {
 	c.keep(k, application[A, T]{s, own, from, digest.Of(*acc)})
 }
 
-// keep keeps an application instead of the oldest one.
+// keep adds an application, dropping the oldest one if there are too many.
 func (c *commutes[A, T]) keep(k any, p application[A, T]) {
 	all := c.all[k]
 	if len(all) == Most {
@@ -87,7 +87,7 @@ func (c *commutes[A, T]) past(k any, state uint64, f func(*application[A, T])) u
 	return state
 }
 
-// diamond compares both orders of the value of p and x, from the state before p.
+// diamond compares both orders of x and the value of p, from the state before p.
 func (c *commutes[A, T]) diamond(p *application[A, T], x T) {
 	one, other := c.after(p.before, p.x, x), c.after(p.before, x, p.x)
 	if c.same(one, other) {
@@ -114,10 +114,10 @@ func (c *commutes[A, T]) after(s A, xs ...T) any {
 	})
 }
 
-// unknown stands for a result that cannot be told.
+// unknown replaces a result that cannot be determined.
 type unknown struct{}
 
-// same reports whether two results of after are the same, or one of them cannot be told.
+// same reports whether two results of after are the same, or one of them is unknown.
 func (c *commutes[A, T]) same(one, other any) bool {
 	if one == (any)(unknown{}) || other == (any)(unknown{}) {
 		return true
@@ -132,8 +132,8 @@ func (c *commutes[A, T]) same(one, other any) bool {
 	return c.equal(a, b)
 }
 
-// merged merges two states and checks before that it is as if the values of the other one
-// had come one by one, if they are known.
+// merged merges two states. Before that, if the values of the other state are known, it checks that the result is as if they had
+// come one by one.
 func (c *commutes[A, T]) merged(into *A, other A, init func() A, merge func(*A, A)) {
 	s, _, ok := c.pair(*into, *new(T))
 	theirs, err := c.states(other)
@@ -161,7 +161,7 @@ func (c *commutes[A, T]) merged(into *A, other A, init func() A, merge func(*A, 
 	merge(into, other)
 }
 
-// equality returns how states are compared: by their method Equal, or by what they contain.
+// equality returns a function that compares states by their method Equal, or by their content.
 func equality[A any]() func(a, b A) bool {
 	if _, ok := any(*new(A)).(interface{ Equal(A) bool }); ok {
 		return func(a, b A) bool { return any(a).(interface{ Equal(A) bool }).Equal(b) }

@@ -9,9 +9,8 @@ import (
 
 const grows = "the value only grows"
 
-// Growing returns a step that checks that it never makes its state smaller. States are compared
-// with <, false being smaller than true and a NaN larger than all, or by their method Compare
-// or Cmp. States of other types are not checked.
+// Growing returns a step that checks that it never makes its state smaller. States are compared by their method Compare or Cmp,
+// or else with <, where false is less than true and a NaN is greater than everything. States of other types are not checked.
 func Growing[A, T any](op *engine.Op, step func(*A, T)) func(*A, T) {
 	w := watcher(op)
 	if w == nil {
@@ -32,9 +31,8 @@ func Growing[A, T any](op *engine.Op, step func(*A, T)) func(*A, T) {
 	}
 }
 
-// Monotone returns a function that checks that it turns no larger value into a smaller
-// result: each value is compared with the last [Most] ones. What ordered says is that each
-// value is at least the one before, which has to be so for values without an order.
+// Monotone returns a function that checks that a larger value never has a smaller result. It compares each value with the last
+// [Most] ones. If values have no order, they are checked only if ordered says that each value is at least the one before.
 func Monotone[T, U any](op *engine.Op, f func(T) U, ordered bool) func(T) U {
 	w := watcher(op)
 	if w == nil {
@@ -82,8 +80,7 @@ func Monotone[T, U any](op *engine.Op, f func(T) U, ordered bool) func(T) U {
 	}
 }
 
-// Distinct returns a comparison that checks that values which it calls equal have the same
-// content.
+// Distinct returns a comparison that checks that values which compare as equal have the same content.
 func Distinct[T any](op *engine.Op, compare func(a, b T) int) func(a, b T) int {
 	w := watcher(op)
 	if w == nil {
@@ -99,7 +96,7 @@ func Distinct[T any](op *engine.Op, compare func(a, b T) int) func(a, b T) int {
 	}
 }
 
-// order returns how values of a type are compared, or nil if they have no order.
+// order returns a function that compares values of a type, or nil if they have no order.
 func order[T any]() func(a, b T) int {
 	switch any(*new(T)).(type) {
 	case interface{ Compare(T) int }:
@@ -134,7 +131,7 @@ func number(b bool) int {
 	return 0
 }
 
-// compareFloats has a NaN larger than all, as Max and Threshold have it.
+// compareFloats orders a NaN after all other values, as Max and Threshold do.
 func compareFloats(a, b float64) int {
 	if c := number(a != a) - number(b != b); c != 0 || a != a {
 		return c

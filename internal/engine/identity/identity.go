@@ -1,13 +1,11 @@
-// Package identity says which operators of a location a history depends on, and by what it
-// knows each of them when the program changes: a name, the name of a port, or a text made of
-// the operator's function, of what it keeps, and of the nearest operators above it that have
-// an identity. Operators that keep nothing, take no records and give nothing have none, so
-// that they can be put in and taken out.
+// Package identity determines which operators of a location a history depends on, and how it identifies each of them when the
+// program changes: by a name, by the name of a port, or by a text made of the operator's function, of what it keeps, and of the
+// nearest operators above it that have an identity. Operators that keep nothing, take no records and give nothing have no
+// identity, so they can be added and removed.
 //
-// A [Shape] lists the operators of a location. A history keeps that of the program that made
-// it, with a number for each operator that is never used for another one; a user keeps that of
-// all locations in a file. [Next] compares a shape with a changed program. Start reading
-// at [Of]. Source: store study 8.
+// A [Shape] lists the operators of a location. A history keeps the shape of the program that made it, with a number for each
+// operator that is never reused for another one. A user keeps the shapes of all locations in a file. [Next] compares a shape with
+// a changed program. Start reading at [Of]. Source: store study 8.
 package identity
 
 import (
@@ -21,21 +19,21 @@ import (
 	"github.com/millrace/millrace/internal/engine"
 )
 
-// FirstNumber is the number of the first operator of a history. Those below are reserved for
-// what is not of an operator.
+// FirstNumber is the number of the first operator of a history. Lower numbers are reserved for what does not belong to an
+// operator.
 const FirstNumber = 16
 
-// A Shape is what a history depends on of one location.
+// A Shape is what a history depends on in one location.
 type Shape struct {
 	Location  string
-	Operators []Operator // in the order of construction; in a history those that are gone stay
+	Operators []Operator // in the order of construction; in a history, operators that are gone stay listed
 
-	// Programs are the digests of the programs that a history was gone on with, in the order in which
-	// each came last: the last one is that of the program now. A shape that is not a history's has none.
+	// Programs are the digests of the programs that have continued a history, in the order in which each last did so; the last
+	// one is that of the current program. A shape that does not belong to a history has none.
 	Programs []string
 }
 
-// mostPrograms is how many programs a history remembers: more than run at one time.
+// mostPrograms is how many programs a history remembers, which is more than run at one time.
 const mostPrograms = 32
 
 // Digest returns a short digest of the program of a shape that [Of] made.
@@ -44,42 +42,41 @@ func (s *Shape) Digest() string {
 	return hex.EncodeToString(sum[:6])
 }
 
-// Overtaken reports whether a history was gone on with by a later program than one that it knows.
+// Overtaken reports whether the history knows the program and has been continued by a later one.
 func (s *Shape) Overtaken(program string) bool {
 	i := slices.Index(s.Programs, program)
 	return i >= 0 && i < len(s.Programs)-1
 }
 
-// An Operator is one that a history depends on.
+// An Operator is an operator that a history depends on.
 type Operator struct {
-	Number   int32    // by which a history knows it; 0 in a program
+	Number   int32    // its number in a history; 0 in a program
 	Identity string   // unique in its location
 	Takes    []string // types of its records, or of what it gives
 	Keeps    []string // kinds of what it remembers, with the types in them
-	Types    []string // structs in those types, with their fields, sorted
+	Types    []string // struct types in those types, with their fields, sorted
 	Former   []string // identities that it had before
 	Affine   bool     // its keys are placed by their affinity
-	Gone     bool     // the program has it no longer
-	Discards bool     // records for it are forgotten, since it is gone
+	Gone     bool     // the program no longer has it
+	Discards bool     // records for it are forgotten, because it is gone
 
-	Index int32  // in the program; -1 if it is not there
+	Index int32  // in the program; -1 if the program does not have it
 	Pos   string // file:line
-	base  string // the identity without the number of a twin
-	was   string // the identity that the history has for it, if what is above it was renamed
+	base  string // the identity without the number that distinguishes twins
+	was   string // its identity in the history, if an operator above it was renamed
 }
 
-// maxAbove is how long the identities of what is above an operator may be, together, before
-// they are a digest.
+// maxAbove is the longest total length of the identities above an operator; a longer list is replaced by a digest.
 const maxAbove = 200
 
-// renamed are the functions of this module that have another name today than the identities
-// of a history say, by that name: an operator keeps its identity when the library renames it.
+// renamed maps the current names of functions of this module to the names that identities in a history use, so that an operator
+// keeps its identity when the library renames it.
 var renamed = map[string]string{}
 
-// Of returns the shape of a location of a graph that was started.
+// Of returns the shape of a location of a started graph.
 func Of(s *engine.Location) *Shape { return of(s, nil) }
 
-// of is Of for a program some of whose operators, by their identity, had another one before.
+// of is Of for a program in which some operators had another identity before; was maps their current identities to those.
 func of(s *engine.Location, was map[string]string) *Shape {
 	b := builder{
 		was: was, is: make(map[*engine.Op]string), before: make(map[*engine.Op]string),
@@ -114,7 +111,7 @@ func has(op *engine.Op) bool {
 	return err == nil
 }
 
-// A builder makes the identities of a graph, of each location in the order of construction.
+// A builder makes the identities of the operators of a graph, in the order of construction in each location.
 type builder struct {
 	was        map[string]string // the identity before, by the one now
 	is, before map[*engine.Op]string
@@ -122,14 +119,14 @@ type builder struct {
 	twins      map[twin]int
 }
 
-// A twin is what is equal of operators that only their order tells apart.
+// A twin is what operators have in common that only their order distinguishes.
 type twin struct {
 	at     *engine.Location
 	before bool
 	text   string
 }
 
-// of returns the identity of an operator, and the one that a history has for it.
+// of returns the identity of an operator, and its identity in the history.
 func (b *builder) of(op *engine.Op) (is, before string) {
 	if is, ok := b.is[op]; ok {
 		return is, b.before[op]
@@ -154,7 +151,7 @@ func (b *builder) of(op *engine.Op) (is, before string) {
 	return is, before
 }
 
-// numbered returns the text of a twin with what tells it from those before it.
+// numbered returns the text of a twin with a suffix that distinguishes it from earlier ones.
 func (b *builder) numbered(t twin) string {
 	b.twins[t]++
 	if n := b.twins[t]; n > 1 {
@@ -163,7 +160,7 @@ func (b *builder) numbered(t twin) string {
 	return t.text
 }
 
-// text returns the default identity of an operator without what tells twins apart.
+// text returns the default identity of an operator without the suffix that distinguishes twins.
 func (b *builder) text(op *engine.Op, known map[*engine.Op]string) string {
 	name := op.Name
 	if was, ok := renamed[name]; ok {
@@ -207,7 +204,7 @@ func (b *builder) text(op *engine.Op, known map[*engine.Op]string) string {
 	return fmt.Sprintf("%s[%s]@{%s}", name, strings.Join(kinds, " "), list)
 }
 
-// structs returns the struct types that there are in types, with their fields, sorted.
+// structs returns the struct types that occur in types, with their fields, sorted.
 func structs(types []reflect.Type) []string {
 	found := make(map[reflect.Type]string)
 	for _, t := range types {
@@ -248,7 +245,7 @@ func find(t reflect.Type, found map[reflect.Type]string) {
 	}
 }
 
-// Twins returns groups of operators that only their order tells apart.
+// Twins returns the groups of operators that only their order distinguishes.
 func (s *Shape) Twins() (all [][]Operator) {
 	by := make(map[string][]Operator)
 	var order []string

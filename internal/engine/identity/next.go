@@ -10,30 +10,30 @@ import (
 	"github.com/millrace/millrace/internal/engine"
 )
 
-// Lines are what a user says about changes of a program. An operator is named by its identity,
-// or by that of its location, a slash and its identity.
+// Lines are what a user declares about changes of a program. An operator is named by its identity, or by its location, a slash
+// and its identity.
 type Lines struct {
-	Was         map[string]string // the identity before, by the one now
-	Drop        map[string]bool   // what it remembers is forgotten
-	DropRecords map[string]bool   // records for it are forgotten
+	Was         map[string]string // the earlier identity, by the current one
+	Drop        map[string]bool   // what the operator remembers is forgotten
+	DropRecords map[string]bool   // records for the operator are forgotten
 	DropFields  map[[2]string]bool
 	Convert     map[string][]Conversion
 }
 
-// A Conversion makes values of one type of those of another.
+// A Conversion converts values of one type to another.
 type Conversion struct {
 	From, To reflect.Type
-	Apply    func(decode func(p any) error, to any) error // decodes a From into what to points to
+	Apply    func(decode func(p any) error, to any) error // decodes a From and stores the converted value in what to points to
 }
 
-// A Verdict says what a change of a program needs.
+// A Verdict says what a change of a program requires.
 type Verdict int
 
 // Verdicts.
 const (
 	Allowed   Verdict = iota // nothing
-	NeedsLine                // a line that says what has changed, or that the change is meant
-	Loses                    // a line by which state is lost
+	NeedsLine                // a line that says what has changed, or that the change is intended
+	Loses                    // a line that accepts the loss of state
 	Refused                  // no line helps
 )
 
@@ -41,7 +41,7 @@ const (
 type Change struct {
 	Location string
 	What     string // in words
-	Line     string // that allows it
+	Line     string // the line that allows it
 	Verdict  Verdict
 }
 
@@ -53,9 +53,8 @@ func (c Change) String() string {
 	return text
 }
 
-// Next returns the shape that a history has from now on whose shape is was and whose program
-// is that of a location, and what has changed. Operators of the result that the program has
-// have their index there.
+// Next returns the new shape of a history whose shape is was and whose program is that of location s, and the changes. Operators
+// of the result that the program has contain their index in it.
 func Next(was *Shape, s *engine.Location, lines Lines) (next *Shape, changes []Change) {
 	c := comparison{lines: lines, at: s.Name, next: &Shape{Location: s.Name, Operators: slices.Clone(was.Operators)}}
 	is := of(s, lines.Was)
@@ -66,9 +65,8 @@ func Next(was *Shape, s *engine.Location, lines Lines) (next *Shape, changes []C
 	return c.next, c.changes
 }
 
-// Known returns the operators of a history that the program of a location has, by what it calls
-// them or what they were called before, for a process that does not decide what becomes of the
-// history.
+// Known returns the operators of a history, with the index of those that the program of a location has, by their current or
+// earlier identities. It is for a process that does not decide what becomes of the history.
 func Known(was *Shape, s *engine.Location, lines Lines) *Shape {
 	known, _ := Next(was, s, lines)
 	known.Operators = known.Operators[:len(was.Operators)]
@@ -84,9 +82,9 @@ func Known(was *Shape, s *engine.Location, lines Lines) *Shape {
 	return known
 }
 
-// Kept returns which conversions the state and records of each operator of a history need, by
-// its index in the program: of those whose types were others when they were kept. Next is what
-// the history is from now on. It returns also what cannot be read without a line.
+// Kept returns the conversions that the state and records of a history need, by the index of their operator in the program, for
+// types that have changed since they were kept. next is the new shape of the history. It also returns the changes for which a
+// line is missing.
 func Kept(was, next *Shape, lines Lines) (convert map[int32][]Conversion, changes []Change) {
 	convert = make(map[int32][]Conversion)
 	for _, row := range was.Operators {
@@ -112,7 +110,7 @@ func Kept(was, next *Shape, lines Lines) (convert map[int32][]Conversion, change
 	return convert, changes
 }
 
-// NextOf is Next for a program of which there is only the shape.
+// NextOf is Next for a program of which only the shape is available.
 func NextOf(was, is *Shape) (changes []Change) {
 	c := comparison{at: is.Location, next: &Shape{Operators: slices.Clone(was.Operators)}}
 	ops := slices.Clone(is.Operators)
@@ -201,9 +199,9 @@ func base(identity string) string {
 	return identity
 }
 
-// ambiguous refuses groups of twins whose size has changed: nobody knows which is which.
+// ambiguous refuses groups of twins whose size has changed, because it is unknown which is which.
 func (c *comparison) ambiguous(is, rows []Operator, found, gone, fresh []int) {
-	both := make(map[string][2][]string) // of a group: places that stayed, and what was gained or lost
+	both := make(map[string][2][]string) // of a group: positions that stayed, and identities gained or lost
 	for i := range is {
 		if found[i] >= 0 && rows[found[i]].Identity == is[i].Identity && strings.HasSuffix(base(is[i].Identity), "}") {
 			b := both[base(is[i].Identity)]
@@ -238,7 +236,7 @@ func (c *comparison) ambiguous(is, rows []Operator, found, gone, fresh []int) {
 	}
 }
 
-// gone notes that the program has an operator of the history no longer.
+// gone records that the program no longer has an operator of the history.
 func (c *comparison) gone(row *Operator, is []Operator, fresh []int) {
 	name := row.Identity
 	row.Gone, row.Discards = true, c.says(c.lines.DropRecords, name)
@@ -258,7 +256,7 @@ func (c *comparison) gone(row *Operator, is []Operator, fresh []int) {
 	row.Takes, row.Keeps, row.Types = nil, nil, nil
 }
 
-// same compares what an operator of the program takes and keeps with what it did.
+// same compares what an operator takes and keeps with what it did before.
 func (c *comparison) same(row, op *Operator) {
 	name := op.Identity
 	if row.Identity != name {
@@ -285,7 +283,7 @@ func (c *comparison) same(row, op *Operator) {
 	row.Identity, row.Takes, row.Keeps, row.Types, row.Index, row.Pos = name, op.Takes, op.Keeps, op.Types, op.Index, op.Pos
 }
 
-// placedBy says what the keys of an operator are placed by.
+// placedBy describes what the keys of an operator are placed by.
 func placedBy(o *Operator) string {
 	if o.Affine {
 		return "their Affinity"
@@ -293,7 +291,7 @@ func placedBy(o *Operator) string {
 	return "themselves"
 }
 
-// fields compares the fields of a struct with what they were.
+// fields compares the fields of a struct with the earlier ones.
 func (c *comparison) fields(name, typ string, before, now map[string]string) {
 	for f, was := range ordered(before) {
 		is, ok := now[f]
@@ -315,12 +313,12 @@ func (c *comparison) fields(name, typ string, before, now map[string]string) {
 	}
 }
 
-// conversions returns those of an operator.
+// conversions returns the conversions of an operator.
 func (c *comparison) conversions(name string) []Conversion {
 	return slices.Concat(c.lines.Convert[name], c.lines.Convert[c.at+"/"+name])
 }
 
-// fits reports whether kinds are those that they were, but for what is converted.
+// fits reports whether kinds are unchanged except for converted types.
 func fits(was, is []string, convert []Conversion) bool {
 	before, now := strings.Join(was, " "), strings.Join(is, " ")
 	if before == now {
@@ -353,8 +351,8 @@ func list(kinds []string) string {
 	return strings.Join(kinds, ", ")
 }
 
-// Converted reports whether an operator takes or keeps other types than before, so that nothing
-// in the old form may wait for it. Fields that were only added or dropped make no other type.
+// Converted reports whether an operator takes or keeps other types than before, so that nothing in the old form may be waiting
+// for it. Adding or dropping fields does not make another type.
 func (o *Operator) Converted(before *Operator) bool {
 	if !slices.Equal(o.Takes, before.Takes) || !slices.Equal(o.Keeps, before.Keeps) {
 		return true

@@ -6,11 +6,11 @@ import (
 	"strings"
 )
 
-// A process that only sends to a history has a program as well, and nobody starts it on the
-// history. So what it sends is compared with what the history takes, operator by operator.
+// A process that only sends to a history has a program as well, but that program is never started on the history. So what it
+// sends is compared with what the history takes, operator by operator.
 
-// Sent returns what a sender says of one of its operators to a history whose numbers it does
-// not know: the identity, and below it what the operator takes.
+// Sent returns how a sender describes one of its operators to a history whose numbers it does not know: the identity, and on the
+// lines below it what the operator takes.
 func (o *Operator) Sent() string {
 	sender := Operator{Identity: o.Identity, Affine: o.Affine, Takes: o.Takes, Types: o.Types}
 	var b strings.Builder
@@ -27,10 +27,9 @@ func ParseSent(text string) (*Operator, error) {
 	return &all[0].Operators[0], nil
 }
 
-// Misfit says why what a sender sends to o cannot be taken as o is in a history, or returns "".
-// Fields that only one of the two has are left out, or are zero, as between two versions of a
-// program of which one has added them. If a struct has fields here and there that the other one
-// does not have, something was renamed, and would be lost without a word.
+// Misfit returns why o, as it is in a history, cannot take what a sender sends to it, or "". A field that only one of the two has
+// is left out or zero, as between two versions of a program one of which has added the field. If each of the two has fields of a
+// struct that the other lacks, a field was probably renamed, and its value would be lost silently.
 func (o *Operator) Misfit(sender *Operator) string {
 	if sender.Affine != o.Affine {
 		return fmt.Sprintf("the keys of %s are placed by %s, and this program places them by %s", o.Identity, placedBy(o), placedBy(sender))

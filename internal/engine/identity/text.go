@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// The text of a shape is what a history and a user's file have of it: a line with the name of
-// the location, in a history a line for each program, a line for each operator, and below that a line for each thing to say of it.
+// A history and a user's file contain the text of a shape: a line with the name of the location; in a history, a line for each
+// program; a line for each operator, followed by a line for each of its properties.
 
 // String returns the text of a shape.
 func (s *Shape) String() string {
@@ -50,7 +50,7 @@ func (o *Operator) write(b *strings.Builder) {
 	}
 }
 
-// Parse is the inverse of [Shape.String], for any number of shapes one after the other.
+// Parse is the inverse of [Shape.String], for any number of consecutive shapes.
 func Parse(text string) (all []*Shape, err error) {
 	var s *Shape
 	var o *Operator
@@ -84,7 +84,7 @@ func Parse(text string) (all []*Shape, err error) {
 	return all, nil
 }
 
-// parse reads one thing that is said of an operator.
+// parse reads one property of an operator.
 func (o *Operator) parse(word, value string) error {
 	switch word {
 	case "number":
@@ -111,7 +111,7 @@ func (o *Operator) parse(word, value string) error {
 	return nil
 }
 
-// fieldsOf returns the name of a struct of [Operator].Types, and the types of its fields.
+// fieldsOf parses an element of [Operator].Types into the name of the struct and the types of its fields.
 func fieldsOf(text string) (name string, fields map[string]string) {
 	name, rest, _ := strings.Cut(text, " {")
 	fields = make(map[string]string)
@@ -122,9 +122,8 @@ func fieldsOf(text string) (name string, fields map[string]string) {
 	return name, fields
 }
 
-// byName returns the fields of the structs of some [Operator].Types by name, without those that are
-// among others as they are. Structs of two packages, or of two functions, may have one name: one that
-// is still there says nothing of the other.
+// byName returns the fields of structs in [Operator].Types by name, leaving out structs that are unchanged among others. Structs
+// of two packages or two functions may have the same name, and an unchanged one says nothing about another.
 func byName(types, others []string) map[string]map[string]string {
 	all := make(map[string]map[string]string)
 	for _, t := range types {
@@ -136,7 +135,7 @@ func byName(types, others []string) map[string]map[string]string {
 	return all
 }
 
-// ordered goes through a map in the order of its keys.
+// ordered iterates over a map in the order of its keys.
 func ordered[V any](m map[string]V) iter.Seq2[string, V] {
 	return func(yield func(string, V) bool) {
 		for _, k := range slices.Sorted(maps.Keys(m)) {

@@ -1,6 +1,5 @@
-// Package live runs a graph in production, with goroutines and the clock of the operating
-// system. Its driver plans whatever waits, in the order in which it was accepted. Start
-// reading at [Drive].
+// Package live runs a graph in production, with goroutines and the clock of the operating system. The plans of its driver take
+// whatever waits, in the order in which it was accepted. Start reading at [Drive].
 package live
 
 import (
@@ -11,18 +10,18 @@ import (
 	"github.com/millrace/millrace/internal/engine/token"
 )
 
-// A driver runs a graph in production. Whoever finds a location idle runs it: a sender with
-// its own record, a waiting caller who is handed the token, or else a goroutine in the
-// background. A plan takes everything that waits, in the order in which it was accepted.
+// A driver runs a graph in production. A goroutine that finds a location idle runs it: a sender with its own record, a waiting
+// caller that is handed the token, or otherwise a goroutine in the background. A plan takes everything that waits, in the order
+// in which it was accepted.
 type driver struct{ locations []*location }
 
-// Drive has an empty graph run in production.
+// Drive makes an empty graph run in production.
 func Drive(g *engine.Graph) *engine.Graph {
 	g.Driver = &driver{}
 	return g
 }
 
-// A location is what a live graph needs to run a location.
+// A location is what a live graph needs for running a location.
 type location struct {
 	*engine.Location
 	epoch time.Time
@@ -33,7 +32,7 @@ type location struct {
 	due    bool        // a timer fired
 	timer  *time.Timer // armed for the deadline armed
 	armed  int64
-	awaits bool // it is armed for a timer without which the location does not end
+	awaits bool // the location does not end without a timer that is set
 }
 
 func (d *driver) of(s *engine.Location) *location { return d.locations[s.Number] }
@@ -44,7 +43,7 @@ func (d *driver) Prepare(g *engine.Graph) {
 	}
 }
 
-// Start runs what hangs on constants, then what was sent before the start.
+// Start runs what depends on constants, then what was sent before the start.
 func (d *driver) Start(s *engine.Location) {
 	l := d.of(s)
 	l.epoch = time.Now()
@@ -56,7 +55,7 @@ func (d *driver) Start(s *engine.Location) {
 	d.Settle(s, 1)
 }
 
-// background takes the token over when nobody else can.
+// background takes over the token when no other goroutine can.
 func (d *driver) background(l *location) {
 	for {
 		select {
@@ -84,7 +83,7 @@ func (d *driver) Settle(s *engine.Location, n int) (ok bool) {
 			return true
 		case s.Stalled.Load() > 0:
 			s.Parked, s.ParkedAt = true, time.Now()
-			// A reader that made room in between has not seen parked.
+			// A reader that made room in between has not seen Parked.
 			if s.Stalled.Load() > 0 {
 				s.Mu.Unlock()
 				return true
@@ -118,8 +117,8 @@ func (d *driver) Settle(s *engine.Location, n int) (ok bool) {
 	}
 }
 
-// next returns the plan of the next step: the timers that are due, if one rang, and then
-// everything that was accepted. It is called with mu held by the holder of the token.
+// next returns the plan of the next step: the timers that are due, if the timer fired, and then everything that was accepted. It
+// is called with mu held by the holder of the token.
 func (d *driver) next(l *location) *engine.Plan {
 	p := &l.plan
 	p.Take = l.Take(p.Take)
@@ -200,7 +199,7 @@ func (d *driver) Arm(s *engine.Location) {
 			awaited = min(awaited, at)
 		}
 	}
-	s.ArmedFor = awaited // a timer behind it needs no arming, one behind an idle timer does
+	s.ArmedFor = awaited // a later timer needs no arming; one after an idle timer does
 	s.Mu.Lock()
 	defer s.Mu.Unlock()
 	l.awaits = awaited != engine.NoDeadline
@@ -222,7 +221,7 @@ func (d *driver) Retire(s *engine.Location) {
 	}
 }
 
-// fired is called when the timer fired: that is a record of the history like any other.
+// fired is called when the timer fires. Like a record, that leads to a step.
 func (d *driver) fired(l *location) {
 	l.Mu.Lock()
 	l.armed = engine.NoDeadline
@@ -238,11 +237,10 @@ func (d *driver) fired(l *location) {
 	l.Mu.Unlock()
 }
 
-// askHolder is ask of a driver whose steps are made by whoever holds the token. It is
-// called with mu held and unlocks it.
+// askHolder is Ask of a driver whose steps are made by the holder of the token. It is called with mu held and unlocks it.
 func askHolder(s *engine.Location) <-chan struct{} {
 	switch {
-	case s.Parked || s.Vacant || !s.Started: // nobody runs it, or begins to while mu is held
+	case s.Parked || s.Vacant || !s.Started: // nobody runs it, or can begin to while mu is held
 		return s.AskBetweenSteps()
 	case s.Token.Notify():
 		s.CopyFigures()

@@ -1,7 +1,7 @@
-// Package lookup finds what a location that runs remembers of a key, for people who look at it.
+// Package lookup finds what a running location remembers of a key, for people who inspect it.
 //
-// What it gives is text, since a value belongs to the location, and is made between two steps. No
-// function of the program is called meanwhile: it could wait for the location.
+// Its results are text, since a value belongs to the location, and they are made between two steps. No function of the program is
+// called meanwhile, because it could wait for the location.
 package lookup
 
 import (
@@ -16,7 +16,7 @@ import (
 	"github.com/millrace/millrace/internal/engine/codec"
 )
 
-// longest is how many bytes of a key or a value are given.
+// longest is the most bytes of a key or a value that are returned.
 const longest = 4 << 10
 
 // ErrNoState says that there is no such state.
@@ -24,8 +24,8 @@ var ErrNoState = errors.New("dataflow: no such state")
 
 // A Found is what an operator remembers of a key.
 type Found struct {
-	Operator   int // number among those of all locations
-	State      int // number among the states of the operator
+	Operator   int // index among the operators of all locations
+	State      int // index among the states of the operator
 	Key, Value string
 	Due        time.Time
 }
@@ -41,7 +41,7 @@ func found(op *engine.Op, state int, e engine.Entry) Found {
 	return f
 }
 
-// Number returns the number of an operator among those of all locations.
+// Number returns the index of an operator among those of all locations.
 func Number(op *engine.Op) int {
 	n := int(op.Index)
 	for _, s := range op.Loc.Graph.Locations {
@@ -61,7 +61,7 @@ func KeyType(x engine.State) reflect.Type {
 	return nil
 }
 
-// Check returns an error unless something in a graph has keys of the type of key.
+// Check returns an error unless some state of the graph has keys of the type of key.
 func Check(g *engine.Graph, key any) error {
 	var known []string
 	for _, s := range g.Locations {
@@ -97,8 +97,8 @@ func Find(s *engine.Location, key any) (all []Found) {
 	return all
 }
 
-// Has returns of which location an operator is, by its number among those of all, and its number there. It
-// returns an error unless it has a state with keys of that number.
+// Has returns the location of an operator, given its index among those of all locations, and its index there. It returns an error
+// unless the operator has a keyed state with the given number.
 func Has(g *engine.Graph, operator, state int) (location int, op int32, err error) {
 	i := operator
 	for l, s := range g.Locations {
@@ -114,14 +114,14 @@ func Has(g *engine.Graph, operator, state int) (location int, op int32, err erro
 	return 0, 0, fmt.Errorf("%w: operator %d has no state %d with keys", ErrNoState, operator, state)
 }
 
-// Page returns entries of a state of an operator from number from on, so many at most, and the number
-// to go on with. It is called between two steps.
+// Page returns up to most entries of a state of an operator, from number from on, and the number at which to continue. It is
+// called between two steps.
 func Page(s *engine.Location, op int32, state int, from uint32, most int) (all []Found, next uint32, more bool) {
 	all, _, next, more = Numbered(s, op, state, from, most)
 	return all, next, more
 }
 
-// Numbered is [Page] with the numbers of the entries, which grow.
+// Numbered is [Page] that also returns the numbers of the entries, which increase.
 func Numbered(s *engine.Location, op int32, state int, from uint32, most int) (all []Found, numbers []uint32, next uint32, more bool) {
 	s.States(func(at *engine.Op, n int, of engine.Keyed) {
 		if at.Index != op || n != state {

@@ -7,17 +7,17 @@ import (
 	"github.com/millrace/millrace/internal/engine"
 )
 
-// A Machine is where a graph has a state for each key of a type.
+// A Machine is a place where a graph holds a state for each key of a type.
 type Machine struct {
 	Location int
 	op       int32
 	state    int
 }
 
-// wrapped is what a machine keeps of a key, around the state that its functions have.
+// wrapped is implemented by what a machine holds for a key, around the state that its functions use.
 type wrapped interface{ State() any }
 
-// within returns a pointer to the state in a pointer to what an operator keeps of a key.
+// within returns a pointer to the state inside what value, held by an operator for a key, points to.
 func within(value any) any {
 	for {
 		w, ok := value.(wrapped)
@@ -28,8 +28,8 @@ func within(value any) any {
 	}
 }
 
-// MachinesOf returns where a graph remembers values of type state under keys of type key. The error says that there is no
-// such operator.
+// MachinesOf returns the places where a graph holds values of type state under keys of type key. It returns an error if there is
+// none.
 func MachinesOf(g *engine.Graph, key, state reflect.Type) (all []Machine, err error) {
 	for l, s := range g.Locations {
 		for _, op := range s.Ops {
@@ -50,7 +50,7 @@ func MachinesOf(g *engine.Graph, key, state reflect.Type) (all []Machine, err er
 	return all, nil
 }
 
-// MachineOf is MachinesOf where there has to be one.
+// MachineOf is MachinesOf for a graph that must have exactly one such place.
 func MachineOf(g *engine.Graph, key, state reflect.Type) (Machine, error) {
 	all, err := MachinesOf(g, key, state)
 	if err != nil {
@@ -62,7 +62,7 @@ func MachineOf(g *engine.Graph, key, state reflect.Type) (Machine, error) {
 	return all[0], nil
 }
 
-// at calls do with the state of the machine at a location of its graph, or of another one that is like it.
+// at calls do with the machine's state at a location of its graph, or of another graph of the same shape.
 func (m Machine) at(s *engine.Location, do func(engine.Keyed)) {
 	s.States(func(op *engine.Op, state int, of engine.Keyed) {
 		if op.Index == m.op && state == m.state {
@@ -71,8 +71,8 @@ func (m Machine) at(s *engine.Location, do func(engine.Keyed)) {
 	})
 }
 
-// FindAll calls do with pointers to the states of n keys, of those that have one. It is called between two steps, with the location of
-// the machine.
+// FindAll looks up n keys and calls do with pointers to the states of those that have one. It is called between two steps, with
+// the location of the machine.
 func (m Machine) FindAll(s *engine.Location, n int, key func(i int) any, do func(i int, state any)) {
 	m.at(s, func(of engine.Keyed) {
 		for i := range n {
@@ -83,8 +83,8 @@ func (m Machine) FindAll(s *engine.Location, n int, key func(i int) any, do func
 	})
 }
 
-// Page calls do with keys and pointers to their states from number from on, so many at most, and returns the number to go
-// on with. It is called between two steps, with the location of the machine.
+// Page calls do with up to most keys and pointers to their states, from number from on, and returns the number at which to
+// continue. It is called between two steps, with the location of the machine.
 func (m Machine) Page(s *engine.Location, from uint32, most int, do func(key, state any)) (next uint32, more bool) {
 	m.at(s, func(of engine.Keyed) {
 		n := 0

@@ -11,7 +11,7 @@ import (
 	"github.com/millrace/millrace/internal/engine/state"
 )
 
-// A CallKey tells a call of a machine from all others, for ever.
+// A CallKey uniquely identifies a call of a machine, forever.
 type CallKey[K comparable] struct {
 	Key    K
 	Life   uint64
@@ -21,13 +21,13 @@ type CallKey[K comparable] struct {
 // ErrorKey returns the key that errors show.
 func (k CallKey[K]) ErrorKey() any { return k.Key }
 
-// A Call is what is asked for, and by whom.
+// A Call is a request, with the identity of the call.
 type Call[K comparable, Q any] struct {
 	ID      CallKey[K]
 	Request Q
 }
 
-// An Answer is what a call returned, with what was asked for.
+// An Answer is the result of a call, with its request.
 type Answer[Q, Z any] struct {
 	Request Q
 	Result  Z
@@ -37,17 +37,17 @@ type Answer[Q, Z any] struct {
 type called[S any] struct {
 	state  S
 	number uint64 // of the life
-	calls  uint32 // made so far
+	calls  uint32 // requested so far
 	open   uint32 // without an answer
 }
 
-// State returns a pointer to the state that the functions of the program have, for package lookup.
+// State returns a pointer to the state that the functions of the program use, for package lookup.
 func (c *called[S]) State() any { return &c.state }
 
 // A Caller is a machine that makes calls, without the function that makes them.
 type Caller[K comparable, S, U, A, Q any] struct {
 	*machine[K, called[S], U, A]
-	numbers  *uint64 // of lives, so far
+	numbers  *uint64 // number of lives so far
 	requests *[]Q    // of the turn
 	asked    *engine.KeyedNode[CallKey[K], Call[K, Q]]
 	qs       engine.Columns[CallKey[K], Call[K, Q]]
@@ -55,8 +55,8 @@ type Caller[K comparable, S, U, A, Q any] struct {
 	calls    *port.LifeCalls
 }
 
-// CallingMachine is [TimedMachine] with calls: the functions append requests to what requests
-// points to. Answers says what becomes of them.
+// CallingMachine is [TimedMachine] with calls: the functions append requests to *requests. Answers determines how the calls are
+// made.
 func CallingMachine[K comparable, V, S, U, A, Q any](
 	in *engine.KeyedNode[K, V], op *engine.Op, turn *Turn[K, U, A], requests *[]Q, init func() S, step func(*S, V), rung func(*S, uint8),
 ) *Caller[K, S, U, A, Q] {
@@ -92,7 +92,7 @@ func CallingMachine[K comparable, V, S, U, A, Q any](
 	return c
 }
 
-// ask asks for the calls that a function wants.
+// ask requests the calls that a function has appended.
 func (c *Caller[K, S, U, A, Q]) ask(s *called[S]) {
 	qs := *c.requests
 	if len(qs) == 0 {
@@ -111,8 +111,8 @@ func (c *Caller[K, S, U, A, Q]) ask(s *called[S]) {
 	*c.requests = qs[:0]
 }
 
-// Answers has the requests of a machine be made with call, at most limit at a time and each
-// for as long as timeout, if that is not 0. Answer is given what comes of them.
+// Answers makes the requests of a machine with call, at most limit at a time. Each call may take up to timeout, if that is not 0.
+// answer is called with each result.
 func Answers[K comparable, S, U, A, Q, Z any](
 	c *Caller[K, S, U, A, Q], call func(context.Context, CallKey[K], Q) Z, answer func(*S, Q, Z), limit int, timeout time.Duration,
 ) (*engine.KeyedNode[K, U], *engine.KeyedNode[K, A]) {

@@ -8,7 +8,7 @@ import (
 	"github.com/millrace/millrace/internal/engine/state"
 )
 
-// lifeCodec is the form of what a machine has of a key.
+// lifeCodec returns the codec of what a machine holds for a key.
 func lifeCodec[S any](form func(*engine.Op) codec.Of[S]) func(*engine.Op) codec.Of[life[S]] {
 	return func(op *engine.Op) codec.Of[life[S]] {
 		state := form(op)
@@ -26,7 +26,7 @@ func lifeCodec[S any](form func(*engine.Op) codec.Of[S]) func(*engine.Op) codec.
 	}
 }
 
-// calledCodec is the form of the state of a key of a machine that makes calls.
+// calledCodec returns the codec of the state of a key of a machine that makes calls.
 func calledCodec[S any](op *engine.Op) codec.Of[called[S]] {
 	plain := state.Plain[S](op)
 	return codec.Of[called[S]]{
@@ -42,7 +42,7 @@ func calledCodec[S any](op *engine.Op) codec.Of[called[S]] {
 	}
 }
 
-// ringCodec is the form of the name of a timer.
+// ringCodec returns the codec of the name of a timer.
 func ringCodec(*engine.Op) codec.Of[ring] {
 	return codec.Of[ring]{
 		Kind: "timer of a life",
@@ -56,7 +56,7 @@ func ringCodec(*engine.Op) codec.Of[ring] {
 	}
 }
 
-// nextCodec is the form of the timer behind another one.
+// nextCodec returns the codec of the link from a timer to the next one.
 func nextCodec(*engine.Op) codec.Of[uint16] {
 	return codec.Of[uint16]{
 		Kind: "next timer",

@@ -8,10 +8,10 @@ import (
 	"github.com/millrace/millrace/internal/engine/codec"
 )
 
-// never is when a timer is due that is held: in more than two centuries.
+// never is the deadline of a held timer: more than two centuries away.
 const never = math.MaxInt64 - 1
 
-// A failing is a timer that rings, for whoever looks for the one that a function fails on.
+// A failing is the timer that is firing, to find the timer on which a function fails.
 type failing[K comparable] struct {
 	rings bool
 	key   K
@@ -19,7 +19,7 @@ type failing[K comparable] struct {
 	due   int64
 }
 
-// Blame implements [engine.HeldTimer]. What comes of a ring is pushed before the next one then.
+// Blame implements [engine.HeldTimer]. While it is on, the results of a timer are pushed before the next timer fires.
 func (r *ringing[K, S, U, A]) Blame(on bool) { r.blames = on }
 
 // Failing implements [engine.HeldTimer].
@@ -28,8 +28,8 @@ func (r *ringing[K, S, U, A]) Failing() (key any, timer []byte, at int64, ok boo
 	return f.key, binary.AppendVarint([]byte{f.id}, f.due), f.due, f.rings
 }
 
-// Hold implements [engine.HeldTimer]. A timer that a turn has set anew or stopped since it failed is
-// not held, and one that was set anew since it was held is not told to ring.
+// Hold implements [engine.HeldTimer]. It does not hold a timer that a turn has set anew or stopped since it failed, and does not
+// fire one that was set anew since it was held.
 func (r *ringing[K, S, U, A]) Hold(x *codec.Record, now int64, c codec.Codec) (bool, error) {
 	var k K
 	if err := c.Decode(x.Key, &k); err != nil {

@@ -8,18 +8,18 @@ import (
 	"github.com/millrace/millrace/internal/keyed"
 )
 
-// A life is what a machine has of a key.
+// A life is what a machine holds for a key.
 type life[S any] struct {
 	state   S
-	timer   uint16 // first of its timers that are set, plus one
+	timer   uint16 // its first set timer, plus one
 	decided bool
 }
 
-// State returns a pointer to the state that the functions of the program have, for package lookup.
+// State returns a pointer to the state that the functions of the program use, for package lookup.
 func (l *life[S]) State() any { return &l.state }
 
-// A machine is a machine operator. What functions did in a batch is pushed together: what was
-// emitted, then what was decided and forgotten.
+// A machine is the state of a machine operator. What functions did in a batch is pushed together: first what was emitted, then
+// what was decided and forgotten.
 type machine[K comparable, S, U, A any] struct {
 	op    *engine.Op
 	loc   *engine.Location
@@ -30,8 +30,8 @@ type machine[K comparable, S, U, A any] struct {
 
 	emitted *engine.KeyedNode[K, U]
 	decided *engine.KeyedNode[K, A]
-	tells   bool // somebody below remembers decisions
-	asked   bool // tells is known: the graph is complete
+	tells   bool // an operator below remembers decisions
+	asked   bool // tells is known, because the graph is complete
 	us      engine.Columns[K, U]
 	as      engine.Columns[K, A]
 	gone    []bool // of as
@@ -40,13 +40,13 @@ type machine[K comparable, S, U, A any] struct {
 	ab      engine.Batch[K, A]
 
 	timers  *timers        // nil without a clock
-	ended   func(s *S)     // is told of each life that ends, if not nil
-	flushed func()         // is called when a batch is over, if not nil
+	ended   func(s *S)     // called for each life that ends, if not nil
+	flushed func()         // called at the end of a batch, if not nil
 	watch   engine.Watcher // if the order of each key is observed
 }
 
-// Machine runs a state machine for each key of in, which is given its values in turn. Step
-// does what it does about the key with turn.
+// Machine runs a state machine for each key of in, and passes the key's values to step one after another. step acts on the key
+// through turn.
 func Machine[K comparable, V, S, U, A any](in *engine.KeyedNode[K, V], op *engine.Op, turn *Turn[K, U, A], init func() S, step func(*S, V)) (*engine.KeyedNode[K, U], *engine.KeyedNode[K, A]) {
 	m := newMachine(engine.Derived(op, in), op, turn, init, state.Plain[S])
 	takeValues(m, in, step)
@@ -71,7 +71,7 @@ func newMachine[K comparable, S, U, A any](h engine.Head, op *engine.Op, turn *T
 	return m
 }
 
-// takeValues has the machine take the values of in.
+// takeValues makes the machine take the values of in.
 func takeValues[K comparable, V, S, U, A any](m *machine[K, S, U, A], in *engine.KeyedNode[K, V], step func(*S, V)) {
 	var hs []uint64
 	m.op.Scratch(&hs)
@@ -105,12 +105,12 @@ func takeValues[K comparable, V, S, U, A any](m *machine[K, S, U, A], in *engine
 	}
 }
 
-// saw says what the machine of a key was given next, to a simulation.
+// saw reports to a simulation what the machine of a key received next.
 func (m *machine[K, S, U, A]) saw(k K, what uint64) {
 	m.watch.Saw(m.loc.Name, engine.FirstObserver+uint64(m.op.Index)<<32^digest.Of(k), what)
 }
 
-// settle carries out what a function did about a life, with entry i, and ends the turn.
+// settle carries out what a function did about life i, and ends the turn.
 func (m *machine[K, S, U, A]) settle(k K, h uint64, i uint32, l *life[S]) {
 	t := m.turn
 	for _, u := range t.us {
@@ -145,7 +145,7 @@ func (m *machine[K, S, U, A]) end(k K, h uint64, i uint32, l *life[S]) {
 	m.lives.Delete(k, h)
 }
 
-// wantsGone reports whether decisions that are forgotten are pushed.
+// wantsGone reports whether the removal of forgotten decisions is pushed.
 func (m *machine[K, S, U, A]) wantsGone() bool {
 	if !m.asked {
 		m.tells, m.asked = m.decided.WantsGone(), true

@@ -10,8 +10,7 @@ import (
 	"github.com/millrace/millrace/internal/keyed"
 )
 
-// A ring names a timer: the entry of the life that it is of, and its number there. It is a word,
-// which is hashed quickly.
+// A ring names a timer: the index of the life it belongs to, and its number there. It is one word, which is hashed quickly.
 type ring uint64
 
 func ringOf(life uint32, id uint8) ring { return ring(life)<<8 | ring(id) }
@@ -24,18 +23,18 @@ func (r ring) id() uint8 { return uint8(r) }
 //
 // They maintain, between turns:
 //
-//  1. a timer is in rings if and only if it is set, and in due under the number of its entry,
-//  2. the timers of a life are a list, from life.timer over the values of rings,
-//  3. a life that will be forgotten is in idle under the number of its entry.
+//  1. a timer is in rings if and only if it is set, and is in due under the index of its entry,
+//  2. the timers of a life are a list that starts at life.timer and is linked by the values of rings,
+//  3. a life that will be forgotten is in idle under the index of its entry.
 type timers struct {
-	rings *keyed.Table[ring, uint16] // each with the one behind it in its life, plus one
+	rings *keyed.Table[ring, uint16] // each with the next timer of its life, plus one
 	hash  *keyed.Hasher[ring]
-	due   *state.Deadlines // of rings
-	idle  *state.Deadlines // of lives
+	due   *state.Deadlines // for rings
+	idle  *state.Deadlines // for lives
 }
 
-// TimedMachine is [Machine] with a clock: rung is given the timers that turn has set, each
-// when it is due, with the values in one order.
+// TimedMachine is [Machine] with a clock: rung is called with each timer that turn has set, when it is due. Timers and values
+// come in one order.
 func TimedMachine[K comparable, V, S, U, A any](in *engine.KeyedNode[K, V], op *engine.Op, turn *Turn[K, U, A], init func() S, step func(*S, V), rung func(*S, uint8)) (*engine.KeyedNode[K, U], *engine.KeyedNode[K, A]) {
 	m := newTimed(in, op, turn, init, state.Plain[S], rung)
 	takeValues(m, in, step)
@@ -69,7 +68,7 @@ func newTimed[K comparable, V, S, U, A any](in *engine.KeyedNode[K, V], op *engi
 	return m
 }
 
-// set carries out what a turn did about the timers of a life, with entry i.
+// set carries out what a turn did about the timers of life i.
 func (m *machine[K, S, U, A]) set(i uint32, l *life[S]) {
 	for _, x := range m.turn.timers {
 		name := ringOf(i, x.id)
@@ -92,27 +91,26 @@ func (m *machine[K, S, U, A]) set(i uint32, l *life[S]) {
 	}
 }
 
-// alarm returns when a timer is due that is set now.
+// alarm returns the deadline of a timer that is set now.
 func (m *machine[K, S, U, A]) alarm(d time.Duration) int64 {
 	at := m.loc.Clock() + int64(d)
 	if at < int64(d) { // in more than two centuries
 		at = never
 	}
-	if at < m.loc.ArmedFor { // else the location wakes up in time anyway
+	if at < m.loc.ArmedFor { // otherwise the location wakes up in time anyway
 		m.loc.Rearm = true
 	}
 	return at
 }
 
-// stopped has the location look again what it waits for, if that was the last timer: it may
-// end without it.
+// stopped makes the location recompute what it waits for if that was the last timer, because it may now end without it.
 func (m *machine[K, S, U, A]) stopped() {
 	if m.timers.due.Len() == 0 {
 		m.loc.Rearm = true
 	}
 }
 
-// unlink removes a timer of a life, which will not ring.
+// unlink removes a timer of a life, which will not fire.
 func (m *machine[K, S, U, A]) unlink(i uint32, l *life[S], id uint8) {
 	t := m.timers
 	name := ringOf(i, id)
@@ -152,7 +150,7 @@ func (m *machine[K, S, U, A]) stopAll(i uint32, l *life[S]) {
 	m.stopped()
 }
 
-// ringing is the timers of a machine that call a function.
+// ringing is the timer queue of a machine's timers that call a function.
 type ringing[K comparable, S, U, A any] struct {
 	engine.EveryTimer
 	*machine[K, S, U, A]
@@ -168,7 +166,7 @@ func (r *ringing[K, S, U, A]) Running() int { return r.timers.due.Len() }
 // Deadlines implements [engine.ManyTimers].
 func (r *ringing[K, S, U, A]) Deadlines(do func(key any, at int64)) { r.timers.due.EachKey(do) }
 
-// Stepwise implements [engine.SteppedTimer]: what is called sets timers.
+// Stepwise implements [engine.SteppedTimer]: the called function sets timers.
 func (r *ringing[K, S, U, A]) Stepwise() {}
 
 func (r *ringing[K, S, U, A]) Expire(now int64) {
@@ -199,7 +197,7 @@ func (r *ringing[K, S, U, A]) Expire(now int64) {
 	}
 }
 
-// idling is the lives of a machine that are forgotten after a while.
+// idling is the timer queue of lives that are forgotten after a while.
 type idling[K comparable, S, U, A any] struct {
 	*machine[K, S, U, A]
 }
@@ -213,7 +211,7 @@ func (r *idling[K, S, U, A]) Deadlines(do func(key any, at int64)) { r.timers.id
 
 func (r *idling[K, S, U, A]) Skip(int64) {}
 
-// Idle says that nothing is lost if the flow ends before a life is forgotten.
+// Idle returns true: nothing is lost if the flow ends before a life is forgotten.
 func (r *idling[K, S, U, A]) Idle() bool { return true }
 
 func (r *idling[K, S, U, A]) Expire(now int64) {

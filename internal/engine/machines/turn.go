@@ -8,30 +8,30 @@ import (
 	"github.com/millrace/millrace/internal/engine"
 )
 
-// A Turn is what one call of a function of a machine does about its key. The operator has one,
-// for all calls. The zero Turn is of no operator, and goes on noting what is done.
+// A Turn records what one call of a function of a machine does about its key. The operator reuses one for all calls. The zero
+// Turn belongs to no operator, and keeps recording.
 type Turn[K comparable, U, A any] struct {
 	key    K
 	phase  phase
 	loc    *engine.Location
 	us     []U
 	a      A
-	some   bool // it has decided a
+	some   bool // a was decided
 	forget bool
 	timers []action
 	idle   time.Duration
-	idles  bool // it is to be forgotten after idle
+	idles  bool // the key is to be forgotten after idle
 }
 
 type phase byte
 
 const (
-	noting phase = iota // of no operator
+	noting phase = iota // belongs to no operator
 	open
 	over
 )
 
-// An action is what is done about a timer: set it, or stop it if d is stopped.
+// An action sets a timer, or stops it if d is stopped.
 type action struct {
 	id uint8
 	d  time.Duration
@@ -52,13 +52,13 @@ func (t *Turn[K, U, A]) Key() K {
 	return t.key
 }
 
-// Emit notes an element.
+// Emit records an element.
 func (t *Turn[K, U, A]) Emit(u U) {
 	t.Check()
 	t.us = append(t.us, u)
 }
 
-// Decide notes a decision, unless there is one.
+// Decide records a decision, unless there is one.
 func (t *Turn[K, U, A]) Decide(a A) {
 	t.Check()
 	if !t.some {
@@ -66,31 +66,31 @@ func (t *Turn[K, U, A]) Decide(a A) {
 	}
 }
 
-// Forget notes that the life ends.
+// Forget records that the life ends.
 func (t *Turn[K, U, A]) Forget() {
 	t.Check()
 	t.forget = true
 }
 
-// After notes that a timer is set.
+// After records that a timer is set.
 func (t *Turn[K, U, A]) After(id uint8, d time.Duration) {
 	t.Check()
 	t.timers = append(t.timers, action{id, max(d, 1)})
 }
 
-// Stop notes that a timer is stopped.
+// Stop records that a timer is stopped.
 func (t *Turn[K, U, A]) Stop(id uint8) {
 	t.Check()
 	t.timers = append(t.timers, action{id, stopped})
 }
 
-// ForgetAfter notes when the life ends if nothing else is said.
+// ForgetAfter records when the life ends unless a later turn changes that.
 func (t *Turn[K, U, A]) ForgetAfter(d time.Duration) {
 	t.Check()
 	t.idle, t.idles = max(d, 1), true
 }
 
-// Now returns the time of the turn since the history began, or 0 of no operator.
+// Now returns the time of the turn since the history began, or 0 if the turn belongs to no operator.
 func (t *Turn[K, U, A]) Now() time.Duration {
 	t.Check()
 	if t.loc == nil {
@@ -108,7 +108,7 @@ func (t *Turn[K, U, A]) Decision() (a A, some bool) { return t.a, t.some }
 // Forgets reports whether the life ends.
 func (t *Turn[K, U, A]) Forgets() bool { return t.forget }
 
-// Set returns the duration for which a timer was set last, unless it was stopped since.
+// Set returns the duration for which a timer was last set, unless it was stopped afterwards.
 func (t *Turn[K, U, A]) Set(id uint8) (d time.Duration, set bool) {
 	for _, x := range slices.Backward(t.timers) {
 		if x.id == id && x.d != stopped {
@@ -120,7 +120,7 @@ func (t *Turn[K, U, A]) Set(id uint8) (d time.Duration, set bool) {
 	return 0, false
 }
 
-// Stops reports whether a timer was stopped and not set since.
+// Stops reports whether a timer was stopped and not set afterwards.
 func (t *Turn[K, U, A]) Stops(id uint8) bool {
 	for _, x := range slices.Backward(t.timers) {
 		if x.id == id {
@@ -130,13 +130,13 @@ func (t *Turn[K, U, A]) Stops(id uint8) bool {
 	return false
 }
 
-// Idle returns after what time the life ends if nothing else is said.
+// Idle returns the duration that was given to ForgetAfter, if any.
 func (t *Turn[K, U, A]) Idle() (d time.Duration, set bool) { return t.idle, t.idles }
 
-// begin makes it the turn of a key.
+// begin starts a turn of a key.
 func (t *Turn[K, U, A]) begin(k K) { t.key, t.phase = k, open }
 
-// end forgets what was done, which was carried out.
+// end clears what was recorded, after it was carried out.
 func (t *Turn[K, U, A]) end() {
 	t.phase = over
 	if len(t.us) > 0 {

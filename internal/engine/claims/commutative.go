@@ -7,12 +7,12 @@ import (
 
 const orderless = "the order does not matter"
 
-// Commutative returns a step that checks that it comes to the same in any order. It compares
-// f(f(s, a), b) with f(f(s, b), a) for each value b that comes and each of the last [Most]
-// values a that have led to the present state, s being the state before a.
+// Commutative returns a step that checks that its result does not depend on the order of values. It compares f(f(s, a), b) with
+// f(f(s, b), a) for each value b that comes and each of the last [Most] values a that have led to the present state, where s is
+// the state before a.
 //
-// All of it is done with copies, so a step may change its state in place. It costs
-// up to four times Most calls of the step, and as many copies of the state, for each value.
+// All of it works on copies, so a step may change its state in place. For each value it costs up to four times Most calls of the
+// step, and as many copies of the state.
 func Commutative[A, T any](op *engine.Op, step func(*A, T)) func(*A, T) {
 	w := watcher(op)
 	if w == nil {
@@ -73,9 +73,8 @@ func (c *commutes[A, T]) keep(k any, p application[A, T]) {
 	c.all[k] = append(all, p)
 }
 
-// past calls f with the applications that have led to the state with a digest, the last one
-// first, and returns the digest of the state before them. States are known by their digests
-// and not by where they are, since tables move them, and a key may have several.
+// past calls f with the applications that have led to the state with a digest, the last one first, and returns the digest of the
+// state before them. States are identified by digests and not by address, since tables move them, and a key may have several.
 func (c *commutes[A, T]) past(k any, state uint64, f func(*application[A, T])) uint64 {
 	all := c.all[k]
 	for i := len(all) - 1; i >= 0; i-- {

@@ -6,8 +6,7 @@ import (
 	"github.com/millrace/millrace/internal/engine/codec"
 )
 
-// accept lets one record wait for the step, or behind one of its key that was quarantined. If
-// it returns an error, nothing was changed.
+// accept queues one record for the step, or behind a quarantined record of its key. If it returns an error, nothing has changed.
 func (l *Executor) accept(data []byte, now int64) (ok bool, letter, nonce uint64, err error) {
 	r := &l.record
 	if *r, err = l.decode(data); err != nil {
@@ -55,7 +54,7 @@ func (l *Executor) accept(data []byte, now int64) (ok bool, letter, nonce uint64
 	return ok, letter, r.Nonce, err
 }
 
-// decode reads a record, whose operator has a number then and no name.
+// decode decodes a record and replaces the name of its operator, if it has one, by the number.
 func (l *Executor) decode(data []byte) (codec.Record, error) {
 	last := &l.sender
 	r, err := codec.DecodeRecordBehind(data, last.sent)
@@ -73,7 +72,7 @@ func (l *Executor) decode(data []byte) (codec.Record, error) {
 	return r, nil
 }
 
-// A sender is the source of the record that was decoded last: as it was sent, to an operator with a number, and as [Numbers] resolved it.
+// A sender is the source of the last decoded record: as it was sent to an operator with a number, and as [Numbers] resolved it.
 type sender struct {
 	sent   string
 	op     int32
@@ -88,7 +87,7 @@ func (l *Executor) operator(number int32) string {
 	return ""
 }
 
-// recipient returns what a record is for: an input, the output that somebody has read, or timers.
+// recipient returns the function that takes a record: of an input, of the output that was read, or of timers.
 func (l *Executor) recipient(r *codec.Record, now int64) (func(*codec.Record, codec.Codec) (bool, error), error) {
 	s := l.loc
 	if r.Name != "" {
@@ -113,7 +112,7 @@ func (l *Executor) recipient(r *codec.Record, now int64) (func(*codec.Record, co
 		return l.input.accept, nil
 	default:
 		if in := s.Input(op); in != nil {
-			l.input.op, l.input.accept = op, in.Accept // which is an allocation
+			l.input.op, l.input.accept = op, in.Accept // the method value is an allocation
 			return l.input.accept, nil
 		}
 	}

@@ -6,18 +6,16 @@ import (
 	"github.com/millrace/millrace/internal/engine/codec"
 )
 
-// Adopt is Step with what the step gave when it was committed. That stands, since it was seen:
-// it is kept and returned in the place of what the step gives now, by a program that does
-// something else. What it gave at an operator that the program does not have is passed over. What
-// the operators remember, and the calls that are asked for, are of now.
+// Adopt is Step with the results that the step had when it was committed, by a program that now behaves differently. Those
+// results stand, since they were seen: they are kept and returned instead of the present ones. Results of operators that the
+// program does not have are ignored. What the operators remember, and the calls that are requested, are the present ones.
 func (l *Executor) Adopt(now int64, records [][]byte, skip []Skip, outputs []byte) (Emission, error) {
 	l.adopts, l.adopted = true, outputs
 	defer func() { l.adopts, l.adopted = false, nil }()
 	return l.Step(now, records, skip)
 }
 
-// adopt keeps what was given in the place of what the step gave, of which only what is asked of
-// asynchronous calls is kept.
+// adopt keeps the adopted results instead of those of the step, of which only the requests of asynchronous calls are kept.
 func (l *Executor) adopt() (err error) {
 	s, c := l.loc, l.loc.Graph.Settings.Codec
 	for _, out := range s.Ports {

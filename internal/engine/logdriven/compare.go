@@ -10,16 +10,15 @@ import (
 	"github.com/millrace/millrace/internal/engine/codec"
 )
 
-// A Difference is the first thing that two executors of one program remember differently.
+// A Difference is the first difference between what two executors of one program remember.
 type Difference struct {
 	Operator string // with its place
-	This     string // an entry for people, of the executor; empty if it has none that the other has not
-	Other    string // the same of the other one
+	This     string // an entry of the executor, for people; empty if it has none that the other lacks
+	Other    string // the same for the other executor
 }
 
-// Compare compares what two executors of one program remember, and returns nil if that is the
-// same. The order of entries is not compared, nor what a description does not show. Both are
-// between two steps, and belong to the caller.
+// Compare compares what two executors of one program remember, and returns nil if it is the same. It compares neither the order
+// of entries nor what a description does not show. Both executors are between two steps, and belong to the caller.
 func (l *Executor) Compare(other *Executor) (*Difference, error) {
 	c := l.loc.Graph.Settings.Codec
 	letters, err := l.quarantine.Save(nil, c)
@@ -46,7 +45,7 @@ func (l *Executor) Compare(other *Executor) (*Difference, error) {
 	return nil, nil
 }
 
-// compare returns the first entry that one of two states of an operator has, and not the other.
+// compare returns the first entries that only one of two states of an operator has.
 func compare(operator string, x, y engine.State) *Difference {
 	a, b := described(x), described(y)
 	if onlyA, onlyB := without(a, b), without(b, a); onlyA != "" || onlyB != "" {
@@ -55,7 +54,7 @@ func compare(operator string, x, y engine.State) *Difference {
 	return nil
 }
 
-// described returns the entries of a state in an order of their own.
+// described returns the described entries of a state, sorted.
 func described(x engine.State) []string {
 	var text bytes.Buffer
 	x.Describe(&codec.Describer{W: &text, Left: -1})
@@ -64,7 +63,7 @@ func described(x engine.State) []string {
 	return lines
 }
 
-// without returns the first line of a that is not in b, both in order.
+// without returns the first line of a that is not in b; both are sorted.
 func without(a, b []string) string {
 	for len(a) > 0 && len(b) > 0 {
 		switch c := strings.Compare(a[0], b[0]); {
@@ -82,7 +81,7 @@ func without(a, b []string) string {
 	return ""
 }
 
-// AppendOutput appends what an output with a number gave, in the form of [Emission].
+// AppendOutput appends the results of the output with a number, in the format of [Emission].
 func AppendOutput(dst []byte, number int32, part []byte) []byte {
 	return codec.AppendBytes(binary.AppendUvarint(dst, uint64(number)), part)
 }

@@ -1,5 +1,5 @@
 package logdriven
 
-// Sources returns of how many senders, inputs and keys the last number is remembered. The owner
-// of the executor calls it between steps.
+// Sources returns for how many senders, inputs and keys the last number is remembered. The owner of the executor calls it between
+// steps.
 func (l *Executor) Sources() int { return l.sources.table.Len() }

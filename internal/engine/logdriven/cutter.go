@@ -8,63 +8,62 @@ import (
 	"github.com/millrace/millrace/internal/keyed"
 )
 
-// A Cutter writes down what has changed of the state of a location, at cuts: what it is at one
-// moment between two steps, while steps go on. What is written is pieces, one after the other,
-// in runs. State is read back from all pieces, the newest first; a run in which nothing is left
-// that is not in a newer one as well may go.
+// A Cutter writes what has changed in the state of a location, at cuts. A cut is the state at one moment between two steps; it is
+// written while steps go on. The output is a sequence of pieces, grouped in runs. State is read back from all pieces, the newest
+// first. A run can be dropped when everything in it is also in a newer run.
 //
-// To keep what is written in proportion to the state, a cut also rewrites whole pages of the
-// oldest runs while all runs together are more than twice of what lives: of all cuts together
-// at most twice as much as they have to write anyway. Source: store study 4.4.
+// To keep the written data in proportion to the state, a cut also rewrites whole pages of the oldest runs while all runs together
+// are more than twice as large as the live state. All cuts together rewrite at most twice as much as they have to write anyway.
+// Source: store study 4.4.
 type Cutter struct {
 	l     *Executor
 	parts []*cutPart
 	err   error // of an entry that could not be encoded
 
-	next  int    // the part that is taken from
-	out   []byte // sections of the piece that is made
+	next  int    // the part being written
+	out   []byte // sections of the current piece
 	ready []Piece
 
-	first, last uint64 // runs: the oldest one that is needed, and the one that is written
+	first, last uint64 // the oldest run that is needed, and the run being written
 	runs        map[uint64]*run
 	limit       int // bytes of a run
-	slack       int // bytes that may be kept besides twice of what lives
-	credit      int // bytes that may be written again, since there is something to leave behind
+	slack       int // bytes that may be kept beyond twice the live state
+	credit      int // bytes that may be rewritten, as earned by what had to be written
 }
 
-// A Piece is a part of what is written.
+// A Piece is a part of the output.
 type Piece struct {
-	Run  uint64 // growing
+	Run  uint64 // increasing
 	Data []byte
 }
 
-// A run is pieces that come and go together.
+// A run is a group of pieces that are kept or dropped together.
 type run struct {
 	bytes int
 	units int // heads and pages for which it is the oldest run that is needed
 }
 
-// A cutPart is a part with where it was written.
+// A cutPart is a part, with where it was written.
 type cutPart struct {
 	*part
 	marks   *keyed.Marks
 	writer  entryWriter
-	sum     [16]byte // of the head that was written
+	sum     [16]byte // of the written head
 	headRun uint64
-	pages   []uint64 // the oldest run that is needed for it
+	pages   []uint64 // by page: the oldest run that is needed for it
 	size    sizes
 }
 
-// sizes are how large entries are.
+// sizes estimates the size of entries.
 type sizes struct{ bytes, count int }
 
 func (s *sizes) add(n int) {
-	if s.bytes, s.count = s.bytes+n, s.count+1; s.count > 1<<20 { // what was long ago counts less
+	if s.bytes, s.count = s.bytes+n, s.count+1; s.count > 1<<20 { // older entries count less
 		s.bytes, s.count = s.bytes/2, s.count/2
 	}
 }
 
-// of returns about how many bytes n entries have.
+// of returns the approximate size of n entries.
 func (s *sizes) of(n int) int {
 	if s.count == 0 {
 		return 64 * n
@@ -73,32 +72,30 @@ func (s *sizes) of(n int) int {
 }
 
 const (
-	pieceBytes = 128 << 10 // from which on a piece is complete
-	wordBytes  = 64 << 10  // about what is encoded without looking at the time
+	pieceBytes = 128 << 10 // size from which on a piece is complete
+	wordBytes  = 64 << 10  // about how much is encoded between checks of the time
 	leastRun   = 256 << 10
-	mostRuns   = 256     // that the living state has
-	mostSlack  = 4 << 20 // that may be kept in any case
-	overhead   = 64      // of a piece, about
+	mostRuns   = 256     // of the live state
+	mostSlack  = 4 << 20 // may be kept in any case
+	overhead   = 64      // approximately, of a piece
 )
 
-// Cutter returns a cutter for an executor that nothing was written of. It has the executor's
-// operators note what changes from now on.
+// Cutter returns a cutter for an executor of which nothing has been written. From now on the executor's operators record changes.
 func (l *Executor) Cutter() *Cutter {
 	c := &Cutter{l: l, slack: mostSlack}
 	c.Again()
 	return c
 }
 
-// Slack bounds what is kept besides twice of what lives, for a log that has little room. It is
-// called before the first Begin.
+// Slack bounds what is kept beyond twice the live state, for a log with little room. It is called before the first Begin.
 func (c *Cutter) Slack(bytes int) {
 	if bytes < c.slack {
 		c.slack = bytes
 	}
 }
 
-// Again begins anew, after what was not written whole: everything counts as changed, and goes
-// to a new run. No run before it is needed then.
+// Again starts over after an incomplete write: everything counts as changed and goes to a new run. Once that is written, no
+// earlier run is needed.
 func (c *Cutter) Again() {
 	c.last++
 	c.first, c.runs, c.limit = c.last, map[uint64]*run{c.last: {}}, leastRun
@@ -117,12 +114,12 @@ func (c *Cutter) Again() {
 	}
 }
 
-// Cutter returns a cutter that goes on after what was loaded, with a new run. The bytes are
-// those of each run that was loaded, by number.
+// Cutter returns a cutter that continues after what was loaded, with a new run. sizes are the bytes of each loaded run, by
+// number.
 func (r *Loader) Cutter(sizes map[uint64]int) *Cutter {
 	c := r.l.Cutter()
 	if r.changed {
-		for n := range sizes { // all is written anew, and what was loaded goes with the first cut
+		for n := range sizes { // everything is written anew, and the first cut replaces what was loaded
 			c.last = max(c.last, n+1)
 		}
 		c.first, c.runs = c.last, map[uint64]*run{c.last: {}}
@@ -157,7 +154,7 @@ func (r *Loader) Cutter(sizes map[uint64]int) *Cutter {
 	return c
 }
 
-// move says that run to is the oldest one that is needed for a unit.
+// move records that run to is the oldest one that is needed for a unit.
 func (c *Cutter) move(unit *uint64, to uint64) {
 	if r := c.runs[*unit]; r != nil {
 		r.units--
@@ -173,9 +170,8 @@ func (x *cutPart) reach(page uint32) {
 	}
 }
 
-// Begin begins a cut between two steps, when the one before has been written. Of what has not
-// changed it writes no more than room bytes again. It takes time for the heads, and for each page
-// that has changed.
+// Begin begins a cut between two steps, after the previous cut has been written. It rewrites at most room bytes of unchanged
+// data. It takes time linear in the heads and the changed pages.
 func (c *Cutter) Begin(room int) error {
 	c.next = 0
 	live := c.Live()
@@ -207,7 +203,7 @@ func (c *Cutter) Begin(room int) error {
 	return c.err
 }
 
-// Live returns about how many bytes the entries that there are now have in pieces.
+// Live returns approximately how many bytes the current entries take in pieces.
 func (c *Cutter) Live() (live int) {
 	for _, x := range c.parts {
 		if x.entries != nil {
@@ -218,12 +214,12 @@ func (c *Cutter) Live() (live int) {
 	return live
 }
 
-// inPage returns how many of the numbers are of a page.
+// inPage returns how many of the numbers lie in a page.
 func inPage(page, numbers uint32) int {
 	return int(min(uint64(numbers)-uint64(page)*keyed.PageLen, keyed.PageLen))
 }
 
-// shrink forgets the pages behind the last number.
+// shrink drops the pages beyond the last number.
 func (c *Cutter) shrink(x *cutPart, numbers uint32) {
 	for n := len(x.pages); n > 0 && uint64(n-1)*keyed.PageLen >= uint64(numbers); n-- {
 		c.move(&x.pages[n-1], 0)
@@ -231,7 +227,7 @@ func (c *Cutter) shrink(x *cutPart, numbers uint32) {
 	}
 }
 
-// head writes the head of a part, if it has changed or has to be written again.
+// head writes the head of a part if it has changed, or if again says so.
 func (c *Cutter) head(x *cutPart, again bool) error {
 	if u, ok := x.state.(interface{ Unchanged() bool }); ok && !again && x.headRun != 0 && u.Unchanged() {
 		return nil
@@ -253,7 +249,7 @@ func sumOf(data []byte) [16]byte {
 	return [16]byte(sum[:16])
 }
 
-// clean has whole pages of the oldest runs written again, those for which there is credit and room.
+// clean schedules whole pages of the oldest runs for rewriting, as far as there is credit and room.
 func (c *Cutter) clean(live, room int) {
 	total := 0
 	for _, r := range c.runs {
@@ -316,7 +312,7 @@ func (c *Cutter) write(x *cutPart, i uint32) {
 	}
 }
 
-// section adds a section to the piece that is made.
+// section adds a section to the current piece.
 func (c *Cutter) section(id partID, kind byte, body []byte) {
 	c.out = appendSection(c.out, id, kind, body)
 	if len(c.out) >= pieceBytes {
@@ -324,7 +320,7 @@ func (c *Cutter) section(id partID, kind byte, body []byte) {
 	}
 }
 
-// piece ends the piece that is made.
+// piece completes the current piece.
 func (c *Cutter) piece() {
 	if len(c.out) == 0 {
 		return
@@ -341,8 +337,8 @@ func (c *Cutter) piece() {
 	}
 }
 
-// Write writes on with the cut that is under way, until enough says so, and reports whether
-// all of it is written. After an error there is only [Cutter.Again].
+// Write continues writing the current cut until enough returns true, and reports whether all of it is written. After an error,
+// only [Cutter.Again] may be called.
 func (c *Cutter) Write(enough func() bool) (done bool, err error) {
 	for c.err == nil && c.next < len(c.parts) {
 		x := c.parts[c.next]
@@ -381,8 +377,7 @@ func (c *Cutter) Pieces() []Piece {
 	return all
 }
 
-// Oldest returns the oldest run that is needed when the cut has been written, and forgets the
-// runs before it.
+// Oldest returns the oldest run that is needed once the cut has been written, and drops the runs before it.
 func (c *Cutter) Oldest() uint64 {
 	for ; c.first < c.last && (c.runs[c.first] == nil || c.runs[c.first].units == 0); c.first++ {
 		delete(c.runs, c.first)

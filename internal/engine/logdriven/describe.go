@@ -23,8 +23,7 @@ func (l *Executor) Describe(w io.Writer, most int) error {
 	return d.Err
 }
 
-// DescribeOutputs writes what a step gave, or what the outputs of location number i keep,
-// for people.
+// DescribeOutputs writes the results of a step, or what the outputs of location number i keep, for people.
 func DescribeOutputs(g *engine.Graph, w io.Writer, i int, n *Numbers, outputs []byte) error {
 	s := g.Locations[i]
 	in := &codec.Decoder{Data: outputs}

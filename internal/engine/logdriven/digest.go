@@ -8,36 +8,36 @@ import (
 	"github.com/millrace/millrace/internal/engine/codec"
 )
 
-// A digest says what operators remember of what a step has changed, so that a step that is made
-// again is compared by more than by its outputs. Source: store study 7.
+// A digest covers what operators remember of what a step has changed, so that comparing a repeated step covers more than its
+// outputs. Source: store study 7.
 //
 //	digest  sum, of 8 bytes | part*
 //	part    hash of the head | how many entries are listed | (distance from the number before, hash)*
 //
-// The sum is over the encodings of all heads and of all entries that have changed. A hash has
-// one byte: it only tells which of them differs.
+// The sum covers the encodings of all heads and of all changed entries. A hash has one byte, since it only tells which of them
+// differs.
 const (
-	mostDigested = 1 << 16 // entries of a part that count; those with the lowest numbers
+	mostDigested = 1 << 16 // changed entries of a part that count; those with the lowest numbers
 	mostListed   = 1 << 10 // entries of all parts that are listed
 )
 
 var digestTable = crc64.MakeTable(crc64.ECMA)
 
-// A digester makes a digest.
+// A digester computes a digest.
 type digester struct {
 	sum  uint64
 	buf  []byte // of one encoding
-	left int    // entries that may be listed
+	left int    // how many more entries may be listed
 }
 
-// add adds what is in buf, and returns its hash.
+// add adds the content of buf, and returns its hash.
 func (d *digester) add() byte {
 	x := crc64.Checksum(d.buf, digestTable)
 	d.sum = d.sum*0x9e3779b97f4a7c15 + x
 	return byte(x)
 }
 
-// Note has what the next step changes listed, for [Cutter.Digest].
+// Note starts listing what the next step changes, for [Cutter.Digest].
 func (c *Cutter) Note() {
 	for _, x := range c.parts {
 		if x.ofOperator() && x.marks != nil {
@@ -46,13 +46,11 @@ func (c *Cutter) Note() {
 	}
 }
 
-// ofOperator reports whether a part is in a digest. What the executor keeps itself follows from
-// the records that it accepts.
+// ofOperator reports whether a part belongs in a digest. What the executor keeps itself follows from the records that it accepts.
 func (x *cutPart) ofOperator() bool { return x.owner != ownParts }
 
-// Digest appends the digest of the step that was made since [Cutter.Note]. No cut is under way: a table
-// that was emptied since it began would show what it had. It takes time for each operator and
-// for each entry that has changed.
+// Digest appends the digest of the step that was made since [Cutter.Note]. No cut may be under way: a table that was emptied
+// since the cut began would show its old content. It takes time linear in the number of operators and changed entries.
 func (c *Cutter) Digest(dst []byte) ([]byte, error) {
 	at, d := len(dst), digester{left: mostListed}
 	dst = append(dst, make([]byte, 8)...)
@@ -69,7 +67,7 @@ func (c *Cutter) Digest(dst []byte) ([]byte, error) {
 	return dst, nil
 }
 
-// digest appends what a digest says of a part.
+// digest appends the digest of a part.
 func (x *cutPart) digest(dst []byte, d *digester, with codec.Codec) (_ []byte, err error) {
 	if d.buf, err = x.state.Save(d.buf[:0], with); err != nil {
 		return dst, err
@@ -80,7 +78,7 @@ func (x *cutPart) digest(dst []byte, d *digester, with codec.Codec) (_ []byte, e
 	}
 	changed := x.marks.Noted()
 	numbers, _ := x.entries.Count()
-	for len(changed) > 0 && changed[len(changed)-1] >= numbers { // they are gone
+	for len(changed) > 0 && changed[len(changed)-1] >= numbers { // numbers that no longer exist
 		changed = changed[:len(changed)-1]
 	}
 	changed = changed[:min(len(changed), mostDigested)]
@@ -100,9 +98,9 @@ func (x *cutPart) digest(dst []byte, d *digester, with codec.Codec) (_ []byte, e
 	return dst, nil
 }
 
-// Differs returns the first operator for which a digest differs from another one, with its
-// place, and the key for which it does, for people. They are empty where the digests do not tell.
-// It is called after the step of the digest is, of the same program, and before the next one.
+// Differs returns the first operator for which two digests differ, with its place, and the key for which they do, for people.
+// They are empty if the digests do not tell. It is called after the step of the digest is, with the same program, and before the
+// next step.
 func (c *Cutter) Differs(is, was []byte) (operator, key string) {
 	if len(is) < 8 || len(was) < 8 {
 		return "", ""
@@ -132,8 +130,8 @@ func (c *Cutter) Differs(is, was []byte) (operator, key string) {
 	return "", ""
 }
 
-// firstOf reads the entries that two digests list of a part, and returns the number of the first
-// one that only one of them lists, or that differs.
+// firstOf reads the entries that two digests list for a part, and returns the number of the first entry that differs or that only
+// one of them lists.
 func firstOf(a, b *codec.Decoder) (first uint32, differs bool) {
 	left, right := listed(a), listed(b)
 	for n := range max(len(left), len(right)) {
@@ -149,13 +147,13 @@ func firstOf(a, b *codec.Decoder) (first uint32, differs bool) {
 	return 0, false
 }
 
-// A digested is an entry that a digest lists.
+// A digested is an entry in a digest.
 type digested struct {
 	number uint32
 	hash   byte
 }
 
-// listed reads the entries that a digest lists of a part.
+// listed reads the entries that a digest lists for a part.
 func listed(d *codec.Decoder) (all []digested) {
 	number := uint32(0)
 	for range d.Count() {

@@ -1,7 +1,6 @@
-// Package logdriven runs a graph whose history is kept outside. An [Executor] makes the steps
-// of one location from the records of a log, and saves and loads its state. A facade, see
-// [Facade], has only the ports of a flow that runs elsewhere and is fed with what its steps
-// gave. Start reading at [Executor].
+// Package logdriven runs a graph whose history is kept outside. An [Executor] makes the steps of one location from the records of
+// a log, and saves and loads its state. A facade, see [Facade], has only the ports of a flow that runs elsewhere, and is fed with
+// what the steps of that flow gave. Start reading at [Executor].
 package logdriven
 
 import (
@@ -14,9 +13,8 @@ import (
 	"github.com/millrace/millrace/internal/engine/codec"
 )
 
-// Stopped returns why the executor takes only records of what was read, or nil: an output
-// has more elements that nobody has read than it may hold, or another location does not
-// take what is sent to it.
+// Stopped returns why the executor takes only records that acknowledge reads, or nil. It is stopped if an output holds more
+// unread elements than allowed, or if another location does not take what is sent to it.
 func (l *Executor) Stopped() *engine.Blocked {
 	for _, out := range l.loc.OutputsInOrder {
 		if out.Full() {
@@ -27,21 +25,18 @@ func (l *Executor) Stopped() *engine.Blocked {
 	return nil
 }
 
-// Full reports whether the executor takes only records of what was read; see
-// [Executor.Stopped].
+// Full reports whether the executor takes only records that acknowledge reads; see [Executor.Stopped].
 func (l *Executor) Full() bool { return l.Stopped() != nil }
 
-// A log-driven graph has its history elsewhere: it has no goroutine and no clock of its
-// own, and its inputs accept nothing. Its executor takes the steps, each with the
-// records and the time that the history says, makes what came out durable, and
-// releases it then. So the same history gives the same steps, on any machine.
+// A driver drives a log-driven graph, whose history is kept elsewhere. The graph has no goroutine and no clock of its own, and
+// its inputs accept nothing. Its executor makes the steps, each with the records and the time that the history gives, makes the
+// results durable, and only then releases them. So the same history gives the same steps on any machine.
 type driver struct{ elsewhereRun }
 
-// Drive makes an empty graph one whose steps are made by whoever has its [Executor].
+// Drive makes an empty graph one whose steps are made by the owner of its [Executor].
 //
-// Answer makes the answer of an asynchronous call, of the operator with an index, part of the
-// history. It returns when that is durable, or an error if the graph has ended before. It may
-// be nil if no call is made.
+// answer makes the answer of an asynchronous call part of the history; the record contains the operator's index. It returns when
+// the answer is durable, or an error if the graph has ended before that. It may be nil if no call is made.
 func Drive(g *engine.Graph, c codec.Codec, answer func(codec.Record) error) {
 	if answer == nil {
 		answer = func(codec.Record) error { return errors.New("dataflow: nobody keeps the answers of this flow") }
@@ -49,43 +44,42 @@ func Drive(g *engine.Graph, c codec.Codec, answer func(codec.Record) error) {
 	g.Driver, g.Settings.Codec, g.Settings.Answer = &driver{}, c, answer
 }
 
-// KeepFailures has an asynchronous call that fails be a letter of the quarantine. Without it
-// the flow ends.
+// KeepFailures makes a failed asynchronous call a letter of the quarantine. Without it, the failure ends the flow.
 func KeepFailures(g *engine.Graph) { g.Settings.Failed = true }
 
 func (*driver) Now(*engine.Location) int64 {
 	panic("millrace: internal error: a step of a history has no time: please report it")
 }
 
-// errNotKept is the error of a send past the history.
+// errNotKept is the error of a send that would bypass the history.
 var errNotKept = errors.New("dataflow: this port is of the flow that one partition runs, and the history would not have what it takes: send to the ports that durable.Start returned")
 
-// Admit refuses what comes from elsewhere than the history.
+// Admit refuses everything that does not come from the history.
 func (*driver) Admit(context.Context, *engine.InputBase) (engine.Admission, error) {
 	return engine.Refused, errNotKept
 }
 
-// An Executor takes the steps of one location of a log-driven graph. It belongs to one goroutine.
+// An Executor makes the steps of one location of a log-driven graph. It is used by one goroutine.
 type Executor struct {
 	loc     *engine.Location
 	sources sources
 	calls   []engine.Calling // asynchronous operators
 	numbers *Numbers
 	of      func(op int32) codec.Codec // see Use
-	part    []byte                     // what one output gives
-	record  codec.Record               // that is accepted
-	sender  sender                     // of the record before
-	input   struct {                   // that the record before was for
+	part    []byte                     // the results of one output
+	record  codec.Record               // being accepted
+	sender  sender                     // of the previous record
+	input   struct {                   // for the previous record
 		op     int32 // index
 		accept func(*codec.Record, codec.Codec) (bool, error)
 	}
 
-	adopts  bool // the step that is made now keeps what adopted says
+	adopts  bool // the current step keeps adopted instead of its own results
 	adopted []byte
 
 	quarantine quarantine
-	own        []engine.State // what is saved besides the states of operators
-	cuts       bool           // a [Cutter] has what changes noted
+	own        []engine.State // saved besides the states of operators
+	cuts       bool           // a [Cutter] records changes
 	apart      string         // see Apart
 }
 
@@ -103,34 +97,33 @@ func NewExecutor(g *engine.Graph, i int) *Executor {
 	return l
 }
 
-// An Emission is what a step gave.
+// An Emission is the result of a step.
 type Emission struct {
-	Outputs []byte   // for [Feed], empty if nothing came out
+	Outputs []byte   // for [Feed]; empty if nothing came out
 	Refused []uint64 // nonces of records that were refused
-	Skipped []Skip   // records that were quarantined, those that could not be read among them
-	Parked  []Parked // of records that were quarantined, or wait behind one that was
-	Gave    []Gave   // values of Outputs as the location keeps them; no part of the history
+	Skipped []Skip   // records that were quarantined, including those that could not be read
+	Parked  []Parked // records that were quarantined, or wait behind such a record
+	Gave    []Gave   // values of Outputs as the location keeps them; not part of the history
 }
 
-// A Gave has what a location keeps of the values that a step gave at an output, for [Feed] in the same process.
+// A Gave holds the values that a step gave at an output, as the location keeps them, for [Feed] in the same process.
 type Gave struct {
 	number int32
 	values []string
 }
 
-// Begin makes the step that runs what hangs on constants. The origin is what the wall clock shows
-// when the time of the history is 0, in nanoseconds since 1970. It is part of the history: every
-// executor that makes the steps again is given the same.
+// Begin makes the step that runs what depends on constants. origin is what the wall clock shows at time 0 of the history, in
+// nanoseconds since 1970. It is part of the history: every executor that repeats the steps gets the same origin.
 func (l *Executor) Begin(origin int64) (Emission, error) {
 	return l.make(&engine.Plan{Now: 1, Start: true, Origin: origin})
 }
 
-// Step makes a step: timers that are due at now fire, records are pushed in order,
-// slices are cut. Time is in nanoseconds since the history began, and never goes back.
+// Step makes a step: records are accepted, timers that are due at now fire, records are pushed in order, slices are cut. Time is
+// in nanoseconds since the history began, and never goes back.
 //
-// The records that skip names, in order of their index, are quarantined, and so are those
-// that cannot be read. An error is that of a function of the program, whatever record it was
-// called for, or [ErrQuarantineFull]: the executor can make no more steps.
+// The records that skip lists, in order of their index, are quarantined, and so are those that cannot be read. An error comes
+// from a function of the program, whatever record it was called for, or is [ErrQuarantineFull]; after an error the executor can
+// make no more steps.
 func (l *Executor) Step(now int64, records [][]byte, skip []Skip) (Emission, error) {
 	var e Emission
 	if l.loc.Listens() && l.Full() { // senders may have been held up
@@ -173,7 +166,7 @@ func (l *Executor) Step(now int64, records [][]byte, skip []Skip) (Emission, err
 	return e, err
 }
 
-// taken has the inputs take what was accepted.
+// taken makes the inputs take what was accepted.
 func (l *Executor) taken() []engine.Take {
 	s := l.loc
 	s.Mu.Lock()
@@ -181,8 +174,8 @@ func (l *Executor) taken() []engine.Take {
 	return s.Take(nil)
 }
 
-// make makes the step of a plan, and steps with what is fed back by it until nothing is
-// left. It returns what all of them gave.
+// make makes the step of a plan, and further steps for what is fed back until nothing is left. It returns the results of all of
+// them.
 func (l *Executor) make(p *engine.Plan) (e Emission, err error) {
 	s := l.loc
 	for more := true; more; {
@@ -229,16 +222,16 @@ func (l *Executor) make(p *engine.Plan) (e Emission, err error) {
 	return e, nil
 }
 
-// Release makes the asynchronous calls that the last step asked for, once Resume was called. It
-// is called when the step is durable.
+// Release starts the asynchronous calls that the last step requested, once Resume was called. It is called when the step is
+// durable.
 func (l *Executor) Release() {
 	for _, c := range l.calls {
 		c.Begin()
 	}
 }
 
-// Resume makes all asynchronous calls that have no answer. It is called once, when steps have
-// taken the records that were there after the restore: the answer of a call may be among them.
+// Resume starts all asynchronous calls that have no answer. It is called once, after steps have taken the records that existed at
+// the restore, because the answer of a call may be among them.
 func (l *Executor) Resume() {
 	for _, c := range l.calls {
 		c.Resume()
@@ -248,24 +241,23 @@ func (l *Executor) Resume() {
 // Deadline returns when the next timer is due.
 func (l *Executor) Deadline() (now int64, ok bool) { return l.loc.Deadline() }
 
-// Forgets reports whether an input forgets keys at now. Records of a step are accepted before its
-// timers fire, so that such a key is put again in the step that comes after.
+// Forgets reports whether an input forgets keys at now. The records of a step are accepted before its timers fire, so a put of
+// such a key has to come in a later step.
 func (l *Executor) Forgets(now int64) bool { return l.loc.Forgets(now) }
 
-// Apart says what has happened so far that is in no plan of a step, so that a graph which is
-// not log-driven cannot make the same steps, or returns "".
+// Apart describes what has happened so far that is in no plan of a step, so that a graph that is not log-driven cannot make the
+// same steps. It returns "" if there is nothing.
 func (l *Executor) Apart() string { return l.apart }
 
 // Location returns the location whose steps the executor makes.
 func (l *Executor) Location() *engine.Location { return l.loc }
 
-// Use says by which numbers the history knows the operators, and with which codec the state and
-// the records of the operator with an index are read; nil stands for that of the graph. It is
-// called before anything else, and again behind what was kept in another form.
+// Use sets the numbers by which the history identifies operators, and a function that returns the codec for reading the state and
+// the records of an operator, by its index; nil means the graph's codec. It is called before anything else, and again after data
+// in another form was read.
 func (l *Executor) Use(n *Numbers, of func(op int32) codec.Codec) { l.numbers, l.of = n, of }
 
-// codecOf returns the codec that the state and the records of the operator with an index are
-// read with.
+// codecOf returns the codec for reading the state and the records of the operator with index op.
 func (l *Executor) codecOf(op int32) codec.Codec {
 	if l.of != nil {
 		if c := l.of(op); c != nil {
@@ -275,10 +267,10 @@ func (l *Executor) codecOf(op int32) codec.Codec {
 	return l.loc.Graph.Settings.Codec
 }
 
-// edgeCount is the source under which the state says how many edges there ever were.
+// edgeCount is the source under which the state stores how many edges there ever were.
 const edgeCount = codec.EdgeSource + "s"
 
-// unsent returns what the location has for others.
+// unsent returns the deliveries to other locations.
 func (l *Executor) unsent() (all []engine.Unsent) {
 	if !l.loc.Graph.Kept() {
 		return nil
@@ -291,9 +283,8 @@ func (l *Executor) unsent() (all []engine.Unsent) {
 	return all
 }
 
-// Moved returns what is for other locations and was not returned before, of each edge in
-// order. It is called when the steps that gave it are durable. After a restore it is all
-// that is not known to be sent.
+// Moved returns what is for other locations and was not returned before, in order for each edge. It is called when the steps that
+// gave it are durable. After a restore it returns everything that is not known to be sent.
 func (l *Executor) Moved() (all []engine.Moved) {
 	for _, u := range l.unsent() {
 		all = u.Moved(all)
@@ -304,9 +295,8 @@ func (l *Executor) Moved() (all []engine.Moved) {
 	return all
 }
 
-// identify gives the edges numbers that none of the history had before: an edge that a
-// changed program has for the first time must not be taken for another one, whose
-// records the other location knows.
+// identify gives the edges numbers that the history has never used: a new edge of a changed program must not be confused with
+// another one, whose records the other location knows.
 func (l *Executor) identify() {
 	last := l.sources.last(edgeCount).Number
 	for _, u := range l.unsent() {
@@ -317,8 +307,8 @@ func (l *Executor) identify() {
 	}
 }
 
-// Outputs appends what the outputs of the location keep: what nobody has read or taken
-// yet, and the values that are there now. It has the form of what a step gives.
+// Outputs appends what the outputs of the location keep: everything not yet read or taken, and the current values. The format is
+// that of the results of a step.
 func (l *Executor) Outputs(dst []byte) (_ []byte, err error) {
 	for _, out := range l.loc.OutputsInOrder {
 		if dst, err = l.give(dst, out.Operator(), out.Kept); err != nil {
@@ -328,7 +318,7 @@ func (l *Executor) Outputs(dst []byte) (_ []byte, err error) {
 	return dst, nil
 }
 
-// give appends what an output gives, if that is something, with its number and length.
+// give appends the results of an output, if there are any, with its number and their length.
 func (l *Executor) give(dst []byte, op *engine.Op, gives func([]byte, codec.Codec) ([]byte, error)) ([]byte, error) {
 	part, err := gives(l.part[:0], l.loc.Graph.Settings.Codec)
 	if l.part = part; cap(part) > largePart {
@@ -341,11 +331,10 @@ func (l *Executor) give(dst []byte, op *engine.Op, gives func([]byte, codec.Code
 	return codec.AppendBytes(binary.AppendUvarint(dst, uint64(number)), part), nil
 }
 
-// largePart is how many bytes are kept for what the next output gives.
+// largePart is the largest buffer that is kept for the results of the next output.
 const largePart = 256 << 10
 
-// Lookup returns the encoded value that an output of entries, which has an index, has under an
-// encoded key.
+// Lookup returns the encoded value of an encoded key in the output of entries with index op.
 func (l *Executor) Lookup(op int32, key []byte) (value []byte, ok bool, err error) {
 	out, err := l.loc.Output(op)
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 	"github.com/millrace/millrace/internal/engine/token"
 )
 
-// elsewhereRun is what the drivers have in common of graphs whose locations this process
-// does not run by itself. Nobody ever finds their run token free.
+// elsewhereRun is the common part of drivers of graphs whose locations this process does not run by itself. Their run tokens are
+// never free.
 type elsewhereRun struct{}
 
 func (elsewhereRun) Prepare(*engine.Graph) {}
@@ -80,9 +80,8 @@ func Values(g *engine.Graph, i int) (ops []*engine.Op) {
 	return ops
 }
 
-// Latest reads the outputs of values that change at location number i, all after the same
-// step, and returns a function that appends what they showed, in the form of what a step
-// gives. Latest is not called during [Feed]; the function may be.
+// Latest reads the outputs of changing values at location number i, all after the same step, and returns a function that appends
+// what they showed, in the format of the results of a step. Latest must not be called during [Feed]; the function may be.
 func Latest(g *engine.Graph, i int, n *Numbers) func(dst []byte) ([]byte, error) {
 	var ops []*engine.Op
 	var appends []func([]byte, codec.Codec) ([]byte, error)
@@ -107,15 +106,14 @@ func Latest(g *engine.Graph, i int, n *Numbers) func(dst []byte) ([]byte, error)
 	}
 }
 
-// Feed publishes at the ports of location number i what a step gave: all of it, or
-// nothing if it returns an error. The source tells the partitions of a location apart. It
-// is called by one goroutine at a time. What is for operators that the program does not have is
-// passed over. Gave is that of the step if it was made in this process.
+// Feed publishes the results of a step at the ports of location number i: all of them, or none if it returns an error. source
+// distinguishes the partitions of a location. Feed is called by one goroutine at a time. It ignores results of operators that the
+// program does not have. gave is that of the step, if it was made in this process.
 func Feed(g *engine.Graph, i, source int, n *Numbers, outputs []byte, gave ...Gave) error {
 	return publish(g.Locations[i], func(s *engine.Location) error { return feed(s, source, n, outputs, gave...) })
 }
 
-// FeedFrom is [FeedWhole] of what the outputs of an executor in this process keep.
+// FeedFrom is [FeedWhole] with what the outputs of an executor in this process keep.
 func FeedFrom(g *engine.Graph, i, source int, l *Executor, of func(op *engine.Op, key []byte) bool) error {
 	return publish(g.Locations[i], func(s *engine.Location) error {
 		var others []byte
@@ -141,8 +139,8 @@ func FeedFrom(g *engine.Graph, i, source int, l *Executor, of func(op *engine.Op
 	})
 }
 
-// FeedWhole is [Feed] of all that the outputs of a partition have, to whose entries the keys
-// belong of which of reports true. What the ports have of them besides is gone.
+// FeedWhole is [Feed] with everything that the outputs of a partition have. The entries of the partition are those with keys for
+// which of reports true; the ports drop all others of these.
 func FeedWhole(g *engine.Graph, i, source int, n *Numbers, outputs []byte, of func(op *engine.Op, key []byte) bool) error {
 	return publish(g.Locations[i], func(s *engine.Location) error {
 		if err := feed(s, source, n, outputs); err != nil {
@@ -152,7 +150,7 @@ func FeedWhole(g *engine.Graph, i, source int, n *Numbers, outputs []byte, of fu
 	})
 }
 
-// whole has the ports drop what the last feed did not have, of the keys of which of reports true.
+// whole makes the ports drop entries that the last feed did not contain, among keys for which of reports true.
 func whole(s *engine.Location, of func(op *engine.Op, key []byte) bool) error {
 	for _, out := range s.OutputsInOrder {
 		if p, ok := out.(engine.Port); ok {
@@ -168,8 +166,7 @@ func whole(s *engine.Location, of func(op *engine.Op, key []byte) bool) error {
 	return nil
 }
 
-// publish makes visible what change gives the ports: all of it, or nothing if it returns an
-// error.
+// publish makes visible what change does to the ports: all of it, or nothing if change returns an error.
 func publish(s *engine.Location, change func(*engine.Location) error) error {
 	if err := change(s); err != nil {
 		for _, out := range s.OutputsInOrder {
@@ -184,7 +181,7 @@ func publish(s *engine.Location, change func(*engine.Location) error) error {
 	return nil
 }
 
-// feed decodes what a step gave without making it visible.
+// feed decodes the results of a step without making them visible.
 func feed(s *engine.Location, source int, n *Numbers, outputs []byte, gave ...Gave) error {
 	d := &codec.Decoder{Data: outputs}
 	for len(d.Data) > 0 {
@@ -223,7 +220,7 @@ func feed(s *engine.Location, source int, n *Numbers, outputs []byte, gave ...Ga
 	return nil
 }
 
-// FeedEntry gives those who wait for an entry one that was found elsewhere.
+// FeedEntry gives an entry that was found elsewhere to the callers that wait for it.
 func FeedEntry(g *engine.Graph, i int, op int32, key, value []byte) error {
 	return publish(g.Locations[i], func(s *engine.Location) error {
 		out, err := s.Output(op)
@@ -246,8 +243,7 @@ func Get(g *engine.Graph, ctx context.Context, i int, op int32, key []byte) ([]b
 	return out.Find(ctx, key, g.Settings.Codec)
 }
 
-// End ends a remote graph: outputs have nothing more to come once what they have was
-// read, and fail with err then if that is not nil.
+// End ends a remote graph: once what its outputs hold has been read, they end, with err if that is not nil.
 func End(g *engine.Graph, err error) {
 	if err != nil {
 		g.Fail(err)
@@ -265,19 +261,17 @@ func End(g *engine.Graph, err error) {
 // Abandon ends location number i of a remote graph, and no other one: its outputs fail with err.
 func Abandon(g *engine.Graph, i int, err error) { g.Locations[i].Abandon(err) }
 
-// ReadRecord and TakenRecord are the records by which readers tell a location how far
-// they are.
+// ReadRecord returns the record with which a reader tells a location that it has read everything before number.
 func ReadRecord(op int32, number uint64) codec.Record {
 	return codec.Record{Op: op, Kind: codec.KindRead, Number: number}
 }
 
-// SentRecord is the record by which a location hears that what one of its edges gave
-// before number was sent; see [engine.Moved].
+// SentRecord returns the record that tells a location that what one of its edges gave before number was sent; see [engine.Moved].
 func SentRecord(link int32, id, number uint64) codec.Record {
 	return codec.Record{Op: link, Kind: codec.KindRead, Nonce: id, Number: number}
 }
 
-// TakenRecord is described at [ReadRecord].
+// TakenRecord returns the record with which a reader takes an entry.
 func TakenRecord(op int32, key []byte) codec.Record {
 	return codec.Record{Op: op, Kind: codec.KindTaken, Key: key}
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/millrace/millrace/internal/keyed"
 )
 
-// A Loader gives an executor that has made no step the state that was written at cuts. It is
-// given the pieces from the newest to the oldest, and takes of each what it has not yet.
+// A Loader loads state that was written at cuts into an executor that has made no step. It gets the pieces from the newest to the
+// oldest, and takes from each what it does not have yet.
 type Loader struct {
 	l       *Executor
 	changed bool
@@ -18,7 +18,7 @@ type Loader struct {
 	parts   map[partID]*loading
 }
 
-// A loading is what was read of a part.
+// A loading is what was read of a part so far.
 type loading struct {
 	*part
 	codec   codec.Codec
@@ -31,17 +31,15 @@ type loading struct {
 	size    sizes
 }
 
-// A loadingPage says which entries of a page were read, and which run is the oldest that one
-// of them is in.
+// A loadingPage records which entries of a page were read, and the oldest run that contains one of them.
 type loadingPage struct {
 	seen [keyed.PageLen / 64]uint64
 	run  uint64
 }
 
-// Loader returns a loader of an executor that has made no step. What hangs on constants is
-// run, and its results are discarded. The origin is that of the history, see [Executor.Begin].
-// Changed says that another program has made the state: what an operator remembered that is
-// gone is passed over, and one that is new begins with nothing.
+// Loader returns a loader of an executor that has made no step. It runs what depends on constants, and discards the results.
+// origin is that of the history; see [Executor.Begin]. changed says that another program has made the state: the state of
+// operators that are gone is ignored, and new operators begin with nothing.
 func (l *Executor) Loader(origin int64, changed bool) (*Loader, error) {
 	if _, err := l.Begin(origin); err != nil {
 		return nil, err
@@ -58,7 +56,7 @@ func (l *Executor) Loader(origin int64, changed bool) (*Loader, error) {
 	return r, nil
 }
 
-// Piece reads a piece, which is part of a run.
+// Piece reads a piece of a run.
 func (r *Loader) Piece(run uint64, data []byte) error {
 	all, err := sections(data)
 	if err != nil {
@@ -84,7 +82,7 @@ func (r *Loader) Piece(run uint64, data []byte) error {
 	return nil
 }
 
-// read reads entries, but for those that are there already, which are newer.
+// read reads entries, except those that were read before, which are newer.
 func (p *loading) read(run uint64, body []byte, c codec.Codec) error {
 	d := &codec.Decoder{Data: body}
 	entry := &codec.Decoder{}
@@ -121,7 +119,7 @@ func (p *loading) read(run uint64, body []byte, c codec.Codec) error {
 	return nil
 }
 
-// End puts everything in place. The loader was given all pieces.
+// End completes the loading, after all pieces were read.
 func (r *Loader) End() error {
 	for _, p := range r.order {
 		if !p.some {
@@ -138,7 +136,7 @@ func (r *Loader) End() error {
 			return fmt.Errorf("dataflow: the saved state of %s: %w", r.l.describe(p.partID), d.Err)
 		}
 	}
-	for _, p := range r.order { // what was numbered for the pieces keeps its numbers
+	for _, p := range r.order { // keep the numbers of what was numbered for the pieces
 		if p.entries != nil {
 			p.entries.Mark(nil)
 		}

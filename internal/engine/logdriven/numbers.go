@@ -10,30 +10,30 @@ import (
 	"github.com/millrace/millrace/internal/engine/identity"
 )
 
-// Numbers say by which number the history of a location knows each operator. Records, what
-// steps give and saved state have these numbers; within a graph an operator has its index,
-// which changes with the program. Nil stands for numbers that are the indexes.
+// Numbers maps the operators of a program to their numbers in the history of a location. Records, results of steps and saved
+// state use these numbers. Within a graph an operator has an index, which changes with the program. A nil *Numbers means that the
+// numbers are the indexes.
 type Numbers struct {
 	shape  *identity.Shape
 	number map[int32]int32  // by index
 	op     map[int32]int32  // by number
-	named  map[string]int32 // numbers by identity, those of before too
+	named  map[string]int32 // numbers by identity, including earlier identities
 	rows   map[int32]*identity.Operator
-	sent   map[string]sent  // what senders call operators; of the executor
+	sent   map[string]sent  // by the text with which senders name operators; used by the executor
 	unfit  map[int32]string // why records of an operator, by index, would not fit; see Compare
 }
 
-// Sent is what the history has of an operator that a sender has named.
+// A sent is what the history knows about an operator that a sender has named.
 type sent struct {
 	identity string
 	number   int32 // -1 if the history has none
 	misfit   string
 }
 
-// maxSent is how many texts of senders are remembered.
+// maxSent is how many such texts are remembered.
 const maxSent = 1000
 
-// NewNumbers returns the numbers of a shape that [identity.Next] has returned.
+// NewNumbers returns the numbers of a shape that [identity.Next] returned.
 func NewNumbers(s *identity.Shape) *Numbers {
 	n := &Numbers{
 		shape: s, number: make(map[int32]int32), op: make(map[int32]int32), named: make(map[string]int32), rows: make(map[int32]*identity.Operator),
@@ -59,11 +59,10 @@ func NewNumbers(s *identity.Shape) *Numbers {
 	return n
 }
 
-// Shape returns the shape that the numbers are those of.
+// Shape returns the shape to which the numbers belong.
 func (n *Numbers) Shape() *identity.Shape { return n.shape }
 
-// Number returns the number of the operator with an index. It reports false if the history
-// does not know it.
+// Number returns the number of the operator with index op. It reports false if the history does not know the operator.
 func (n *Numbers) Number(op int32) (int32, bool) {
 	if n == nil {
 		return op, true
@@ -72,7 +71,7 @@ func (n *Numbers) Number(op int32) (int32, bool) {
 	return number, ok
 }
 
-// Op returns the index of the operator with a number. It reports false if the program has none.
+// Op returns the index of the operator with a number. It reports false if the program does not have it.
 func (n *Numbers) Op(number int32) (int32, bool) {
 	if n == nil {
 		return number, true
@@ -81,8 +80,8 @@ func (n *Numbers) Op(number int32) (int32, bool) {
 	return op, ok
 }
 
-// resolve gives a record that names its operator the number, and says in its source which
-// operator the sender's numbers are of.
+// resolve sets the operator's number in a record that names the operator, and adds the number to the record's source, since a
+// sender numbers its records separately for each operator.
 func (n *Numbers) resolve(r *codec.Record) {
 	if r.Name != "" {
 		r.Op = n.sentBy(r.Name).number
@@ -95,7 +94,7 @@ func (n *Numbers) resolve(r *codec.Record) {
 	}
 }
 
-// sentBy returns what the history has of the operator that a record names.
+// sentBy returns what the history knows about the operator that a record names.
 func (n *Numbers) sentBy(name string) sent {
 	if n == nil {
 		return sent{identity: name, number: -1}
@@ -120,8 +119,8 @@ func (n *Numbers) sentBy(name string) sent {
 	return is
 }
 
-// Compare notes which operators of a sender's program send what the history does not take:
-// was is the history's shape, and is are the operators of the program, by index.
+// Compare determines which operators of a sender's program send what the history does not take. was is the history's shape, and
+// is contains the operators of the program, by index.
 func (n *Numbers) Compare(was *identity.Shape, is map[int32]identity.Operator) {
 	n.unfit = make(map[int32]string)
 	for i := range was.Operators {
@@ -135,11 +134,10 @@ func (n *Numbers) Compare(was *identity.Shape, is map[int32]identity.Operator) {
 	}
 }
 
-// Misfit says why records of the operator with an index do not fit the history; "" if they do.
+// Misfit returns why records of the operator with an index do not fit the history, or "".
 func (n *Numbers) Misfit(op int32) string { return n.unfit[op] }
 
-// gone reports whether the program has an operator of the history no longer, and whether
-// records for it are forgotten.
+// gone reports whether the program no longer has an operator of the history, and whether records for it are forgotten.
 func (n *Numbers) gone(number int32) (gone, discards bool) {
 	if n == nil || n.rows[number] == nil {
 		return false, false
@@ -150,7 +148,7 @@ func (n *Numbers) gone(number int32) (gone, discards bool) {
 // SentTo returns the number of the operator that a record names; -1 if the history has none.
 func (n *Numbers) SentTo(r *codec.Record) int32 { return n.sentBy(r.Name).number }
 
-// SameOutputs reports whether two steps gave the same at the operators whose numbers count.
+// SameOutputs reports whether the results of two steps agree for the operators for which counts returns true.
 func SameOutputs(a, b []byte, counts func(number int32) bool) bool {
 	if bytes.Equal(a, b) {
 		return true
@@ -168,7 +166,7 @@ func SameOutputs(a, b []byte, counts func(number int32) bool) bool {
 	return maps.Equal(given(a), given(b))
 }
 
-// name says what is known of an operator that the program does not have.
+// name describes the operator of a record that the program does not have.
 func (n *Numbers) name(r *codec.Record) string {
 	switch {
 	case r.Name != "":

@@ -10,8 +10,8 @@ import (
 	"github.com/millrace/millrace/internal/engine/codec"
 )
 
-// The state of a location is written as sections. A section is of one part: of the head of
-// it, or of some of its entries.
+// The state of a location is written as sections. A section belongs to one part: it contains the part's head, or some of its
+// entries.
 //
 //	section  owner | part | kind | length | content      all but kind are varints
 //	head     what the part saves besides its entries
@@ -22,28 +22,27 @@ const (
 	sectionEntries = 'e'
 )
 
-// A part is a state that is saved: one of an operator's, or one of the executor's own.
+// A part is a state that is saved: one of an operator's states, or one of the executor's own.
 type part struct {
 	partID
 	state   engine.State
 	entries engine.Numbered // the state, if it has entries
 }
 
-// A partID says whose a part is, and which one of its owner's it is.
+// A partID identifies a part by its owner, and its number among the owner's parts.
 type partID struct{ owner, number uint64 }
 
-// ownParts is the owner of what the executor and its owner keep themselves.
+// ownParts is the owner of what the executor and its user keep themselves.
 const ownParts = 0
 
-// ownerOf returns the owner of the parts of the operator that the history knows by a number. It is
-// the only place that says how the state of an operator is found again.
+// ownerOf returns the owner of the parts of the operator with a number in the history. It alone determines how the state of an
+// operator is found again.
 func ownerOf(number int32) uint64 { return uint64(number) + 1 }
 
-// operatorOf returns the index of the operator that an owner is. It reports false if the program
-// has it no longer.
+// operatorOf returns the index of the operator that an owner stands for. It reports false if the program no longer has it.
 func (l *Executor) operatorOf(owner uint64) (int32, bool) {
 	if owner == ownParts || owner > math.MaxInt32 {
-		return -1, true // which no operator is
+		return -1, true // not the index of an operator
 	}
 	return l.numbers.Op(int32(owner - 1))
 }
@@ -76,18 +75,18 @@ func (l *Executor) describe(id partID) string {
 	return fmt.Sprintf("%s, part %d", l.loc.Ops[op], id.number)
 }
 
-// Keep has the executor save a state that its owner keeps beside those of the operators. It is
-// called before the first step, and before anything is loaded.
+// Keep makes the executor save a state that its user keeps besides those of the operators. It is called before the first step,
+// and before anything is loaded.
 func (l *Executor) Keep(s engine.State) { l.own = append(l.own, s) }
 
-// Save appends all of the state of the location between two steps, while no cut is under way.
+// Save appends the whole state of the location. It is called between two steps, while no cut is under way.
 func (l *Executor) Save(dst []byte) (_ []byte, err error) {
 	c := l.loc.Graph.Settings.Codec
 	var body []byte
 	for _, p := range l.parts() {
 		if p.entries != nil {
 			if !l.cuts {
-				p.entries.Mark(nil) // what is saved of a free number is known from then on
+				p.entries.Mark(nil) // from then on it is known what is saved for a free number
 			}
 			w := entryWriter{}
 			n, _ := p.entries.Count()
@@ -126,13 +125,13 @@ func appendSection(dst []byte, id partID, kind byte, body []byte) []byte {
 	return append(dst, body...)
 }
 
-// An entryWriter gathers entries of one part.
+// An entryWriter collects entries of one part.
 type entryWriter struct {
 	buf  []byte
 	last uint32
 }
 
-// add appends entry i. It reports whether there is one, or only that its number is free.
+// add appends entry i. It reports whether the number is in use, as opposed to free.
 func (w *entryWriter) add(s engine.Numbered, c codec.Codec, i uint32) (there bool, err error) {
 	begin := len(w.buf)
 	w.buf = binary.AppendVarint(w.buf, int64(i)-int64(w.last))
@@ -144,7 +143,7 @@ func (w *entryWriter) add(s engine.Numbered, c codec.Codec, i uint32) (there boo
 	}
 	w.last = i
 	n := len(w.buf) - at - 1
-	if n < 1<<7 { // as most are
+	if n < 1<<7 { // the usual case
 		w.buf[at] = byte(n)
 		return !free(w.buf[at+1:]), nil
 	}
@@ -156,15 +155,15 @@ func (w *entryWriter) add(s engine.Numbered, c codec.Codec, i uint32) (there boo
 	return true, nil
 }
 
-// free reports whether an encoded entry says that its number is free, so that it does not count among
-// the sizes of those that live: tables, queues and timers say 0 then, and tables also 2 with the
-// number under it. An entry that looks like one is as small.
+// free reports whether an encoded entry says that its number is free, so that it does not count among the sizes of live entries.
+// Tables, queues and timers encode that as 0, and tables also as 2 with the number below it. A live entry that looks the same is
+// just as small.
 func free(entry []byte) bool {
 	return len(entry) <= 1+binary.MaxVarintLen32 && (len(entry) == 0 || entry[0] == 0 || entry[0] == 2)
 }
 
-// take returns what was gathered, and begins anew. It keeps the memory unless a large entry has made it large: there is a writer for
-// each part of the state.
+// take returns what was collected, and starts over. There is a writer for each part of the state, so it keeps the memory only if
+// that is not large.
 func (w *entryWriter) take() []byte {
 	b := w.buf
 	if *w = (entryWriter{}); cap(b) <= 2*pieceBytes {
@@ -173,7 +172,7 @@ func (w *entryWriter) take() []byte {
 	return b
 }
 
-// A section is read from a piece.
+// A section is a section read from a piece.
 type section struct {
 	partID
 	kind byte
@@ -182,7 +181,7 @@ type section struct {
 
 var errSection = errors.New("dataflow: the saved state cannot be read")
 
-// sections returns what is in a piece.
+// sections returns the sections of a piece.
 func sections(data []byte) (all []section, err error) {
 	d := &codec.Decoder{Data: data}
 	for len(d.Data) > 0 {

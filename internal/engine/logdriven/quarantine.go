@@ -16,43 +16,43 @@ const (
 	maxReason      = 4 << 10 // bytes of a reason
 )
 
-// ErrQuarantineFull says that too much was quarantined: something is wrong with all records.
+// ErrQuarantineFull says that too much was quarantined; probably the program fails on all records.
 var ErrQuarantineFull = errors.New("dataflow: the quarantine is full")
 
-// A Skip says why a record of a step is not handled: the program cannot. It is part of the
-// step, so that the step made again skips the same, whatever the program can do by then.
+// A Skip says why a record of a step is not handled: the program cannot. It is part of the step, so that a repeated step skips
+// the same records, whatever the program can handle by then.
 type Skip struct {
 	Index    int    // of the record in the step
-	Operator string // that cannot handle it, if that is known
+	Operator string // the operator that cannot handle it, if known
 	Reason   string
-	Park     bool // the later records of its key wait behind it
+	Park     bool // later records of its key wait behind it
 }
 
-// Parked says under which number a record is quarantined, or waits, that somebody asks for.
+// A Parked tells a waiting sender under which number its record is quarantined, or waits.
 type Parked struct{ Nonce, Letter uint64 }
 
-// A Letter is what was quarantined: a record, and those of its key that wait behind it.
+// A Letter is a quarantined record, with the records of its key that wait behind it.
 type Letter struct {
 	ID       uint64
 	Op       int32  // number of the input
 	Input    string // its name, if the program has it; set by [Executor.Letters]
-	Key      []byte // encoded; nil if nothing waits behind the record and it is of no call
+	Key      []byte // encoded; nil if nothing waits behind the record and it is not of a call
 	Operator string
 	Reason   string
 	At       int64 // time of the step, in nanoseconds since the history began
 	Records  [][]byte
 	parked   bool
-	call     bool // it is an asynchronous call that failed, or a timer that a function failed on
+	call     bool // it is a failed asynchronous call, or a timer on which a function failed
 }
 
-// A quarantine is the letters of a location, in the order in which they came.
+// A quarantine holds the letters of a location, in the order in which they came.
 type quarantine struct {
 	next    uint64
 	letters []*Letter
-	changed bool               // since somebody looked
+	changed bool               // since the last check
 	unsaved bool               // changed since it was saved
-	keys    map[string]*Letter // those that other records wait behind
-	calls   map[string]*Letter // those of calls and timers
+	keys    map[string]*Letter // letters behind which other records wait
+	calls   map[string]*Letter // letters of calls and timers
 	bytes   int
 }
 
@@ -96,8 +96,7 @@ func (q *quarantine) add(l *Letter) {
 	}
 }
 
-// failed quarantines a call that failed, or a timer. One that was tried again and failed again
-// stays where it is.
+// failed quarantines a failed call, or a timer. If it was retried and failed again, its letter stays where it is.
 func (q *quarantine) failed(r *codec.Record, data []byte, now int64, operator string) error {
 	q.touch()
 	why := string(r.Value)
@@ -116,15 +115,14 @@ func (q *quarantine) failed(r *codec.Record, data []byte, now int64, operator st
 	return q.full()
 }
 
-// callAnswered forgets that a call failed, since it has an answer now.
+// callAnswered removes the letter of a failed call that now has an answer.
 func (q *quarantine) callAnswered(r *codec.Record) {
 	if l := q.calls[callKey(r)]; l != nil {
 		q.take(q.find(l.ID))
 	}
 }
 
-// behind lets a record wait behind the one of its key that was quarantined, and returns the
-// number of that, or 0 if there is none.
+// behind queues a record behind the quarantined one of its key, and returns the number of that letter, or 0 if there is none.
 func (q *quarantine) behind(r *codec.Record, data []byte) (letter uint64, err error) {
 	if len(q.keys) == 0 || r.Kind != codec.KindValue && r.Kind != codec.KindAnswer {
 		return 0, nil
@@ -179,7 +177,7 @@ func (q *quarantine) take(i int) *Letter {
 // Kind implements [engine.State].
 func (q *quarantine) Kind() string { return "quarantine" }
 
-// Save appends all letters: they are few and little, or the partition ends.
+// Save appends all letters: they are few and small, or the partition ends.
 func (q *quarantine) Save(dst []byte, _ codec.Codec) ([]byte, error) {
 	q.unsaved = false
 	dst = binary.AppendUvarint(dst, q.next)
@@ -200,11 +198,10 @@ func (q *quarantine) Save(dst []byte, _ codec.Codec) ([]byte, error) {
 	return dst, nil
 }
 
-// Unchanged reports that Save would append what it appended last.
+// Unchanged reports whether Save would append the same as last time.
 func (q *quarantine) Unchanged() bool { return !q.unsaved }
 
-// Load is the inverse of Save. Letters of an input that is gone stay, so that they can be
-// looked at and dropped.
+// Load is the inverse of Save. Letters of an input that is gone are kept, so that they can be inspected and dropped.
 func (q *quarantine) Load(d *codec.Decoder, _ codec.Codec) {
 	*q = quarantine{next: d.Uint()}
 	for range d.Count() {
@@ -235,7 +232,7 @@ func (q *quarantine) Describe(w *codec.Describer) {
 // Size implements [engine.State].
 func (q *quarantine) Size() (int, uint64) { return len(q.letters), uint64(q.bytes) }
 
-// Letters returns what is quarantined, in order. What it returns is not changed by later steps.
+// Letters returns the letters in order. Later steps do not change the result.
 func (l *Executor) Letters() []Letter {
 	all := make([]Letter, len(l.quarantine.letters))
 	for i, x := range l.quarantine.letters {
@@ -246,7 +243,7 @@ func (l *Executor) Letters() []Letter {
 	return all
 }
 
-// QuarantineChanged reports whether what is quarantined has changed since the last call.
+// QuarantineChanged reports whether the quarantine has changed since the last call.
 func (l *Executor) QuarantineChanged() bool {
 	was := l.quarantine.changed
 	l.quarantine.changed = false
@@ -258,17 +255,17 @@ func (l *Executor) skip(data []byte, now int64, why Skip) (letter, nonce uint64,
 	why.Reason = reason(why.Reason)
 	l.quarantine.touch()
 	r, err := l.decode(data)
-	if err != nil { // nobody knows whose it is
+	if err != nil { // its operator is unknown
 		r = codec.Record{Op: -1}
 	}
 	switch r.Kind {
-	case codec.KindRetry: // it stays, for what is the matter now
+	case codec.KindRetry: // it stays, now for this reason
 		if i := l.quarantine.find(r.Number); i >= 0 {
 			x := l.quarantine.letters[i]
 			x.Operator, x.Reason = why.Operator, why.Reason
 		}
 		return r.Number, r.Nonce, nil
-	case codec.KindDrop: // the next one is the matter now
+	case codec.KindDrop: // now the next record is the cause
 		if i := l.quarantine.find(r.Number); i >= 0 {
 			x := l.quarantine.letters[i]
 			if len(x.Records) == 1 {
@@ -294,7 +291,7 @@ func (l *Executor) skip(data []byte, now int64, why Skip) (letter, nonce uint64,
 	return letter, r.Nonce, l.quarantine.put(&r, data, now, why)
 }
 
-// reason returns text that is not too long to keep.
+// reason returns text, cut to a length that can be kept.
 func reason(text string) string {
 	text = strings.ToValidUTF8(text, "\uFFFD")
 	if len(text) > maxReason {
@@ -303,9 +300,9 @@ func reason(text string) string {
 	return text
 }
 
-// release handles a letter again, or what waits behind it: they are accepted in order. It
-// reports false if there is no such letter, and returns its number if one of them still cannot
-// be read: that and those behind it stay.
+// release handles a letter again, or what waits behind it: the records are accepted in order. It reports false if there is no
+// such letter. If a record still cannot be read, that record and those behind it stay, and release returns the number of the
+// letter.
 func (l *Executor) release(r *codec.Record, now int64) (ok bool, stays uint64) {
 	i := l.quarantine.find(r.Number)
 	if i < 0 {
@@ -331,7 +328,7 @@ func (l *Executor) release(r *codec.Record, now int64) (ok bool, stays uint64) {
 	return true, 0
 }
 
-// drop forgets a call, or a timer. There is none if its operator is gone.
+// drop drops a call, or a timer. There is none if its operator is gone.
 func (l *Executor) drop(letter *Letter, now int64) {
 	r, err := l.decode(letter.Records[0])
 	if err != nil {
@@ -345,8 +342,7 @@ func (l *Executor) drop(letter *Letter, now int64) {
 	l.read(take, &r)
 }
 
-// acceptAgain lets a record wait for the step that was taken before, and whose number at its
-// source is known therefore.
+// acceptAgain queues a record for the step that was taken before, so that its number at its source is known already.
 func (l *Executor) acceptAgain(data []byte, now int64) error {
 	r, err := l.decode(data)
 	if err != nil {
@@ -363,7 +359,7 @@ func (l *Executor) acceptAgain(data []byte, now int64) error {
 	return err
 }
 
-// read has a record read by what it is for. A codec that panics cannot read it.
+// read passes a record to its recipient. If the codec panics, the record cannot be read.
 func (l *Executor) read(take func(*codec.Record, codec.Codec) (bool, error), r *codec.Record) (ok bool, err error) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -374,9 +370,9 @@ func (l *Executor) read(take func(*codec.Record, codec.Codec) (bool, error), r *
 	return take(r, l.codecOf(op))
 }
 
-// RetryRecord and DropRecord are the records by which a letter is handled again, and by which
-// it is forgotten. A sender that waits hears whether there is such a letter.
+// RetryRecord returns the record that makes the location handle a letter again. A waiting sender learns whether there is such a
+// letter.
 func RetryRecord(id uint64) codec.Record { return codec.Record{Kind: codec.KindRetry, Number: id} }
 
-// DropRecord is described at [RetryRecord].
+// DropRecord returns the record that makes the location forget a letter. A waiting sender learns whether there is such a letter.
 func DropRecord(id uint64) codec.Record { return codec.Record{Kind: codec.KindDrop, Number: id} }

@@ -5,26 +5,26 @@ import (
 	"github.com/millrace/millrace/internal/engine/codec"
 )
 
-// A timer on which a function has failed is held by a record of kind [codec.KindRung], whose key is
-// the timer's and whose value is the timer, as [engine.HeldTimer] has it, and why. It is a letter
-// of the quarantine then, as a call that failed is.
+// A timer on which a function has failed is held by a record of kind [codec.KindRung]. The record's key is that of the timer; its
+// value is the identification of the timer, as [engine.HeldTimer] has it, and the reason. The record is then a letter of the
+// quarantine, like that of a failed call.
 
-// maxTimer is more than what tells a timer from others of its key.
+// maxTimer is more than the length of a timer's identification.
 const maxTimer = 16
 
-// HoldsTimers reports whether there are timers that can be held.
+// HoldsTimers reports whether some timers can be held.
 func (l *Executor) HoldsTimers() (some bool) {
 	l.loc.HeldTimers(func(*engine.Op, engine.HeldTimer) { some = true })
 	return some
 }
 
-// Blame has timers fire one by one, so that [Executor.Failing] knows which one a function fails on.
+// Blame makes timers fire one by one, so that [Executor.Failing] knows on which one a function fails.
 func (l *Executor) Blame(on bool) {
 	l.loc.HeldTimers(func(_ *engine.Op, t engine.HeldTimer) { t.Blame(on) })
 }
 
-// Failing returns the record that has the timer held on which a function failed in the last step,
-// and the deadline of the timer. It reports false if no timer is to blame.
+// Failing returns the record that holds the timer on which a function failed in the last step, and the deadline of the timer. It
+// reports false if no timer is to blame.
 func (l *Executor) Failing(why string) (r codec.Record, at int64, ok bool) {
 	l.loc.HeldTimers(func(op *engine.Op, t engine.HeldTimer) {
 		k, timer, due, fires := t.Failing()
@@ -44,15 +44,14 @@ func (l *Executor) Failing(why string) (r codec.Record, at int64, ok bool) {
 	return r, at, ok
 }
 
-// Held reports whether a record that has a timer held did so in the step at now. It did not if the
-// timer is set later.
+// Held reports whether a record that holds a timer took effect in the step at now. It did not if the timer was set later.
 func (l *Executor) Held(r codec.Record, now int64) bool {
 	r.Op, _ = l.numbers.Number(r.Op)
 	letter := l.quarantine.calls[callKey(&r)]
 	return letter != nil && letter.At == now
 }
 
-// Rung returns what the value of a record says that has a timer held.
+// Rung decodes the value of a record that holds a timer.
 func Rung(value []byte) (timer []byte, why string) {
 	d := codec.Decoder{Data: value}
 	if timer = d.Bytes(); d.Err != nil || len(timer) == 0 || len(timer) > maxTimer {
@@ -61,7 +60,7 @@ func Rung(value []byte) (timer []byte, why string) {
 	return timer, string(d.Data)
 }
 
-// hold returns what has a timer held, or not held any longer.
+// hold returns the function that applies a record to a timer: it holds, fires or drops it.
 func hold(t engine.HeldTimer, now int64) func(*codec.Record, codec.Codec) (bool, error) {
 	return func(r *codec.Record, c codec.Codec) (bool, error) {
 		timer, _ := Rung(r.Value)
@@ -69,8 +68,8 @@ func hold(t engine.HeldTimer, now int64) func(*codec.Record, codec.Codec) (bool,
 	}
 }
 
-// callKey tells a call, or a timer, from all others. All timers of a key have numbers, and those
-// without a key are told from others by all that there is of them.
+// callKey identifies a call or a timer. The timers of a key are distinguished by their numbers; those without a key by their
+// whole identification.
 func callKey(r *codec.Record) string {
 	key := parkingKey(r.Op, r.Key)
 	if r.Kind != codec.KindRung {

@@ -13,37 +13,37 @@ import (
 	"github.com/millrace/millrace/internal/keyed"
 )
 
-// What is remembered of sources that number their records: so many, and those of which nothing
-// came for so long are forgotten. A repeat counts again then. Source: store study 10.
+// Limits of what is remembered of sources that number their records: how many, and for how long after the last record. A repeat
+// that comes after its source was forgotten counts again. Source: store study 10.
 const (
 	mostSources  = 1_000_000
 	sourcesAfter = int64(7 * 24 * time.Hour)
 )
 
-// hasMinor is the bit of the flags of a source that says that its number is followed by a second one.
+// hasMinor is the bit in the flags of a source which says that a minor number follows its number.
 const hasMinor = 2
 
-// Sources have the last record of each sender that numbers its records. A source is forgotten by
-// the time of steps, so that steps made again forget the same. The edges between locations are
-// sources, too, and are never forgotten.
+// sources holds the last record of each sender that numbers its records. Sources are forgotten by the time of steps, so that
+// repeated steps forget the same ones. The edges between locations are sources, too, and are never forgotten.
 //
 // It maintains:
 //
-//  1. table has those that are never forgotten, whose turn is 0, and each of the list once,
+//  1. table contains the sources that are never forgotten, whose turn is 0, and those in the list, each once,
+//  2. the list has n sources; from oldest to newest, turns increase and times do not decrease.
 //  2. the list has n sources, and its turns grow and its times do not go back from oldest to newest.
 type sources struct {
 	table          *keyed.Table[string, source]
 	hash           *keyed.Hasher[string]
-	oldest, newest uint32 // numbers of entries plus one, 0 if the list is empty
-	turn           uint64 // how often something came of a source that can be forgotten
+	oldest, newest uint32 // indexes of entries plus one; 0 if the list is empty
+	turn           uint64 // number of records from sources that can be forgotten
 	n, most        int
 }
 
-// A source is one of those.
+// A source is an entry of sources.
 type source struct {
 	codec.LastSeen
-	at           int64  // time of the step in which something came of it last
-	turn         uint64 // when it came
+	at           int64  // time of the step that took its last record
+	turn         uint64 // number of that record among all; see sources.turn
 	older, newer uint32
 }
 
@@ -51,7 +51,7 @@ func newSources(most int) sources {
 	return sources{table: keyed.NewTable[string, source](), hash: engine.Hasher[string](), most: most}
 }
 
-// last returns the last record of a source, whose number is zero if none is known.
+// last returns the last record of a source. Its number is zero if none is known.
 func (s *sources) last(name string) codec.LastSeen {
 	if x := s.table.Get(name, s.hash.Hash(name)); x != nil {
 		return x.LastSeen
@@ -59,7 +59,7 @@ func (s *sources) last(name string) codec.LastSeen {
 	return codec.LastSeen{}
 }
 
-// set remembers the last record of a source, of which something came at now.
+// set stores the last record of a source, from which a record came at now.
 func (s *sources) set(name string, last codec.LastSeen, now int64) {
 	i, x, _ := s.table.PutIndex(name, s.hash.Hash(name))
 	x.LastSeen, x.at = last, now
@@ -74,13 +74,13 @@ func (s *sources) set(name string, last codec.LastSeen, now int64) {
 	s.list(i, x)
 }
 
-// number returns the source in the list that has a number.
+// number returns the source with index n-1.
 func (s *sources) number(n uint32) *source {
 	_, x, _ := s.table.At(n - 1)
 	return x
 }
 
-// list appends the source with index i.
+// list appends the source with index i to the list.
 func (s *sources) list(i uint32, x *source) {
 	x.older, x.newer = s.newest, 0
 	if s.newest != 0 {
@@ -106,7 +106,7 @@ func (s *sources) unlist(x *source) {
 	s.n--
 }
 
-// expire forgets what is too old or too much at a time.
+// expire forgets sources that are too old or too many.
 func (s *sources) expire(now int64) {
 	for s.n > 0 {
 		name, x, _ := s.table.At(s.oldest - 1)
@@ -118,7 +118,7 @@ func (s *sources) expire(now int64) {
 	}
 }
 
-// state returns how the sources are saved.
+// state returns the state that saves the sources.
 func (s *sources) state() engine.State {
 	return &sourcesState{s, state.TableOf(s.table, codec.Of[string]{
 		Save: func(dst []byte, _ codec.Codec, x *string) ([]byte, error) {
@@ -148,7 +148,7 @@ func (s *sources) state() engine.State {
 	})}
 }
 
-// A sourcesState saves the table, from which the list is made again.
+// A sourcesState saves the table, from which the list is rebuilt.
 type sourcesState struct {
 	s *sources
 	engine.Numbered

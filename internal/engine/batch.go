@@ -54,7 +54,7 @@ func (c *Columns[K, V]) Clear() {
 	}
 	clear(c.K)
 	clear(c.V)
-	c.K, c.V, c.H = c.K[:0], c.V[:0], c.H[:0] // only lengths are written, so without write barriers
+	c.K, c.V, c.H = c.K[:0], c.V[:0], c.H[:0] // only lengths are written, so there are no write barriers
 }
 
 // Clone returns a copy that shares no memory with c.

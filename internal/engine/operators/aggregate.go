@@ -41,14 +41,13 @@ func First[K comparable, V any](in *engine.KeyedNode[K, V], op *engine.Op) *engi
 	return out
 }
 
-// An early is what FoldEarlyStop has of a key: the aggregate, until that is released.
+// An early is what FoldEarlyStop holds for a key: the aggregate, until it is released.
 type early[A any] struct {
 	acc  A
 	done bool
 }
 
-// FoldEarlyStop folds the values of each key until step returns true, and returns
-// the aggregate then.
+// FoldEarlyStop folds the values of each key until step returns true, and then returns the aggregate.
 func FoldEarlyStop[K comparable, V, A any](in *engine.KeyedNode[K, V], op *engine.Op, init func() A, step func(*A, V) bool) *engine.KeyedNode[K, A] {
 	out := engine.NewKeyedNode[K, A](engine.Derived(op, in))
 	table := state.NewTable(engine.Remember(op, &out.Head), state.Plain[K], earlyCodec[A])
@@ -112,13 +111,13 @@ type totals[K comparable, A any] struct {
 	batch   engine.Batch[K, A]
 }
 
-// changes are the entries of a table that a batch changed, in order, each once.
+// changes are the entries of a table that a batch changed, in order, each listed once.
 type changes struct {
 	list []uint32
 	set  []uint64 // the same as a bit set
 }
 
-// add adds entry i and reports whether it was not there.
+// add adds entry i and reports whether it was missing.
 func (c *changes) add(i uint32) bool {
 	w, bit := int(i>>6), uint64(1)<<(i&63)
 	for w >= len(c.set) {
@@ -132,13 +131,13 @@ func (c *changes) add(i uint32) bool {
 	return true
 }
 
-// has reports whether entry i is there.
+// has reports whether entry i was added.
 func (c *changes) has(i uint32) bool {
 	w := int(i >> 6)
 	return w < len(c.set) && c.set[w]>>(i&63)&1 != 0
 }
 
-// clear removes all entries. It costs what they are and not what the table is.
+// clear removes all entries. Its cost is linear in the changes, not in the table.
 func (c *changes) clear() {
 	for _, i := range c.list {
 		c.set[i>>6] = 0
@@ -146,8 +145,7 @@ func (c *changes) clear() {
 	c.list = c.list[:0]
 }
 
-// KFold returns the running aggregate of each key: revised after each batch at the
-// top level, once at the end inside a region.
+// KFold returns the running aggregate of each key: revised after each batch at the top level, once at the end inside a region.
 func KFold[K comparable, V, A any](in *engine.KeyedNode[K, V], op *engine.Op, init func() A, step func(*A, V)) *engine.KeyedNode[K, A] {
 	out := engine.NewKeyedNode[K, A](engine.Derived(op, in))
 	t := &totals[K, A]{index: index[K, A]{table: state.NewTable(engine.Remember(op, &out.Head), state.Plain[K], state.Plain[A])}}
@@ -351,8 +349,7 @@ func IntoSingleton[K comparable, V, W any](in *engine.KeyedNode[K, V], op *engin
 	return out
 }
 
-// earlyCodec is the form of what FoldEarlyStop has of a key: the aggregate, until that is
-// released.
+// earlyCodec returns the codec of what FoldEarlyStop holds for a key.
 func earlyCodec[A any](op *engine.Op) codec.Of[early[A]] {
 	acc := state.Plain[A](op)
 	return codec.Of[early[A]]{

@@ -12,7 +12,7 @@ import (
 // A Sequence makes a set of keys that clients count.
 type Sequence[K comparable] = state.Sequence[K]
 
-// Sequenced returns what makes a set of keys of which number gives client and number.
+// Sequenced returns a Sequence for keys of which number returns client and number.
 func Sequenced[K, C comparable](number func(K) (C, uint64)) *Sequence[K] {
 	return &Sequence[K]{
 		Make:  func(m engine.Memory) state.Keys[K] { return &counted[K, C]{number, state.NewSequence[C](m)} },
@@ -34,16 +34,15 @@ func (m *counted[K, C]) Add(k K, _ uint64) { m.set.Add(m.number(k)) }
 
 func (m *counted[K, C]) Touch([]uint64) {} // it is small
 
-// Retain says for how many completions, or for how long, a key is remembered.
+// Retain limits how many completed keys are remembered, or for how long.
 type Retain struct {
 	Keys int
 	For  time.Duration
-	Open time.Duration // for how long an aggregate that is not complete is kept; 0 is for ever
+	Open time.Duration // for how long an incomplete aggregate is kept; 0 means forever
 }
 
-// retained remembers keys for a while. It turns when it got limit keys since the last
-// turn, or ttl after the first of these; a turn by the clock is a timer that fires,
-// and so a record of the history.
+// retained remembers keys for a while. It turns, which forgets the older keys, after limit keys since the last turn, or ttl after
+// the first of these. A turn by the clock is a timer that fires, and so a record of the history.
 type retained[K comparable] struct {
 	loc   *engine.Location
 	set   *keyed.Recent[K]
@@ -51,13 +50,13 @@ type retained[K comparable] struct {
 	ttl   int64
 	at    *int64 // of the next turn by the clock, or none
 
-	// forgot gathers the keys that a turn forgets, and due pushes them where nobody else does.
+	// forgot collects the keys that a turn forgets, and due pushes them in a turn by the clock.
 	forgot func(ks *keyed.Table[K, struct{}])
 	due    func()
 }
 
-// within returns what makes the memory of an operator over h that forgets. The keys it
-// forgets are gathered in rows, and out is told, if somebody there wants to know.
+// within returns a constructor of a memory, for an operator over h, that forgets keys. If a consumer of out wants to know,
+// forgotten keys are collected in rows and pushed to out.
 func within[K comparable, V any](h *engine.Head, r Retain) func(in engine.Memory, rows *lifeRows[K, V], out *engine.KeyedNode[K, V]) state.Keys[K] {
 	return func(in engine.Memory, rows *lifeRows[K, V], out *engine.KeyedNode[K, V]) state.Keys[K] {
 		hash := engine.Hasher[K]()
@@ -100,7 +99,7 @@ func (m *retained[K]) Add(k K, h uint64) {
 	}
 }
 
-// turn forgets the older half, and asks for another turn while something is left.
+// turn forgets the older generation, and schedules another turn while keys are left.
 func (m *retained[K]) turn() {
 	_, old := m.set.Generations()
 	m.forgot(old)
@@ -125,7 +124,7 @@ func (m *retained[K]) Expire(now int64) {
 	}
 }
 
-// Idle says that nothing is lost if the flow ends before the next turn.
+// Idle returns true: nothing is lost if the flow ends before the next turn.
 func (m *retained[K]) Idle() bool { return true }
 
 func (m *retained[K]) Skip(int64) {}
@@ -135,18 +134,17 @@ func FirstSequenced[K comparable, V any](in *engine.KeyedNode[K, V], op *engine.
 	return firstOver(in, op, remembered[K, V](s))
 }
 
-// FirstWithin is First for keys that are forgotten: it returns the first value of
-// each key, and of each that was forgotten again.
+// FirstWithin is First for keys that are forgotten: it returns the first value of each key, again after the key was forgotten.
 func FirstWithin[K comparable, V any](in *engine.KeyedNode[K, V], op *engine.Op, r Retain) *engine.KeyedNode[K, V] {
 	out := firstOver(in, op, within[K, V](&in.Head, r))
 	out.Revises, out.Forgets = true, true
 	return watched(out, op)
 }
 
-// A memoryOf makes the memory of an operator that gives out, with rows for what it forgets.
+// A memoryOf makes the memory of an operator that gives out, with rows for forgotten keys.
 type memoryOf[K comparable, V any] func(m engine.Memory, rows *lifeRows[K, V], out *engine.KeyedNode[K, V]) state.Keys[K]
 
-// remembered is the memory of an operator that forgets nothing.
+// remembered returns the memory of an operator that forgets nothing.
 func remembered[K comparable, V any](s *Sequence[K]) memoryOf[K, V] {
 	return func(m engine.Memory, _ *lifeRows[K, V], _ *engine.KeyedNode[K, V]) state.Keys[K] { return s.Make(m) }
 }
@@ -189,17 +187,15 @@ func FoldEarlyStopSequenced[K comparable, V, A any](in *engine.KeyedNode[K, V], 
 	return foldEarlyStopOver(in, op, init, step, remembered[K, A](s), 0)
 }
 
-// FoldEarlyStopWithin is FoldEarlyStop for completed keys that are forgotten: a key
-// that was starts again.
+// FoldEarlyStopWithin is FoldEarlyStop for completed keys that are forgotten: a forgotten key starts again.
 func FoldEarlyStopWithin[K comparable, V, A any](in *engine.KeyedNode[K, V], op *engine.Op, init func() A, step func(*A, V) bool, r Retain) *engine.KeyedNode[K, A] {
 	out := foldEarlyStopOver(in, op, init, step, within[K, A](&in.Head, r), r.Open)
 	out.Revises, out.Forgets = true, true
 	return watched(out, op)
 }
 
-// foldEarlyStopOver keeps the aggregates of keys that are not complete apart from
-// done, so that what stays of a complete one is up to done. If open is not 0, an aggregate
-// that is not complete after that time is forgotten.
+// foldEarlyStopOver keeps the aggregates of incomplete keys separate from done, which determines what is kept of complete ones.
+// If open is not 0, an aggregate that is incomplete after that time is forgotten.
 func foldEarlyStopOver[K comparable, V, A any](in *engine.KeyedNode[K, V], op *engine.Op, init func() A, step func(*A, V) bool, memory memoryOf[K, A], open time.Duration) *engine.KeyedNode[K, A] {
 	out := engine.NewKeyedNode[K, A](engine.Derived(op, in))
 	m := engine.Remember(op, &out.Head)
@@ -239,7 +235,7 @@ func foldEarlyStopOver[K comparable, V, A any](in *engine.KeyedNode[K, V], op *e
 				limit.cancel(j)
 			}
 			live.Delete(k, h)
-			done.Add(k, h) // which may forget others: they go before
+			done.Add(k, h) // may forget other keys, which are pushed first
 			rows.add(k, acc, h)
 		}
 		rows.pushTo(out)
@@ -303,7 +299,7 @@ func openFor[K comparable, A any](m engine.Memory, h *engine.Head, live *keyed.T
 
 func (t *openLimit[K, A]) set(i uint32) {
 	at := t.loc.Clock() + t.after
-	if t.idx.Len() == 0 { // else an earlier one wakes the location
+	if t.idx.Len() == 0 { // otherwise an earlier one wakes the location
 		t.loc.Rearm = true
 	}
 	t.idx.Add(i, at)
@@ -320,7 +316,7 @@ func (t *openLimit[K, A]) Expire(now int64)    { t.idx.Expire(now, t.forget) }
 func (t *openLimit[K, A]) Idle() bool          { return true }
 func (t *openLimit[K, A]) Skip(int64)          {}
 
-// watched makes op an observer of its own result: what it forgot shows there.
+// watched makes op an observer of its own result, which shows what it forgot.
 func watched[K comparable, V any](n *engine.KeyedNode[K, V], op *engine.Op) *engine.KeyedNode[K, V] {
 	w := n.Loc.Graph.Settings.Watch
 	if w == nil {

@@ -2,13 +2,11 @@ package operators
 
 import "github.com/millrace/millrace/internal/engine"
 
-// fuse makes c, which is Map with f, do what follows it as well. It is called when the
-// graph is compiled.
+// fuse makes c, which is Map with f, also do what follows it. It is called when the graph is compiled.
 //
-// Within a batch the functions of the operators then take turns, where without it one
-// would have seen all of the batch before the other; a batch may end anywhere, so that
-// is nothing new. Which of them is running is noted before each call, for the error
-// that names it.
+// Within a batch the functions of the operators then alternate; otherwise one would see all of the batch before the other. Since
+// a batch may end anywhere, that can happen anyway. The running operator is recorded before each call, for the error that names
+// it.
 func fuse[T, U any](c *engine.Consumer[T], op *engine.Op, f func(T) U, out *engine.Node[U]) {
 	out.CountedBy(op)
 	next := out.Next()
@@ -33,7 +31,7 @@ func fuseFilter[T, U any](c *engine.Consumer[T], op *engine.Op, f func(T) U, nex
 		for _, x := range batch {
 			*at = first
 			u := f(x)
-			o[n] = u // and then step on or not; see Filter
+			o[n] = u // then advance or not; see Filter
 			*at = second
 			if keep(u) {
 				n++
@@ -96,8 +94,7 @@ func fuseInspect[T, U any](c *engine.Consumer[T], op *engine.Op, f func(T) U, ne
 	}
 }
 
-// fuseMaps does two maps in one loop, or four if there are as many. The others begin a
-// loop of their own.
+// fuseMaps runs two maps in one loop, or four if there are as many. Further maps begin a loop of their own.
 func fuseMaps[T, U any](c *engine.Consumer[T], op *engine.Op, f func(T) U, next engine.ElementStep[U]) {
 	at, first, second := &op.Loc.At, op.Index, next.Op.Index
 	g, out := next.Mapped, next.Out
@@ -156,8 +153,8 @@ func fuseMaps[T, U any](c *engine.Consumer[T], op *engine.Op, f func(T) U, next 
 	}
 }
 
-// InlinedOperators has one of each operator that is on the way of a record; see inline.go.
-// It is exported so that it counts as used.
+// InlinedOperators instantiates one of each operator that a record passes through; see inline.go. It is exported so that it
+// counts as used.
 func InlinedOperators(op *engine.Op, n *engine.Node[int], k *engine.KeyedNode[int, int]) {
 	KeyBy(n, op, func(x int) int { return x })
 	First(k, op)

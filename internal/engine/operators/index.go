@@ -7,7 +7,7 @@ import (
 	"github.com/millrace/millrace/internal/keyed"
 )
 
-// IndexOf returns the whole content of n, kept from now on if nobody kept it yet.
+// IndexOf returns the whole content of n, which is kept from now on if it was not yet.
 func IndexOf[K comparable, V any](n *engine.KeyedNode[K, V]) engine.Index[K, V] {
 	if n.Index == nil {
 		n.Index, n.Ready = newIndex(n), false
@@ -28,7 +28,7 @@ type scanBuffer[K comparable, V any] struct {
 	b engine.Batch[K, V]
 }
 
-// flush calls f with what is in the room and empties it.
+// flush calls f with the content of the buffer and empties it.
 func (r *scanBuffer[K, V]) flush(f func(*engine.Batch[K, V])) {
 	r.b = engine.Batch[K, V]{K: r.c.K, V: r.c.V}
 	f(&r.b)
@@ -80,7 +80,7 @@ func (t *index[K, V]) Find(ks []K, hs []uint64, at []*V) (found int) {
 
 func (t *index[K, V]) Each(f func(*engine.Batch[K, V])) {
 	r := t.buffer
-	t.buffer = nil // nobody else may use it meanwhile
+	t.buffer = nil // not to be used by another scan meanwhile
 	if r == nil {
 		r = new(scanBuffer[K, V])
 	}
@@ -104,8 +104,7 @@ func (t *index[K, V]) Changed() {
 	}
 }
 
-// A view is the content of another keyed singleton seen through a function of
-// each entry, which may drop it.
+// A view is the content of another keyed singleton seen through a function of each entry, which may drop the entry.
 type view[K comparable, V, U any] struct {
 	inner engine.Index[K, V]
 	f     func(K, V) (U, bool)
@@ -165,8 +164,8 @@ func (t *view[K, V, U]) Each(f func(*engine.Batch[K, U])) {
 
 func (t *view[K, V, U]) Watch(f func()) { t.inner.Watch(f) }
 
-// Changes returns what each cut of a slice of its own finds changed in n: change is given what
-// a key had at the cut before, and what it has now, if anything.
+// Changes returns what each cut of its own slice finds changed in n. change gets what a key had at the previous cut and what it
+// has now, if anything.
 func Changes[K comparable, V, C any](n *engine.KeyedNode[K, V], op *engine.Op, change func(old, now Found[V]) C) *engine.KeyedNode[K, C] {
 	r := engine.NewSlice(n.Loc)
 	r.Reasons = append(r.Reasons, op)
@@ -216,7 +215,7 @@ func Changes[K comparable, V, C any](n *engine.KeyedNode[K, V], op *engine.Op, c
 				shown.Delete(k, h)
 			}
 			if old.OK || now.OK {
-				if w := n.Loc.Graph.Settings.Watch; w != nil { // nobody can tell which keys have changed in one cut
+				if w := n.Loc.Graph.Settings.Watch; w != nil { // which keys changed in one cut cannot be observed
 					w.Saw(n.Loc.Name, engine.FirstObserver+uint64(op.Index)<<32^digest.Of(k), digest.Of(now))
 					w.Published(op, now)
 				}

@@ -8,8 +8,8 @@ type Found[V any] struct {
 	OK    bool
 }
 
-// deferred calls f with the batches of n: at once if what f reads is ready before
-// any batch, else when all inputs of the region have been pushed.
+// deferred calls f with the batches of n: at once if what f reads is ready before any batch, otherwise when all inputs of the
+// region have been pushed.
 func deferred[K comparable, V any](n *engine.KeyedNode[K, V], op *engine.Op, ready bool, f func(*engine.Batch[K, V]), one func(K, V, uint64)) {
 	if ready {
 		n.To(f).One = one
@@ -39,8 +39,7 @@ func deferred[K comparable, V any](n *engine.KeyedNode[K, V], op *engine.Op, rea
 	})
 }
 
-// Join returns, for each element of left whose key is in right, what pair makes of
-// the two values. Both are in one region.
+// Join returns, for each element of left whose key is in right, what pair makes of the two values. Both are in one region.
 func Join[K comparable, V, W, U any](left *engine.KeyedNode[K, V], right *engine.KeyedNode[K, W], op *engine.Op, pair func(V, W) U) *engine.KeyedNode[K, U] {
 	h := engine.InRegion(op, left, right)
 	content := IndexOf(right)
@@ -77,7 +76,7 @@ func Join[K comparable, V, W, U any](left *engine.KeyedNode[K, V], right *engine
 			}
 			o = engine.Batch[K, U]{K: c.K[:m], V: us[:m], H: c.H[:m]}
 		}
-		clear(at) // so that it keeps no old table alive
+		clear(at) // keeps no old table alive
 		out.Push(&o)
 	}, func(k K, v V, h uint64) {
 		if h == 0 {
@@ -90,8 +89,8 @@ func Join[K comparable, V, W, U any](left *engine.KeyedNode[K, V], right *engine
 	return out
 }
 
-// Lookup returns, for each entry of left, what pair makes of its value and of what
-// right has under that value. Both are in one region.
+// Lookup returns, for each entry of left, what pair makes of its value and what right has under that value. Both are in one
+// region.
 func Lookup[K, V comparable, W, U any](left *engine.KeyedNode[K, V], right *engine.KeyedNode[V, W], op *engine.Op, pair func(V, Found[W]) U) *engine.KeyedNode[K, U] {
 	h := engine.InRegion(op, left, right)
 	content := IndexOf(right)

@@ -2,13 +2,13 @@ package operators
 
 import "github.com/millrace/millrace/internal/engine"
 
-// A Pair is an entry as it travels in a plain stream.
+// A Pair is an entry in a plain stream.
 type Pair[K comparable, V any] struct {
 	Key   K
 	Value V
 }
 
-// KeyBy returns the elements of in under the key of each. The values are not copied.
+// KeyBy returns the elements of in, each under its key. It does not copy the values.
 func KeyBy[K comparable, V any](in *engine.Node[V], op *engine.Op, key func(V) K) *engine.KeyedNode[K, V] {
 	out := engine.NewKeyedNode[K, V](engine.Derived(op, in))
 	check := engine.MadeKeys[K](op)
@@ -185,12 +185,12 @@ func KMapWithKey[K comparable, V, U any](in *engine.KeyedNode[K, V], op *engine.
 	return out
 }
 
-// KFilterMap returns what f returned with true, under its key. Where values are
-// revised, an entry that f drops now is removed.
+// KFilterMap returns the values that f returned with true, under their keys. If values are revised, an entry that f now drops is
+// removed.
 func KFilterMap[K comparable, V, U any](in *engine.KeyedNode[K, V], op *engine.Op, f func(K, V) (U, bool)) *engine.KeyedNode[K, U] {
 	out := seen(in, op, f)
 	if out.Region == nil {
-		out.Index = nil // a change of what is dropped is no change, so that it cannot be seen through f
+		out.Index = nil // a change of a dropped entry is no change, so the content cannot be seen through f
 	}
 	var c engine.Columns[K, U]
 	var gone []bool
@@ -224,7 +224,7 @@ func KFilterMap[K comparable, V, U any](in *engine.KeyedNode[K, V], op *engine.O
 				var ok bool
 				if b.Gone == nil || !b.Gone[i] {
 					if u, ok = f(k, b.V[i]); !ok && in.Forgets {
-						continue // it was not there before
+						continue // it was not present before
 					}
 				}
 				c.K[m], c.V[m], gone[m] = k, u, !ok
@@ -248,7 +248,7 @@ func KFilterMap[K comparable, V, U any](in *engine.KeyedNode[K, V], op *engine.O
 	})
 	consumer.Gone = out.WantsGone
 	if in.Revises && !in.Forgets {
-		return out // what is dropped is pushed as a removal
+		return out // a dropped entry is pushed as a removal
 	}
 	consumer.One = func(k K, v V, h uint64) {
 		cur.enter(k)
@@ -290,9 +290,8 @@ func KMerge[K comparable, V any](op *engine.Op, ins ...*engine.KeyedNode[K, V]) 
 	var o engine.Batch[K, V]
 	op.Scratch(&o)
 	for _, in := range ins {
-		// A consumer keeps the hashes of a batch in memory of its own, which the next batch
-		// overwrites. Of what reaches it on several ways each has a batch of its own, or one
-		// would be found with the hashes of another.
+		// A consumer keeps the hashes of a batch in memory of its own, which the next batch overwrites. A batch that reaches a
+		// consumer in several ways is copied for each, so that none is found with the hashes of another.
 		in.To(func(b *engine.Batch[K, V]) {
 			o = *b
 			out.Push(&o)
@@ -301,9 +300,8 @@ func KMerge[K comparable, V any](op *engine.Op, ins ...*engine.KeyedNode[K, V]) 
 	return out
 }
 
-// seen returns the node of an operator that turns each entry into at most one under
-// the same key. If the content of in is kept, that of the result need not be: it is
-// seen through f.
+// seen returns the node of an operator that turns each entry into at most one under the same key. If the content of in is kept,
+// that of the result need not be, because it is computed through f.
 func seen[K comparable, V, U any](in *engine.KeyedNode[K, V], op *engine.Op, f func(K, V) (U, bool)) *engine.KeyedNode[K, U] {
 	out := engine.NewKeyedNode[K, U](engine.Same(op.Name, in))
 	out.Fresh, out.Lives, out.Revises, out.Forgets = in.Fresh, in.Lives, in.Revises, in.Forgets
@@ -313,8 +311,8 @@ func seen[K comparable, V, U any](in *engine.KeyedNode[K, V], op *engine.Op, f f
 	return out
 }
 
-// track adds a consumer that runs user code on keyed data, so that a panic can name
-// the key. The batch form keeps op.at. The single form, if there is one, calls cur.enter.
+// track adds a consumer that runs user code on keyed data, so that a panic can name the key. The function for batches keeps op.At
+// up to date. The function for single entries, if there is one, calls cur.enter.
 func track[K comparable, V any](op *engine.Op, in *engine.KeyedNode[K, V], f func(*engine.Batch[K, V])) (c *engine.KeyedConsumer[K, V], cur *current[K]) {
 	var batch *engine.Batch[K, V]
 	op.Scratch(&batch)
@@ -342,10 +340,10 @@ type current[K comparable] struct {
 	key K
 }
 
-// enter says that op is about to call user code on the entry of k.
+// enter records that op is about to call user code on the entry of k.
 func (c *current[K]) enter(k K) { c.op.Loc.At, c.key = c.op.Index, k }
 
-// emissions are what a function emitted for one entry: mostly nothing or one value.
+// emissions are what a function emitted for one entry: usually nothing or one value.
 type emissions[K comparable, U any] struct {
 	any   bool
 	first U
@@ -362,7 +360,7 @@ func (e *emissions[K, U]) add(u U) {
 	e.any, e.first = true, u
 }
 
-// pushTo pushes what was emitted under k, and forgets it.
+// pushTo pushes what was emitted under k, and clears it.
 func (e *emissions[K, U]) pushTo(out *engine.KeyedNode[K, U], k K, h uint64) {
 	u := e.first
 	var zero U

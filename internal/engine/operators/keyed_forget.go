@@ -23,8 +23,8 @@ type expiring[K comparable, V any] struct {
 	forget func(i uint32)
 }
 
-// ForgetAfter returns the entries of in, each until it has not changed for the time
-// ttl. A key that in changes later is there again.
+// ForgetAfter returns the entries of in, and forgets each when it has not changed for the time ttl. A later change of the key
+// makes it appear again.
 func ForgetAfter[K comparable, V any](in *engine.KeyedNode[K, V], op *engine.Op, ttl time.Duration) *engine.KeyedNode[K, V] {
 	h := engine.Same(op.Name, in)
 	if h.Region != nil {
@@ -53,7 +53,7 @@ func ForgetAfter[K comparable, V any](in *engine.KeyedNode[K, V], op *engine.Op,
 	in.To(func(b *engine.Batch[K, V]) {
 		op.Loc.At = op.Index
 		hs := b.Hashes(t.hash, &hs)
-		at := engine.NoDeadline // it reads the clock only where something comes: what ends may come of timers of several deadlines
+		at := engine.NoDeadline // reads the clock only for an entry: removals may come from timers of several deadlines
 		changed := false
 		for i, k := range b.K {
 			if b.Gone != nil && b.Gone[i] {
@@ -75,7 +75,7 @@ func ForgetAfter[K comparable, V any](in *engine.KeyedNode[K, V], op *engine.Op,
 		if !changed {
 			return
 		}
-		if at < h.Loc.ArmedFor { // else the location wakes up in time anyway
+		if at < h.Loc.ArmedFor { // otherwise the location wakes up in time anyway
 			h.Loc.Rearm = true
 		}
 		t.out.Push(b)

@@ -16,8 +16,7 @@ func KJoin[K comparable, V, W, U any](a *engine.KeyedNode[K, V], b *engine.Keyed
 	return out
 }
 
-// matchSide remembers the values of in and pushes their pairs with what the other
-// side has so far.
+// matchSide remembers the values of in, and pushes their pairs with what the other side has so far.
 func matchSide[K comparable, V, W, U any](in *engine.KeyedNode[K, V], out *engine.KeyedNode[K, U], op *engine.Op, mine *state.Lists[K, V], other *state.Lists[K, W], pair func(V, W) U) {
 	hash := engine.Hasher[K]()
 	var hs []uint64
@@ -78,9 +77,8 @@ func matchSide[K comparable, V, W, U any](in *engine.KeyedNode[K, V], out *engin
 	}
 }
 
-// KLookup returns, for each entry of left, what pair makes of its value and of
-// each value that right has under it, or of nothing if it has none. Both are in one
-// region.
+// KLookup returns, for each entry of left, what pair makes of its value and each value that right has under that value, or of the
+// value alone if right has none. Both are in one region.
 func KLookup[K, V comparable, W, U any](left *engine.KeyedNode[K, V], right *engine.KeyedNode[V, W], op *engine.Op, pair func(V, Found[W]) U) *engine.KeyedNode[K, U] {
 	out := engine.NewKeyedNode[K, U](engine.InRegion(op, left, right))
 	content := state.NewLists[V, W](engine.Remember(op, &out.Head))
@@ -188,8 +186,7 @@ func KWithout[K comparable, V any](in *engine.KeyedNode[K, V], keys *engine.Node
 	return out
 }
 
-// KGet returns the value that in has under the value of key, if both are there. Both
-// are in one region.
+// KGet returns the value that in has under the value of key, if both exist. Both are in one region.
 func KGet[K comparable, V any](in *engine.KeyedNode[K, V], key *engine.ValueNode[K], op *engine.Op) *engine.ValueNode[V] {
 	h := engine.InRegion(op, in, key)
 	content := IndexOf(in)

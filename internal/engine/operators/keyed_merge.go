@@ -2,9 +2,8 @@ package operators
 
 import "github.com/millrace/millrace/internal/engine"
 
-// besideConstant returns the head of an operator over a constant and n: where n is no
-// constant, the operator is at the top level, and the constant is complete before
-// any batch of n.
+// besideConstant returns the head of an operator over a constant and n. If n is not a constant, the operator is at the top level,
+// and the constant is complete before any batch of n.
 func besideConstant(op *engine.Op, constant, n engine.Header) engine.Head {
 	c, x := constant.Where(), n.Where()
 	if x.Region == nil && c.Region == &c.Loc.Starts && x.Loc == c.Loc {
@@ -17,8 +16,7 @@ func besideConstant(op *engine.Op, constant, n engine.Header) engine.Head {
 	return engine.Derived(op, constant, n)
 }
 
-// KChain returns the batches of first and then those of then. Either both are in one
-// region, or first is a constant.
+// KChain returns the batches of first and then those of then. Both are in one region, or first is a constant.
 func KChain[K comparable, V any](op *engine.Op, first, then *engine.KeyedNode[K, V]) *engine.KeyedNode[K, V] {
 	h := besideConstant(op, first, then)
 	out := engine.NewKeyedNode[K, V](h)
@@ -30,7 +28,7 @@ func KChain[K comparable, V any](op *engine.Op, first, then *engine.KeyedNode[K,
 		h.Region.AtStep(func() { kept.pushTo(out) })
 		return out
 	}
-	// Other constants may reach then while the flow starts, and before first.
+	// Other constants may reach then during the start, before first is complete.
 	var head keptBatches[K, V]
 	op.Holds(&head)
 	open := engine.AfterStart(h.Loc, func() {
@@ -55,7 +53,7 @@ func KChain[K comparable, V any](op *engine.Op, first, then *engine.KeyedNode[K,
 	return out
 }
 
-// keptBatches are copies of what was pushed, for an operator that passes it on later.
+// keptBatches are copies of pushed entries, for an operator that passes them on later.
 type keptBatches[K comparable, V any] struct {
 	c engine.Columns[K, V]
 	b engine.Batch[K, V]

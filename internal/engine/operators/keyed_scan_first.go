@@ -6,15 +6,14 @@ import (
 	"github.com/millrace/millrace/internal/engine/state"
 )
 
-// A decision is what ScanFirst has of a key.
+// A decision is what ScanFirst holds for a key.
 type decision[S any] struct {
 	state S
 	done  bool
 }
 
-// ScanFirst is Scan, and First of what step returned with true: one table has the
-// state of a key and whether it is decided. What a batch emitted is pushed before what
-// it decided.
+// ScanFirst combines Scan with First of what step returned with true: one table holds the state of a key and whether it is
+// decided. What a batch emitted is pushed before what it decided.
 func ScanFirst[K comparable, V, S, U, A any](in *engine.KeyedNode[K, V], op *engine.Op, init func() S, step func(*S, V, func(U)) (A, bool)) (*engine.KeyedNode[K, U], *engine.KeyedNode[K, A]) {
 	emitted, decided := engine.NewKeyedNode[K, U](engine.Derived(op, in)), engine.NewKeyedNode[K, A](engine.Derived(op, in))
 	table := state.NewTable(engine.Remember(op, &emitted.Head), state.Plain[K], decisionCodec[S])
@@ -79,7 +78,7 @@ func ScanFirst[K comparable, V, S, U, A any](in *engine.KeyedNode[K, V], op *eng
 	return emitted, decided
 }
 
-// decisionCodec is the form of what ScanFirst has of a key.
+// decisionCodec returns the codec of what ScanFirst holds for a key.
 func decisionCodec[S any](op *engine.Op) codec.Of[decision[S]] {
 	state := state.Plain[S](op)
 	return codec.Of[decision[S]]{

@@ -7,12 +7,12 @@ import (
 	"github.com/millrace/millrace/internal/keyed"
 )
 
-// StateEntries carries a keyed singleton from one run of the slice to the next: the
-// node has its content in this run, and keep says which node gives the next.
+// StateEntries carries a keyed singleton from one run of the slice to the next: value has its content in this run, and keep sets
+// the node that gives the next one.
 func StateEntries[K comparable, V any](r *engine.Region, op *engine.Op, init []Pair[K, V]) (value *engine.KeyedNode[K, V], keep func(next *engine.KeyedNode[K, V])) {
 	value = engine.NewKeyedNode[K, V](r.Own())
 	hash := engine.Hasher[K]()
-	now := &index[K, V]{table: state.NewTable(engine.Lasting(op), state.Plain[K], state.Plain[V])} // nobody is told of a change: state is no news
+	now := &index[K, V]{table: state.NewTable(engine.Lasting(op), state.Plain[K], state.Plain[V])} // changes are not reported, because state is no news
 	check := keyed.CheckOf[K]()
 	for _, e := range init {
 		if check != nil {
@@ -63,19 +63,18 @@ func StateEntries[K comparable, V any](r *engine.Region, op *engine.Op, init []P
 	}
 }
 
-// edits make the next content of a table out of the present one, in place: until the
-// run is over others read it as it is. What stays costs a probe, and neither a new
-// entry nor the growth of a second table.
+// edits turn the present content of a table into the next one, in place. Until the run is over others read the present content.
+// An entry that stays costs a probe, and neither a new entry nor the growth of a second table.
 type edits[K comparable, V any] struct {
 	table *keyed.Table[K, V]
-	stays changes // entries whose key the next content has
-	at    []*V    // where the values go that the next content has under keys that stay
+	stays changes // entries whose key is in the next content
+	at    []*V    // where the new values of the keys that stay go
 	vs    []V
 	added engine.Columns[K, V]
 	most  *int // entries since the table was rebuilt
 }
 
-// note takes a part of the next content.
+// note adds a part of the next content.
 func (e *edits[K, V]) note(b *engine.Batch[K, V], hs []uint64) {
 	e.table.Touch(hs)
 	for i, k := range b.K {
@@ -93,7 +92,7 @@ func (e *edits[K, V]) noteOne(k K, v V, h uint64) {
 	}
 }
 
-// apply makes the table what was noted.
+// apply changes the table to what was noted.
 func (e *edits[K, V]) apply(hash *keyed.Hasher[K]) {
 	for i, v := range e.at {
 		*v = e.vs[i]
@@ -122,7 +121,7 @@ func (e *edits[K, V]) sweep(hash *keyed.Hasher[K]) {
 	gone := e.table.Len() - n
 	for i := uint32(0); gone > 0; i++ {
 		if k, _, ok := e.table.At(i); ok && !e.stays.has(i) {
-			if !e.table.Delete(k, hash.Hash(k)) { // no lookup finds a key that is not equal to itself
+			if !e.table.Delete(k, hash.Hash(k)) { // a key that is not equal to itself cannot be found
 				e.rebuild(hash)
 				return
 			}
@@ -131,7 +130,7 @@ func (e *edits[K, V]) sweep(hash *keyed.Hasher[K]) {
 	}
 }
 
-// rebuild enters what stays into an empty table, which gives memory back.
+// rebuild enters what stays into an empty table, which releases memory.
 func (e *edits[K, V]) rebuild(hash *keyed.Hasher[K]) {
 	var c engine.Columns[K, V]
 	for _, i := range e.stays.list {
@@ -147,7 +146,7 @@ func (e *edits[K, V]) rebuild(hash *keyed.Hasher[K]) {
 
 func first[T any](x T, _ bool) T { return x }
 
-// showEntries notes how a state changed, for the simulator.
+// showEntries reports to the simulator how a state changed.
 func showEntries[K comparable, V any](r *engine.Region, op *engine.Op, before, after *keyed.Table[K, V], hash *keyed.Hasher[K]) {
 	for k, v := range after.All() {
 		if old := before.Get(k, hash.Hash(k)); old == nil || digest.Of(*old) != digest.Of(*v) {

@@ -6,22 +6,20 @@ import (
 	"github.com/millrace/millrace/internal/engine/state"
 )
 
-// A crossing has the last value of a key while the threshold is missing, then the
-// threshold until it is reached.
+// A crossing holds the last value of a key while the threshold is missing, and then the threshold until it is reached.
 type crossing[V any] struct {
 	x                  V
 	valued, set, cross bool
 }
 
-// KThreshold returns the threshold of each key once its value has reached it, whichever
-// of the two comes first. Values only grow. Either both are in one region, or
-// thresholds is a constant, or both are at the top level.
+// KThreshold returns the threshold of each key once its value has reached it, whichever of the two comes first. Values only grow.
+// Both are in one region, or thresholds is a constant, or both are at the top level.
 func KThreshold[K comparable, V any](values, thresholds *engine.KeyedNode[K, V], op *engine.Op, reached func(v, threshold V) bool) *engine.KeyedNode[K, V] {
 	out := engine.NewKeyedNode[K, V](besideConstant(op, thresholds, values))
 	out.Fresh = values.Fresh || thresholds.Fresh
 	table := state.NewTable(engine.Remember(op, &out.Head), state.Plain[K], crossingCodec[V])
 	hash := engine.Hasher[K]()
-	var hs, ths []uint64 // not one: others read a batch that has it
+	var hs, ths []uint64 // two, since other consumers read a batch with its hashes
 	var c engine.Columns[K, V]
 	var o engine.Batch[K, V]
 	op.Holds(&c)
@@ -132,7 +130,7 @@ func KUniform[K comparable, V any](values *engine.KeyedNode[K, V], op *engine.Op
 	return out
 }
 
-// crossingCodec is the form of what KThreshold has of a key.
+// crossingCodec returns the codec of what KThreshold holds for a key.
 func crossingCodec[V any](op *engine.Op) codec.Of[crossing[V]] {
 	v := state.Plain[V](op)
 	const valued, set, cross = 1, 2, 4

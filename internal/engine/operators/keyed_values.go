@@ -21,7 +21,7 @@ func KFlatMap[K comparable, V, U any](in *engine.KeyedNode[K, V], op *engine.Op,
 		o = engine.Batch[K, U]{K: c.K, V: c.V}
 		out.Push(&o)
 		c = engine.Columns[K, U]{K: c.K[:0], V: c.V[:0]}
-		op.Enter() // f goes on
+		op.Enter() // f continues
 	}
 	emit := func(u U) {
 		if c.K, c.V = append(c.K, key), append(c.V, u); len(c.K) >= size {
@@ -49,8 +49,7 @@ func KFlatMap[K comparable, V, U any](in *engine.KeyedNode[K, V], op *engine.Op,
 	return out
 }
 
-// KSort returns the values of a region so that those of each key are in the order of
-// compare. What compare calls equal stays as it came.
+// KSort returns the values of a region, with those of each key in the order of compare. The sort is stable.
 func KSort[K comparable, V any](in *engine.KeyedNode[K, V], op *engine.Op, compare func(a, b V) int) *engine.KeyedNode[K, V] {
 	type row struct {
 		k K
@@ -112,9 +111,8 @@ func KRekey[K, J comparable, V any](in *engine.KeyedNode[K, V], op *engine.Op, f
 	return out
 }
 
-// KFork returns the first result of f for each value where the third is true, and the
-// second where it is not, under their keys. Where values are revised, an entry moves
-// from one to the other.
+// KFork returns, under their keys, the first result of f for each value for which the third is true, and the second result for
+// the others. If values are revised, an entry can move from one to the other.
 func KFork[K comparable, V, U, W any](in *engine.KeyedNode[K, V], op *engine.Op, f func(V) (U, W, bool)) (*engine.KeyedNode[K, U], *engine.KeyedNode[K, W]) {
 	yes := seen(in, op, func(_ K, v V) (U, bool) { u, _, ok := f(v); return u, ok })
 	no := seen(in, op, func(_ K, v V) (W, bool) { _, w, ok := f(v); return w, !ok })
@@ -139,7 +137,7 @@ func KFork[K comparable, V, U, W any](in *engine.KeyedNode[K, V], op *engine.Op,
 			if !gone {
 				u, w, ok = f(b.V[i])
 			}
-			moves := in.Revises && (gone || !in.Forgets) // else it was not there before
+			moves := in.Revises && (gone || !in.Forgets) // otherwise it was not present before
 			if moves || ok {
 				y.K, y.V, ygone = append(y.K, k), append(y.V, u), append(ygone, !ok)
 			}
@@ -209,8 +207,7 @@ func KUnique[K, V comparable](in *engine.KeyedNode[K, V], op *engine.Op) *engine
 	return out
 }
 
-// KStep returns what f returned with true, given the state of each value's key, which
-// starts as a zero S.
+// KStep returns the values that f returned with true. f gets the state of the value's key, which starts as a zero S.
 func KStep[K comparable, V, S, U any](in *engine.KeyedNode[K, V], op *engine.Op, f func(*S, V) (U, bool)) *engine.KeyedNode[K, U] {
 	out := engine.NewKeyedNode[K, U](engine.Derived(op, in))
 	table := state.NewTable(engine.Remember(op, &out.Head), state.Plain[K], state.Plain[S])
@@ -263,8 +260,8 @@ func KReduce[K comparable, V any](in *engine.KeyedNode[K, V], op *engine.Op, ste
 		})
 }
 
-// KExtreme is KReduce for a function that picks one of two values. At the top level a
-// value is passed on only if another one was picked, so that a repeat shows nowhere.
+// KExtreme is KReduce for a function that picks one of two values. At the top level a value is passed on only if another one was
+// picked, so a repeat has no effect.
 func KExtreme[K, V comparable](in *engine.KeyedNode[K, V], op *engine.Op, pick func(acc, v V) V) *engine.KeyedNode[K, V] {
 	out := engine.NewKeyedNode[K, V](engine.Derived(op, in))
 	t := &index[K, V]{table: state.NewTable(engine.Remember(op, &out.Head), state.Plain[K], state.Plain[V])}
@@ -316,7 +313,7 @@ func KExtreme[K, V comparable](in *engine.KeyedNode[K, V], op *engine.Op, pick f
 	return out
 }
 
-// bothCodec is the form of a key and a value that are one key.
+// bothCodec returns the codec of a key and a value that together are a key.
 func bothCodec[K, V comparable](op *engine.Op) codec.Of[both[K, V]] {
 	k, v := state.Plain[K](op), state.Plain[V](op)
 	return codec.Of[both[K, V]]{

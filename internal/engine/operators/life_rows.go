@@ -2,22 +2,21 @@ package operators
 
 import "github.com/millrace/millrace/internal/engine"
 
-// lifeRows are entries that appear and keys that are forgotten, in order, gathered until they
-// are pushed.
+// lifeRows collects entries that appear and keys that are forgotten, in order, until they are pushed.
 type lifeRows[K comparable, V any] struct {
 	c    engine.Columns[K, V]
 	gone []bool // which are forgotten; empty while none is
 	b    engine.Batch[K, V]
 }
 
-// add gathers an entry.
+// add collects an entry.
 func (r *lifeRows[K, V]) add(k K, v V, h uint64) {
 	if r.c.Append(true, k, v, h); len(r.gone) > 0 {
 		r.gone = append(r.gone, false)
 	}
 }
 
-// forget gathers a key that is forgotten.
+// forget collects a forgotten key.
 func (r *lifeRows[K, V]) forget(k K, h uint64) {
 	for len(r.gone) < len(r.c.K) {
 		r.gone = append(r.gone, false)
@@ -26,7 +25,7 @@ func (r *lifeRows[K, V]) forget(k K, h uint64) {
 	r.c.K, r.c.V, r.c.H, r.gone = append(r.c.K, k), append(r.c.V, zero), append(r.c.H, h), append(r.gone, true)
 }
 
-// pushTo pushes what was gathered, in blocks, and keeps little memory of it.
+// pushTo pushes what was collected, in blocks, and keeps little memory for it.
 func (r *lifeRows[K, V]) pushTo(out *engine.KeyedNode[K, V]) {
 	if len(r.c.K) == 0 {
 		return
@@ -50,7 +49,7 @@ func (r *lifeRows[K, V]) pushTo(out *engine.KeyedNode[K, V]) {
 	r.gone = r.gone[:0]
 }
 
-// pushWith pushes what was gathered and an entry.
+// pushWith pushes what was collected and an entry.
 func (r *lifeRows[K, V]) pushWith(out *engine.KeyedNode[K, V], k K, v V, h uint64) {
 	if len(r.c.K) == 0 {
 		out.One(k, v, h)
@@ -60,5 +59,5 @@ func (r *lifeRows[K, V]) pushWith(out *engine.KeyedNode[K, V], k K, v V, h uint6
 	r.pushTo(out)
 }
 
-// mostRows is for how many rows memory is kept between steps.
+// mostRows is the most rows for which memory is kept between steps.
 const mostRows = 1 << 14

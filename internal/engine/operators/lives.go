@@ -6,8 +6,8 @@ import (
 	"github.com/millrace/millrace/internal/keyed"
 )
 
-// Lives returns the entries of in as they appear, without a word about those that are
-// forgotten: each life of a key is one element. It costs nothing where nothing is.
+// Lives returns the entries of in as they appear, without those that are forgotten: each life of a key is one element. It costs
+// nothing if in forgets nothing.
 func Lives[K comparable, V any](in *engine.KeyedNode[K, V], op *engine.Op) *engine.KeyedNode[K, V] {
 	if !in.Forgets {
 		return in
@@ -45,18 +45,18 @@ func Lives[K comparable, V any](in *engine.KeyedNode[K, V], op *engine.Op) *engi
 	return out
 }
 
-// lifeBatch lets lives into a slice. Of two lives of one key the second waits for the next
-// run, so that there is one value for each key in a run.
+// lifeBatch lets lives into a slice. If a key has two lives, the second waits for the next run, so that a run has one value for
+// each key.
 type lifeBatch[K comparable, V any] struct {
 	r     *engine.Region
 	lives *engine.Lives[K]
 	fresh engine.Columns[K, V] // in order of appearance
 	over  []bool               // which of these have ended meanwhile
-	in    *keyed.Table[K, int] // where the newest life of each key is in fresh
+	in    *keyed.Table[K, int] // index in fresh of the newest life of each key
 	gone  engine.Columns[K, struct{}]
 }
 
-// batchLives is [BatchKeyed] of entries that can be forgotten.
+// batchLives is [BatchKeyed] for entries that can be forgotten.
 func batchLives[K comparable, V any](r *engine.Region, n *engine.KeyedNode[K, V], op *engine.Op) *engine.KeyedNode[K, V] {
 	out := engine.NewKeyedNode[K, V](r.Inside(op.Name, n, false))
 	out.Fresh, out.Lives = true, new(engine.Lives[K])
@@ -106,7 +106,7 @@ func (l *lifeBatch[K, V]) begin(k K, v V, h uint64) {
 	l.over = append(l.over, false)
 }
 
-// end ends the newest life of k: at once if a run had it, else after the run that has it.
+// end ends the newest life of k: at once if a run has had it, otherwise after the run that has it.
 func (l *lifeBatch[K, V]) end(k K, h uint64) {
 	if at := l.in.Get(k, h); at != nil {
 		l.over[*at] = true
@@ -143,8 +143,7 @@ func (l *lifeBatch[K, V]) next() (now engine.Columns[K, V]) {
 	return now
 }
 
-// EmitRetained lets the entries of n out of its slice, each until the life from which it was
-// made is over.
+// EmitRetained lets the entries of n out of its slice, and forgets each when the life from which it was made is over.
 func EmitRetained[K comparable, V any](n *engine.KeyedNode[K, V], op *engine.Op) *engine.KeyedNode[K, V] {
 	r := slice(op, &n.Head)
 	out := engine.NewKeyedNode[K, V](r.Outside())

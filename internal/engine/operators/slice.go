@@ -6,8 +6,8 @@ import (
 	"github.com/millrace/millrace/internal/engine/state"
 )
 
-// EmitValue returns at the top level what c had in the newest run of its slice, if
-// anything. If init is not nil, it has that value before the first run.
+// EmitValue returns at the top level the value that c had in the newest run of its slice, if any. If init is not nil, the result
+// has that value before the first run.
 func EmitValue[T any](c *engine.ValueNode[T], op *engine.Op, init *T) *engine.ValueNode[T] {
 	r := slice(op, &c.Head)
 	out := engine.NewValueNode[T](r.Outside())
@@ -103,8 +103,8 @@ func Snapshot[T any](r *engine.Region, c *engine.ValueNode[T], op *engine.Op) *e
 	return out
 }
 
-// SnapshotEntries lets into the slice the content of n at the cut. It is borrowed:
-// taking it costs nothing, and only who asks for all of it pays for all of it.
+// SnapshotEntries lets the content of n at the cut into the slice. It is borrowed: taking it costs nothing, and only a reader of
+// all of it pays for all of it.
 func SnapshotEntries[K comparable, V any](r *engine.Region, n *engine.KeyedNode[K, V], op *engine.Op) *engine.KeyedNode[K, V] {
 	content := IndexOf(n)
 	out := engine.NewKeyedNode[K, V](r.Inside(op.Name, n, true))
@@ -120,8 +120,8 @@ func SnapshotEntries[K comparable, V any](r *engine.Region, n *engine.KeyedNode[
 	return out
 }
 
-// State carries a value from one run of the slice to the next: the value node has it in
-// this run, and keep says which value node gives the next.
+// State carries a value from one run of the slice to the next: value is the value in this run, and keep sets the node that gives
+// the next one.
 func State[T any](r *engine.Region, op *engine.Op, init T) (value *engine.ValueNode[T], keep func(next *engine.ValueNode[T])) {
 	value = engine.NewValueNode[T](r.Own())
 	current := state.NewVar(engine.Lasting(op), init)
@@ -135,7 +135,7 @@ func State[T any](r *engine.Region, op *engine.Op, init T) (value *engine.ValueN
 		op.Again()
 		engine.Same(op.Name, value, next)
 		var after T
-		given := false // next may be there before value is, as another state is
+		given := false // next may be set before value is, if it is another state
 		op.Scratch(&after, &given)
 		next.To(func(v T) {
 			if r.Loc.Graph.Settings.Watch != nil && digest.Of(v) != digest.Of(*current) {
@@ -189,7 +189,7 @@ func EmitKeyed[K comparable, V any](n *engine.KeyedNode[K, V], op *engine.Op) *e
 	return out
 }
 
-// slice returns the slice that a node is in.
+// slice returns the slice that contains a node.
 func slice(op *engine.Op, h *engine.Head) *engine.Region {
 	if h.Region == nil || h.Region.Name == "" {
 		engine.Misuse(op.Name, "the collection is not inside a slice")
@@ -208,7 +208,7 @@ func ValueMap[T, U any](c *engine.ValueNode[T], op *engine.Op, f func(T) U) *eng
 	return out
 }
 
-// ValueZip returns what pair makes of two values, once both are there.
+// ValueZip returns what pair makes of two values, once both exist.
 func ValueZip[T, W, U any](a *engine.ValueNode[T], b *engine.ValueNode[W], op *engine.Op, pair func(T, W) U) *engine.ValueNode[U] {
 	out := engine.NewValueNode[U](engine.Same(op.Name, a, b))
 	join := func() {

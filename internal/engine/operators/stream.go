@@ -1,11 +1,9 @@
-// Package operators has the operators of flows, a file for each family: stream_*.go those
-// over plain streams, keyed_*.go those over keyed streams and keyed singletons, value_*.go
-// those over single values, slice.go those at the border of slices.
+// Package operators contains the operators of flows, a file for each family: stream_*.go for plain streams, keyed_*.go for keyed
+// streams and keyed singletons, value_*.go for single values, slice.go for the border of slices.
 //
-// An operator is a function that is given nodes and its [engine.Op] and returns a node. It
-// adds a consumer to each node that it reads, and the consumer pushes to the node that it
-// returned. What it remembers comes from package state. Start reading at [Map] for plain
-// streams and at [First] for keyed ones.
+// An operator is a function that takes nodes and its [engine.Op] and returns a node. It adds a consumer to each node that it
+// reads, and the consumer pushes to the returned node. What the operator remembers comes from package state. Start reading at
+// [Map] for plain streams and at [First] for keyed ones.
 package operators
 
 import (
@@ -20,7 +18,7 @@ func Map[T, U any](in *engine.Node[T], op *engine.Op, f func(T) U) *engine.Node[
 	op.Scratch(&buf)
 	c := &engine.Consumer[T]{
 		Push: func(batch []T) {
-			op.Loc.At = op.Index // op.enter(): a caller in another package would not inline that
+			op.Loc.At = op.Index // op.Enter(): a caller in another package would not inline that
 			buf = engine.Resize(buf, len(batch))
 			o := buf[:len(batch)] // the compiler sees that o[i] is in bounds
 			for i, x := range batch {
@@ -58,8 +56,8 @@ func MapRef[T, U any](in *engine.Node[T], op *engine.Op, f func(*T) U) *engine.N
 	return out
 }
 
-// Filter returns the elements for which keep is true. It writes every element and
-// then steps on or not, because a branch on the user's answer is mispredicted.
+// Filter returns the elements for which keep is true. It writes every element and then advances or not, because a branch on the
+// user's answer is mispredicted.
 func Filter[T any](in *engine.Node[T], op *engine.Op, keep func(T) bool) *engine.Node[T] {
 	out := engine.NewNode[T](engine.Derived(op, in))
 	var buf []T
@@ -90,7 +88,7 @@ func Filter[T any](in *engine.Node[T], op *engine.Op, keep func(T) bool) *engine
 	return out
 }
 
-// FilterMap returns what f returned with true.
+// FilterMap returns the values that f returned with true.
 func FilterMap[T, U any](in *engine.Node[T], op *engine.Op, f func(T) (U, bool)) *engine.Node[U] {
 	out := engine.NewNode[U](engine.Derived(op, in))
 	var buf []U
@@ -130,7 +128,7 @@ func FlatMap[T, U any](in *engine.Node[T], op *engine.Op, f func(T, func(U))) *e
 	emit := func(u U) {
 		if buf = append(buf, u); len(buf) >= size {
 			full := buf
-			buf = nil // f may go on while full is pushed
+			buf = nil // f may continue while full is pushed
 			out.Push(full)
 			buf = full[:0]
 			op.Enter()
@@ -209,8 +207,8 @@ func Constant[T any](s *engine.Location, r *engine.Region, xs []T) *engine.Node[
 	return out
 }
 
-// Fold returns the running aggregate of a stream: after each batch at the top
-// level, at its end inside a region. It is there from the start.
+// Fold returns the running aggregate of a stream: after each batch at the top level, at the end of the stream inside a region. At
+// the top level it exists from the start.
 func Fold[T, A any](in *engine.Node[T], op *engine.Op, init func() A, step func(*A, T)) *engine.ValueNode[A] {
 	h := engine.Derived(op, in)
 	out := engine.NewValueNode[A](h)
@@ -239,9 +237,8 @@ func Fold[T, A any](in *engine.Node[T], op *engine.Op, init func() A, step func(
 	return out
 }
 
-// Partition returns the elements for which pred is true, and the others. It asks once
-// for each, and writes an element to both sides before it knows, because a branch on
-// the user's answer is mispredicted.
+// Partition returns the elements for which pred is true, and the others. It calls pred once for each element, and writes the
+// element to both sides before it knows, because a branch on the user's answer is mispredicted.
 func Partition[T any](in *engine.Node[T], op *engine.Op, pred func(T) bool) (yes, no *engine.Node[T]) {
 	h := engine.Derived(op, in)
 	yes, no = engine.NewNode[T](h), engine.NewNode[T](h)
@@ -269,8 +266,8 @@ func Partition[T any](in *engine.Node[T], op *engine.Op, pred func(T) bool) (yes
 	return yes, no
 }
 
-// TryMap returns what f returned without an error, and what failed makes of the
-// element and the error else.
+// TryMap returns the values that f returned without an error. For the other elements it returns what failed makes of the element
+// and the error.
 func TryMap[T, U, F any](in *engine.Node[T], op *engine.Op, f func(T) (U, error), failed func(T, error) F) (values *engine.Node[U], failures *engine.Node[F]) {
 	h := engine.Derived(op, in)
 	values, failures = engine.NewNode[U](h), engine.NewNode[F](h)

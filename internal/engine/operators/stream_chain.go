@@ -8,12 +8,11 @@ import (
 	"github.com/millrace/millrace/internal/engine/state"
 )
 
-// Chain returns the elements of first, which is complete, and then those of second:
-// both in one region, or first a constant.
+// Chain returns the elements of first, which is complete, and then those of second. Both are in one region, or first is a
+// constant.
 //
-// What second gives before first is over is held back. At the top level that is until
-// everything that hangs on constants has begun, since whoever reads the result may
-// begin there itself.
+// What second gives before first is over is held back. At the top level it is held until everything that depends on constants has
+// begun, since a reader of the result may begin there itself.
 func Chain[T any](first, second *engine.Node[T], op *engine.Op) *engine.Node[T] {
 	var h engine.Head
 	if second.Region == nil {
@@ -68,8 +67,7 @@ func Sort[T cmp.Ordered](in *engine.Node[T], op *engine.Op) *engine.Node[T] {
 	return out
 }
 
-// Product returns what pair makes of each element of a and each of b. Either both are in
-// one region, or b is a constant.
+// Product returns what pair makes of each element of a and each of b. Both are in one region, or b is a constant.
 func Product[T, U, P any](a *engine.Node[T], b *engine.Node[U], op *engine.Op, pair func(T, U) P) *engine.Node[P] {
 	h := besideConstant(op, b, a)
 	out := engine.NewNode[P](h)

@@ -7,9 +7,8 @@ import (
 	"github.com/millrace/millrace/internal/engine/state"
 )
 
-// Reduce returns the running aggregate of a stream that starts from its first
-// element: after each batch at the top level, at its end inside a region. Without an
-// element there is none.
+// Reduce returns the running aggregate of a stream that starts from its first element: after each batch at the top level, at its
+// end inside a region. Without an element there is no value.
 func Reduce[T any](in *engine.Node[T], op *engine.Op, step func(*T, T)) *engine.ValueNode[T] {
 	out := engine.NewValueNode[T](engine.Derived(op, in))
 	acc := state.NewBegun[T](engine.Remember(op, &out.Head))
@@ -35,8 +34,8 @@ func Reduce[T any](in *engine.Node[T], op *engine.Op, step func(*T, T)) *engine.
 	return out
 }
 
-// Extreme is Reduce for a function that picks one of two elements. At the top level
-// the value node is set only when another one was picked, so that a repeat shows nowhere.
+// Extreme is Reduce for a function that picks one of two elements. At the top level the value is set only when another one was
+// picked, so a repeat has no effect.
 func Extreme[T cmp.Ordered](in *engine.Node[T], op *engine.Op, pick func(T, T) T) *engine.ValueNode[T] {
 	all := Reduce(in, op, func(acc *T, x T) { *acc = pick(*acc, x) })
 	if all.Region != nil {

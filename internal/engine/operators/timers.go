@@ -12,7 +12,7 @@ import (
 	"github.com/millrace/millrace/internal/keyed"
 )
 
-// How many timers of each operator are set.
+// Running returns how many timers of an operator are set.
 
 func (a *after[K, V]) Running() int { return a.Len() }
 
@@ -29,9 +29,8 @@ func oneIf(_ int64, ok bool) int {
 	return 0
 }
 
-// An interval is a timer that fires again and again, on multiples of its period since
-// the start. Of firings that were missed, because the location was busy, only the
-// last one happens.
+// An interval is a timer that fires repeatedly, on multiples of its period since the start. If firings were missed because the
+// location was busy, only the last one happens.
 type interval struct {
 	engine.Tiring
 	every int64
@@ -41,15 +40,15 @@ type interval struct {
 
 	op      *engine.Op
 	blames  bool
-	failing int64   // the firing under way, if blames is set; else 0
-	again   []int64 // firings that were held, and happen again in this step
-	now     int64   // the time of this step, if there are such
+	failing int64   // the current firing, if blames is set; otherwise 0
+	again   []int64 // held firings that are repeated in this step
+	now     int64   // the time of this step, if there are such firings
 }
 
 func (t *interval) Idle() bool { return false }
 
-// Interval returns the times at which a timer fires. To the location it is an input that
-// stays open until the flow is stopped.
+// Interval returns the times at which a timer fires. For the location it counts as an input that stays open until the flow is
+// stopped.
 func Interval(s *engine.Location, op *engine.Op, every time.Duration) *engine.Node[time.Duration] {
 	h := s.Top()
 	t := &interval{every: int64(every), at: state.NewVar(engine.Lasting(op), engine.NoDeadline), out: engine.NewNode[time.Duration](h), op: op}
@@ -79,8 +78,8 @@ func (t *interval) Next() (int64, bool) {
 	return *t.at, *t.at != engine.NoDeadline
 }
 
-// Skip leaves out all firings up to now but the last. That one happens also in a
-// simulation, if it is for another timer that time passes.
+// Skip leaves out all firings up to now except the last. That one happens even in a simulation in which time passes only for
+// another timer.
 func (t *interval) Skip(now int64) {
 	if *t.at <= now {
 		*t.at = now / t.every * t.every
@@ -114,12 +113,12 @@ func (t *interval) push(at int64) {
 // Blame implements [engine.HeldTimer].
 func (t *interval) Blame(on bool) { t.blames = on }
 
-// Failing implements [engine.HeldTimer]. A firing has no key, and is told from others by its time.
+// Failing implements [engine.HeldTimer]. A firing has no key, and is identified by its time.
 func (t *interval) Failing() (key any, timer []byte, at int64, ok bool) {
 	return nil, binary.AppendVarint(nil, t.failing), t.failing, t.failing != 0
 }
 
-// Hold implements [engine.HeldTimer]. Firings before one that is held are missed.
+// Hold implements [engine.HeldTimer]. Firings before a held one are missed.
 func (t *interval) Hold(x *codec.Record, now int64, _ codec.Codec) (bool, error) {
 	d := codec.Decoder{Data: x.Value}
 	at := d.Int()
@@ -153,14 +152,12 @@ type after[K comparable, V any] struct {
 	blames  bool
 	failing firing[K] // if blames is set
 
-	// Of entries that can be forgotten: the slot of each key plus one, or 0 when its timer has
-	// fired; nil elsewhere.
+	// For entries that can be forgotten: one plus the slot of each key, or 0 once its timer has fired. Otherwise nil.
 	lives *keyed.Table[K, uint32]
 	over  lifeRows[K, V]
 }
 
-// A firing is the timer of an entry that fires, for whoever looks for the one that a function fails
-// on.
+// A firing is the timer of an entry that fires, recorded to find the one on which a function fails.
 type firing[K comparable] struct {
 	fires bool
 	key   K
@@ -168,17 +165,17 @@ type firing[K comparable] struct {
 	at    int64
 }
 
-// After returns the entries of n, each delay after it appeared: a constant one, or
-// one for each entry if each is not nil.
+// After returns the entries of n, each with a delay after it appeared. The delay is constant or, if each is not nil, depends on
+// the value.
 func After[K comparable, V any](n *engine.KeyedNode[K, V], op *engine.Op, delay time.Duration, each func(V) time.Duration) *engine.KeyedNode[K, V] {
 	h := engine.Same(op.Name, n)
 	if h.Region == &h.Loc.Starts {
-		h.Region = nil // what comes of constants comes later
+		h.Region = nil // results of constants come later
 	}
 	if h.Region != nil {
 		engine.Misuse(op.Name, "nothing changes later inside %s", h.Region)
 	}
-	if !n.Forgets { // else a removal is passed on at once
+	if !n.Forgets { // otherwise a removal is passed on at once
 		h.Deps, h.Loops = nil, nil // a firing is a record, so that what follows is no feedback of a slice into itself
 	}
 	h.Mark = nil
@@ -203,7 +200,7 @@ func After[K comparable, V any](n *engine.KeyedNode[K, V], op *engine.Op, delay 
 	op.Clocked()
 	least := time.Duration(0)
 	if h.Loc.Graph.Settings.Failed {
-		least = 1 // so that the record that holds a timer can come before it
+		least = 1 // so that the record that holds a timer can precede it
 	}
 	hash := a.hash
 	var hs []uint64
@@ -251,13 +248,12 @@ func (a *after[K, V]) set(k K, v V, h uint64, at int64) {
 		*p = slot + 1
 	}
 	a.Idx.Add(slot, at)
-	if at < a.loc.ArmedFor { // else the location wakes up in time anyway
+	if at < a.loc.ArmedFor { // otherwise the location wakes up in time anyway
 		a.loc.Rearm = true
 	}
 }
 
-// end ends the life of k: its timer does not fire, and if it has fired, what it gave is
-// forgotten.
+// end ends the life of k: its timer does not fire or, if it has fired, its result is forgotten.
 func (a *after[K, V]) end(k K, h uint64) {
 	p := a.lives.Get(k, h)
 	if p == nil {
@@ -291,7 +287,7 @@ func (a *after[K, V]) flush() {
 	a.due = engine.Columns[K, V]{K: a.due.K[:0], V: a.due.V[:0], H: a.due.H[:0]}
 }
 
-// expireAlone pushes each entry that is due by itself.
+// expireAlone pushes each due entry by itself.
 func (a *after[K, V]) expireAlone(now int64) {
 	a.Idx.Expire(now, func(slot uint32) {
 		at := a.Idx.At(slot)
@@ -305,13 +301,13 @@ func (a *after[K, V]) expireAlone(now int64) {
 // Blame implements [engine.HeldTimer].
 func (a *after[K, V]) Blame(on bool) { a.blames = on }
 
-// Failing implements [engine.HeldTimer]. A key has one timer at most, so its number is 0.
+// Failing implements [engine.HeldTimer]. A key has at most one timer, so its number is 0.
 func (a *after[K, V]) Failing() (key any, timer []byte, at int64, ok bool) {
 	f := &a.failing
 	return f.key, binary.AppendVarint(binary.AppendUvarint([]byte{0}, uint64(f.slot)), f.at), f.at, f.fires
 }
 
-// Hold implements [engine.HeldTimer]. The life of an entry that is dropped goes on without it.
+// Hold implements [engine.HeldTimer]. The life of a dropped entry continues without it.
 func (a *after[K, V]) Hold(x *codec.Record, now int64, c codec.Codec) (bool, error) {
 	var k K
 	if err := c.Decode(x.Key, &k); err != nil {

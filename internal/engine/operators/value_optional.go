@@ -17,8 +17,7 @@ func ConstantValue[T any](s *engine.Location, r *engine.Region, v T) *engine.Val
 	return out
 }
 
-// ValueFilterMap returns what f returned with true, and no value while there is none
-// or f drops it.
+// ValueFilterMap returns the value that f returned with true. It has no value while c has none or f drops it.
 func ValueFilterMap[T, U any](c *engine.ValueNode[T], op *engine.Op, f func(T) (U, bool)) *engine.ValueNode[U] {
 	out := engine.NewValueNode[U](engine.Same(op.Name, c))
 	c.To(func(v T) {
@@ -33,11 +32,11 @@ func ValueFilterMap[T, U any](c *engine.ValueNode[T], op *engine.Op, f func(T) (
 	return out
 }
 
-// changing is a value node of any type.
+// changing is implemented by value nodes of any type.
 type changing interface{ Changed(f func()) }
 
-// whole calls f when all that value nodes have in a run is known, once in each run. At the
-// top level it calls f at the start and whenever one of the value nodes has changed.
+// whole calls f once in each run, when the values of all cells in the run are known. At the top level it calls f at the start and
+// whenever one of the cells has changed.
 func whole(h *engine.Head, f func(), cells ...changing) {
 	switch {
 	case h.Region == nil:
@@ -52,15 +51,14 @@ func whole(h *engine.Head, f func(), cells ...changing) {
 	}
 }
 
-// ValueTotal returns what f makes of the value, or of there being none.
+// ValueTotal returns what f makes of the value, or of the absence of one.
 func ValueTotal[T, U any](c *engine.ValueNode[T], op *engine.Op, f func(v T, ok bool) U) *engine.ValueNode[U] {
 	out := engine.NewValueNode[U](engine.Same(op.Name, c))
 	whole(&out.Head, func() { out.Set(f(c.Value, c.IsSet)) }, c)
 	return out
 }
 
-// ValueIs returns whether there is a value, if some, or whether there is none. It
-// changes only when that does.
+// ValueIs returns whether there is a value if some is true, and whether there is none otherwise. It changes only when that does.
 func ValueIs[T any](c *engine.ValueNode[T], op *engine.Op, some bool) *engine.ValueNode[bool] {
 	out := engine.NewValueNode[bool](engine.Same(op.Name, c))
 	whole(&out.Head, func() {
@@ -71,7 +69,7 @@ func ValueIs[T any](c *engine.ValueNode[T], op *engine.Op, some bool) *engine.Va
 	return out
 }
 
-// ValueOr returns the value of a, or else that of b, if any.
+// ValueOr returns the value of a, otherwise that of b, if any.
 func ValueOr[T any](a, b *engine.ValueNode[T], op *engine.Op) *engine.ValueNode[T] {
 	out := engine.NewValueNode[T](engine.Same(op.Name, a, b))
 	whole(&out.Head, func() {
@@ -87,8 +85,8 @@ func ValueOr[T any](a, b *engine.ValueNode[T], op *engine.Op) *engine.ValueNode[
 	return out
 }
 
-// ValueUnwrapOr returns the value of c, or else that of fallback, which always has
-// one: both in one region, or fallback a constant.
+// ValueUnwrapOr returns the value of c, otherwise that of fallback, which always has one. Both are in one region, or fallback is
+// a constant.
 func ValueUnwrapOr[T any](c, fallback *engine.ValueNode[T], op *engine.Op) *engine.ValueNode[T] {
 	var h engine.Head
 	if c.Region == nil {
@@ -107,11 +105,11 @@ func ValueUnwrapOr[T any](c, fallback *engine.ValueNode[T], op *engine.Op) *engi
 	return out
 }
 
-// ValueThreshold returns limit, once, when reached first holds of the value: once in
-// each run inside a region, once and for all at the top level.
+// ValueThreshold returns limit, once, when reached first holds for the value: once in each run inside a region, once altogether
+// at the top level.
 //
-// At the top level nothing is returned before everything that hangs on constants has
-// begun, since whoever reads the result may begin there itself.
+// At the top level nothing is returned before everything that depends on constants has begun, since a reader of the result may
+// begin there itself.
 func ValueThreshold[T any](c *engine.ValueNode[T], op *engine.Op, limit T, reached func(T) bool) *engine.Node[T] {
 	h := engine.Derived(op, c)
 	out := engine.NewNode[T](h)

@@ -5,8 +5,7 @@ import (
 	"github.com/millrace/millrace/internal/engine/mark"
 )
 
-// Entries returns the entries of in as events under keys of theirs. The mark of in is that of
-// the result.
+// Entries returns the entries of in as events, under the keys that event gives them. The result has the mark of in.
 func Entries[W comparable, A any, K comparable, E any](in *engine.KeyedNode[W, A], op *engine.Op, event func(W, A) (K, E)) *engine.KeyedNode[K, E] {
 	follow(op, &in.Head)
 	out := engine.NewKeyedNode[K, E](engine.Derived(op, in))
@@ -27,7 +26,7 @@ func Entries[W comparable, A any, K comparable, E any](in *engine.KeyedNode[W, A
 	return out
 }
 
-// Value returns the mark of a stream of events, as a value that is there from the start.
+// Value returns the mark of a stream of events as a value, which exists from the start.
 func Value[T ~int64](op *engine.Op, in *engine.Head) *engine.ValueNode[T] {
 	m := follow(op, in)
 	h := engine.Derived(op, in)

@@ -4,13 +4,13 @@ import (
 	"github.com/millrace/millrace/internal/engine"
 )
 
-// results gathers entries of closed and open spans under keys W, and pushes them.
+// results collects entries of closed and open spans under keys W, and pushes them.
 type results[W comparable, A any] struct {
 	closed, open *engine.KeyedNode[W, A]
 	done, news   engine.Columns[W, A]
 	gone         []bool
 	b            engine.Batch[W, A]
-	shows        bool // somebody reads what is open
+	shows        bool // open has consumers
 }
 
 func newResults[W comparable, A any](op *engine.Op, in *engine.Head) (r *results[W, A], closed func(now int64)) {
@@ -27,18 +27,18 @@ func newResults[W comparable, A any](op *engine.Op, in *engine.Head) (r *results
 	return r, m.Advance
 }
 
-// changed notes a new version of an entry that is open.
+// changed records a new version of an open entry.
 func (r *results[W, A]) changed(w W, acc A) {
 	r.news.K, r.news.V, r.gone = append(r.news.K, w), append(r.news.V, acc), append(r.gone, false)
 }
 
-// left notes that an entry is no longer open.
+// left records that an entry is no longer open.
 func (r *results[W, A]) left(w W) {
 	var none A
 	r.news.K, r.news.V, r.gone = append(r.news.K, w), append(r.news.V, none), append(r.gone, true)
 }
 
-// close notes the last version of an entry.
+// close records the last version of an entry.
 func (r *results[W, A]) close(w W, acc A) {
 	r.done.K, r.done.V = append(r.done.K, w), append(r.done.V, acc)
 	if r.shows {
@@ -46,7 +46,7 @@ func (r *results[W, A]) close(w W, acc A) {
 	}
 }
 
-// show pushes what is open.
+// show pushes the changes of open entries.
 func (r *results[W, A]) show() {
 	if len(r.news.K) == 0 {
 		return
@@ -63,7 +63,7 @@ func (r *results[W, A]) show() {
 	r.news.K, r.news.V, r.gone = r.news.K[:0], r.news.V[:0], r.gone[:0]
 }
 
-// push pushes what was closed, behind that it is no longer open.
+// push pushes what was closed, after the change that it is no longer open.
 func (r *results[W, A]) push() {
 	r.show()
 	if len(r.done.K) == 0 {
@@ -75,8 +75,7 @@ func (r *results[W, A]) push() {
 	r.done.K, r.done.V = r.done.K[:0], r.done.V[:0]
 }
 
-// Fold folds the events of each key in each span of a shape. What is closed is given once
-// and forgotten.
+// Fold folds the events of each key in each span of a shape. A closed span is given once and forgotten.
 func Fold[K comparable, E, A any, W comparable](
 	in *engine.KeyedNode[K, E], op *engine.Op, at func(*E) int64, shape Shape, init func() A, step func(*A, *E), key func(k K, from, to int64) W,
 ) (closed, open *engine.KeyedNode[W, A]) {

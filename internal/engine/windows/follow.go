@@ -1,9 +1,8 @@
-// Package windows has the operators of event time. They follow the marks of the streams that
-// they read, see package mark, and emit when a mark has advanced.
+// Package windows contains the operators of event time. They follow the marks of the streams that they read, see package mark,
+// and emit when a mark has advanced.
 //
-// An operator here is generic in its events: at returns the time of one. It remembers what its
-// mark does not cover yet, in the constructors of package state, and forgets the rest. Start
-// reading at [Stamp], which makes events, and at [Fold].
+// An operator here is generic in its events: at returns the time of one. It remembers what its mark does not cover yet, using the
+// constructors of package state, and forgets the rest. Start reading at [Stamp], which makes events, and at [Fold].
 package windows
 
 import (
@@ -33,10 +32,10 @@ func add(t, d int64) int64 {
 	return s
 }
 
-// over returns the last time that is not more than d after t. The end of time is past it.
+// over returns the last time that is at most d after t, and always before the end of time.
 func over(t, d int64) int64 { return min(add(t, d), future-1) }
 
-// follow returns the mark of an operator's input. It panics if nobody knows it.
+// follow returns the mark of an operator's input. It panics if there is none.
 func follow(op *engine.Op, h *engine.Head) *mark.Mark {
 	if h.Region != nil {
 		engine.Misuse(op.Name, "the events are in %s, where nothing comes later", h.Region)
@@ -48,8 +47,7 @@ func follow(op *engine.Op, h *engine.Head) *mark.Mark {
 	return h.Mark
 }
 
-// lost says where the mark of a stream was lost that op made: the nearest place behind which
-// what comes is a record of its own.
+// lost describes where the mark of a stream made by op was lost: the nearest place whose output is a record of its own.
 func lost(op *engine.Op) string {
 	next := []*engine.Op{op}
 	for i := 0; i < len(next); i++ {
@@ -77,7 +75,7 @@ func own(op *engine.Op, from ...*mark.Mark) *mark.Mark {
 	return state.NewMark(op, from...)
 }
 
-// A late event panics, as the function that gave it another time would have.
+// late panics because of an event that is late, as if the function that changed its time had panicked.
 func late(t, m int64) {
 	panic(fmt.Sprintf("an event has the time %s, and the mark of its stream is %s: an event keeps the time that window.Stamp gave it", text(t), text(m)))
 }

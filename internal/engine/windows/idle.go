@@ -6,25 +6,22 @@ import (
 	"github.com/millrace/millrace/internal/engine/state"
 )
 
-// A silence moves the mark of a stream when nothing has come for a while to the inputs before
-// it. It maintains:
+// A silence moves the mark of a stream when nothing has come to the inputs before it for a while. It maintains:
 //
 //  1. the mark is not before that of the stream, unless it is silent,
-//  2. a silent mark is passed by no mark that is made of it: it goes on from behind all of
-//     them, see [mark.Mark.Behind].
+//  2. no mark that is made of a silent mark passes it: it continues from behind all of them, see [mark.Mark.Behind].
 type silence struct {
 	engine.Tiring
 	op       *engine.Op
 	quiet    int64
-	since    *int64     // from when on it is quiet
-	due      *int64     // when it has been quiet for long enough; 0 before it begins to listen
-	heard    *int64     // when the first mark has come, 0 before; nil if the stream is of no partitions
-	in, mark *mark.Mark // of the stream, and of what goes on
+	since    *int64     // start of the quiet period
+	due      *int64     // end of the quiet period; 0 before it begins to listen
+	heard    *int64     // when the first mark came, 0 before that; nil if the stream does not come from partitions
+	in, mark *mark.Mark // of the input, and of the result
 }
 
-// Idle returns the events of in, with a mark that goes on by quiet whenever nothing has come
-// for so long, and the events that are late because of that. While the mark of in has not
-// moved, it becomes silent instead.
+// Idle returns the events of in, with a mark that advances by quiet whenever nothing has come for that long, and separately the
+// events that are late because of that. While the mark of in has not moved yet, the mark becomes silent instead.
 func Idle[E any](in *engine.Node[E], op *engine.Op, at func(*E) int64, quiet int64) (still, tardy *engine.Node[E]) {
 	marks := follow(op, &in.Head)
 	h := engine.Derived(op, in)
@@ -40,7 +37,7 @@ func Idle[E any](in *engine.Node[E], op *engine.Op, at func(*E) int64, quiet int
 	loc.Listen(op, s.hear)
 	loc.Starts.AtEnd(func() {
 		loc.Rearm = true
-		if !loc.Graph.Kept() { // else the operator may be new, and the history old
+		if !loc.Graph.Kept() { // otherwise the operator may be new, and the history old
 			*s.due = quiet
 		}
 	})
@@ -48,7 +45,7 @@ func Idle[E any](in *engine.Node[E], op *engine.Op, at func(*E) int64, quiet int
 	op.Scratch(&intime, &out)
 	in.To(func(batch []E) {
 		loc.At = op.Index
-		s.hear(loc.Clock()) // what a timer gave comes from no input
+		s.hear(loc.Clock()) // events from timers come from no input
 		from, m := s.from(), marks.Now()
 		intime, out = intime[:0], out[:0]
 		for i := range batch {
@@ -88,15 +85,15 @@ func (s *silence) from() int64 {
 	return now
 }
 
-// advance moves the mark to a later time. A silent one stays silent while it would be passed.
+// advance moves the mark to a later time. A silent mark stays silent while marks made of it are ahead.
 func (s *silence) advance(to int64) {
 	if to >= s.from() {
 		s.mark.Advance(to)
 	}
 }
 
-// overlook moves the mark to that of the partitions of which one has come, if it is quiet for long
-// enough after the first one. So a partition without keys does not hold it.
+// overlook moves the mark to that of the partitions from which one has come, once it has been quiet for long enough after the
+// first one. So a partition without keys does not hold it back.
 func (s *silence) overlook(now, to int64) {
 	switch {
 	case to <= mark.Silent:
@@ -107,17 +104,17 @@ func (s *silence) overlook(now, to int64) {
 	}
 }
 
-// patient reports whether partitions of which nothing has come were waited for long enough.
+// patient reports whether partitions from which nothing has come were waited for long enough.
 func (s *silence) patient(now int64) bool {
 	return s.heard != nil && *s.heard != 0 && now-*s.heard >= s.quiet
 }
 
-// hear begins a silence at now.
+// hear starts a quiet period at now.
 func (s *silence) hear(now int64) {
 	*s.since, *s.due = now, add(now, s.quiet)
 }
 
-// Skip implements [engine.TimerQueue]: of several times quiet, all pass at the last.
+// Skip implements [engine.TimerQueue]: several quiet periods that have passed end together, at the last.
 func (s *silence) Skip(now int64) {
 	switch {
 	case *s.due <= 0:
@@ -144,7 +141,7 @@ func (s *silence) Expire(now int64) {
 	}
 }
 
-// Next implements [engine.TimerQueue]. Behind the end of time there is nothing to wait for.
+// Next implements [engine.TimerQueue]. After the end of time there is nothing to wait for.
 func (s *silence) Next() (int64, bool) {
 	if s.Tired() || s.mark.Now() == future {
 		return engine.NoDeadline, false
@@ -155,5 +152,5 @@ func (s *silence) Next() (int64, bool) {
 // Running implements [engine.TimerQueue].
 func (s *silence) Running() int { return 1 }
 
-// Idle says that nothing is lost if the flow ends before it has been quiet.
+// Idle returns true: nothing is lost if the flow ends before the quiet period does.
 func (s *silence) Idle() bool { return true }

@@ -23,21 +23,21 @@ type Halves[V, W any] struct {
 
 // A Pairing says what a join makes of its events.
 type Pairing[V, W, U any] struct {
-	Before, After int64                               // which times of the right side belong to one of the left
-	Both          func(left *V, right *W, at int64) U // of a pair, at the later time
-	Alone         func(left *V, at int64) U           // of a left one that gets no pair; nil if it is left out
+	Before, After int64                               // which times of the right side belong to a time of the left
+	Both          func(left *V, right *W, at int64) U // result of a pair, at the later time
+	Alone         func(left *V, at int64) U           // result of a left event without a pair; nil if there is none
 }
 
 // joins is the state of a Join.
 type joins[K comparable, V, W, U any] struct {
 	Pairing[V, W, U]
 	table       *keyed.Table[K, Halves[V, W]]
-	left, right agenda[K] // one for each event, when it may be forgotten
+	left, right agenda[K] // one for each event: when it may be forgotten
 	c           engine.Columns[K, U]
 }
 
-// Join returns the pairs of left and right whose times are near each other, and if pairing says
-// so the events of left that have none.
+// Join returns the pairs of left and right events whose times are near each other and, if p.Alone is not nil, the left events
+// without a pair.
 func Join[K comparable, V, W, U any](
 	left *engine.KeyedNode[K, V], right *engine.KeyedNode[K, W], op *engine.Op, leftAt func(*V) int64, rightAt func(*W) int64, p Pairing[V, W, U],
 ) *engine.KeyedNode[K, U] {
@@ -48,7 +48,7 @@ func Join[K comparable, V, W, U any](
 	m := engine.Remember(op, &h)
 	j := &joins[K, V, W, U]{Pairing: p, table: state.NewTable(m, state.Plain[K], state.Plain[Halves[V, W]]), left: newAgenda[K](m), right: newAgenda[K](m)}
 	hash := engine.Hasher[K]()
-	var leftHash, rightHash []uint64 // not one: others read a batch that has it
+	var leftHash, rightHash []uint64 // two, since other consumers read a batch with its hashes
 	var b engine.Batch[K, U]
 	op.Scratch(&leftHash, &rightHash, &b)
 	op.Holds(&j.c)
@@ -106,7 +106,7 @@ func Join[K comparable, V, W, U any](
 		now := both.Now()
 		until := rightMark.Beside(leftMark) // what only the other side could still need goes by the other mark
 		if p.Alone != nil {
-			until = now // but one that is alone is told of before the mark of the result is past it
+			until = now // but an event without a pair is given before the mark of the result passes it
 		}
 		j.left.before(until, j.forgetLeft)
 		j.right.before(leftMark.Beside(rightMark), j.forgetRight)
@@ -120,12 +120,12 @@ func Join[K comparable, V, W, U any](
 	return out
 }
 
-// near reports whether an event of the right side belongs to one of the left.
+// near reports whether a right event belongs to a left one.
 func (j *joins[K, V, W, U]) near(left, right int64) bool {
 	return add(right, j.Before) >= left && right <= add(left, j.After)
 }
 
-// forgetLeft removes the first event of the left side that nothing joins after the time t.
+// forgetLeft removes the first left event that nothing joins after the time t.
 func (j *joins[K, V, W, U]) forgetLeft(k K, h uint64, t int64) {
 	x, _ := j.table.Put(k, h)
 	i := 0

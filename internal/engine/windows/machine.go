@@ -8,7 +8,7 @@ import (
 	"github.com/millrace/millrace/internal/keyed"
 )
 
-// A Turn is what a state machine did about a key, and when.
+// A Turn records what a state machine did about a key, and when.
 type Turn[K comparable, U, A any] struct {
 	Key     K
 	Now     int64
@@ -19,27 +19,26 @@ type Turn[K comparable, U, A any] struct {
 	Alarms  []Alarm // set or stopped, in order
 }
 
-// An Alarm is one of a key that is set or, in a turn, stopped. It is exported so that it can be
-// saved.
+// An Alarm is an alarm of a key that is set or, in a turn, stopped. It is exported so that it can be saved.
 type Alarm struct {
 	Name   uint8
 	Stop   bool
 	At     int64
-	Seq    uint64 // which of all that were ever set
-	ByRing bool   // an alarm that rang set it
+	Seq    uint64 // its number among all that were ever set
+	ByRing bool   // it was set by an alarm that fired
 }
 
-// A Life is what a machine has of a key. It is exported so that it can be saved.
+// A Life is what a machine holds for a key. It is exported so that it can be saved.
 type Life[S any] struct {
 	State   S
 	Decided bool
 	Alarms  []Alarm
 }
 
-// A Ring is an alarm as it waits for its time.
+// A Ring is an alarm that waits for its time.
 type Ring[K comparable] struct {
 	Key K
-	Set uint64 // the Seq of the alarm; one that was stopped or moved has another
+	Set uint64 // the Seq of the alarm; an alarm that was stopped or moved has another
 }
 
 // A machine is the state of a Machine.
@@ -58,8 +57,8 @@ type machine[K comparable, E, S, U, A, W any] struct {
 	gone    []bool
 }
 
-// Machine runs a state machine for each key. Its events and alarms come in the order of their
-// times, an alarm before an event of its time. step and ring say in turn what they do.
+// Machine runs a state machine for each key. Its events and alarms come in the order of their times, with an alarm before an
+// event of the same time. step and ring record in turn what they do.
 func Machine[K comparable, E, S, U, A, W any](
 	in *engine.KeyedNode[K, E], op *engine.Op, at func(*E) int64, init func() S, step func(*S, *E), ring func(*S, uint8), turn *Turn[K, U, A], event func(t int64, u U) W,
 ) (emitted *engine.KeyedNode[K, W], decided *engine.KeyedNode[K, A]) {
@@ -104,7 +103,7 @@ func Machine[K comparable, E, S, U, A, W any](
 				a := life.Alarms[i]
 				x.lives.Change(j)
 				life.Alarms = remove(life.Alarms, i)
-				if now == future && a.ByRing && a.At > *x.newest { // it would go on for ever
+				if now == future && a.ByRing && a.At > *x.newest { // it might repeat without end
 					continue
 				}
 				x.begin(k, r.At)
@@ -140,13 +139,12 @@ func Machine[K comparable, E, S, U, A, W any](
 	return emitted, decided
 }
 
-// begin begins a turn.
+// begin starts a turn.
 func (x *machine[K, E, S, U, A, W]) begin(k K, now int64) {
 	*x.turn = Turn[K, U, A]{Key: k, Now: now, Emitted: x.turn.Emitted[:0], Alarms: x.turn.Alarms[:0]}
 }
 
-// end does what was said in a turn: what was emitted comes before the decision, and that before
-// the key is forgotten.
+// end carries out a turn: first what was emitted, then the decision, and then the key is forgotten.
 func (x *machine[K, E, S, U, A, W]) end(life *Life[S], h uint64, byRing bool) {
 	t := x.turn
 	for _, u := range t.Emitted {

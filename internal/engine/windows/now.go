@@ -6,13 +6,13 @@ import (
 	"github.com/millrace/millrace/internal/engine/state"
 )
 
-// A nowStamp gives elements the time at which they are taken. The mark is at the time of the last
-// element, or at a later multiple of every by the wall clock that has passed since.
+// A nowStamp gives elements the time at which they are taken. The mark is at the time of the last element, or at the last
+// multiple of every that the wall clock has passed since.
 type nowStamp struct {
 	engine.Tiring
 	op    *engine.Op
 	every int64
-	due   *int64 // when the mark goes on by itself, in the time of the location
+	due   *int64 // when the mark advances by itself, in the time of the location
 	mark  *mark.Mark
 }
 
@@ -26,11 +26,11 @@ func newNowStamp(op *engine.Op, h *engine.Head, every int64) *nowStamp {
 	return s
 }
 
-// now returns the time of an element that is taken now. A timer that is overdue fires at the time
-// of its deadline, which may be before that of elements that were taken meanwhile.
+// now returns the time of an element that is taken now. An overdue timer fires at the time of its deadline, which may be before
+// that of elements taken meanwhile, so the mark is the minimum.
 func (s *nowStamp) now() int64 { return max(s.op.Loc.WallClock(), s.mark.Now()) }
 
-// reach moves the mark to t, at which elements were taken.
+// reach moves the mark to t, the time at which elements were taken.
 func (s *nowStamp) reach(t int64) {
 	if now := t - s.op.Loc.Origin(); now >= *s.due {
 		*s.due = s.after(now)
@@ -38,8 +38,7 @@ func (s *nowStamp) reach(t int64) {
 	s.mark.Advance(t)
 }
 
-// after returns the time of the location at which the wall clock comes to the next multiple of
-// every.
+// after returns the time of the location at which the wall clock reaches the next multiple of every.
 func (s *nowStamp) after(now int64) int64 {
 	return add(now, s.every-modulo(s.op.Loc.Origin()+now, s.every))
 }
@@ -52,7 +51,7 @@ func (s *nowStamp) Next() (int64, bool) {
 	return *s.due, *s.due != engine.NoDeadline
 }
 
-// Skip implements [engine.TimerQueue]: of several multiples the mark goes to the last.
+// Skip implements [engine.TimerQueue]: if several multiples have passed, the mark goes to the last.
 func (s *nowStamp) Skip(now int64) {
 	if *s.due <= now {
 		*s.due += (now - *s.due) / s.every * s.every
@@ -70,10 +69,10 @@ func (s *nowStamp) Expire(now int64) {
 // Running implements [engine.TimerQueue].
 func (s *nowStamp) Running() int { return 1 }
 
-// Idle says that nothing is lost if the flow ends first: that closes what is open.
+// Idle returns true: nothing is lost if the flow ends first, because the end closes what is open.
 func (s *nowStamp) Idle() bool { return true }
 
-// StampNow returns the elements of in as events of the time at which they are taken.
+// StampNow returns the elements of in as events with the time at which they are taken.
 func StampNow[T, E any](in *engine.Node[T], op *engine.Op, event func(int64, T) E, every int64) *engine.Node[E] {
 	h := engine.Derived(op, in)
 	s := newNowStamp(op, &h, every)

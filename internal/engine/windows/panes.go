@@ -11,8 +11,8 @@ import (
 	"github.com/millrace/millrace/internal/keyed"
 )
 
-// mostPanes is how many spans have a table of their own. A table takes some KiB, so that
-// spans beyond these, as a wrong clock or a long slack opens them, share one.
+// mostPanes is how many spans have a table of their own. A table takes some KiB, so further spans, as a wrong clock or a long
+// slack opens them, share one.
 const mostPanes = 16
 
 // A Pane is an open span with a table of its own. It is exported so that it can be saved.
@@ -21,10 +21,10 @@ type Pane struct {
 	Open     bool
 }
 
-// panes have the aggregates of the spans that are open.
+// panes hold the aggregates of the open spans.
 //
-// It maintains: a span that is open is either that of a pane, whose table has its keys, or
-// in chains, which lists its keys in the shared table.
+// It maintains: an open span either has a pane, whose table holds its keys, or is in chains, which lists its keys in the shared
+// table.
 type panes[K comparable, A any] struct {
 	panes  *[]Pane
 	tables [mostPanes]*keyed.Table[K, A]
@@ -32,11 +32,11 @@ type panes[K comparable, A any] struct {
 
 	shared *keyed.Table[spanned[K], link[A]]
 	chains *keyed.Table[int64, chain]
-	ends   *queue[int64] // where the chains begin, by where they end
+	ends   *queue[int64] // the starts of the chains, by their ends
 	starts *keyed.Hasher[int64]
 	keys   *keyed.Hasher[spanned[K]]
 
-	soon int64 // no span that is open ends before it
+	soon int64 // no open span ends before it
 	due  []Pane
 }
 
@@ -46,15 +46,13 @@ type spanned[K comparable] struct {
 	From int64
 }
 
-// A link is the aggregate of a key, and the number after that of the next entry of its span,
-// or 0.
+// A link is the aggregate of a key, and one plus the index of the next entry of its span, or 0.
 type link[A any] struct {
 	acc  A
 	next uint32
 }
 
-// A chain is a span of the shared table, with the numbers after those of its first and last
-// entry.
+// A chain is a span of the shared table, with one plus the indexes of its first and last entry.
 type chain struct {
 	to          int64
 	first, last uint32
@@ -73,7 +71,7 @@ func newPanes[K comparable, A any](m engine.Memory) *panes[K, A] {
 	return p
 }
 
-// at returns the aggregate of a key in a span, which is a zero value if it was added.
+// at returns the aggregate of a key in a span. If it was added, it is a zero value.
 func (p *panes[K, A]) at(from, to int64, k K, h uint64) (acc *A, added bool) {
 	all := *p.panes
 	if x := &all[p.last]; x.From == from && x.Open {
@@ -125,8 +123,8 @@ func (p *panes[K, A]) link(c *chain, from int64, k K) (acc *A, added bool) {
 	return &l.acc, true
 }
 
-// close gives the spans that end at m or before, in the order in which they end, to each: with
-// their keys in the order in which those came. Nothing of them is remembered.
+// close calls each for the spans that end at or before m, in the order in which they end, with an iteration over their keys in
+// order of arrival. It then forgets them.
 func (p *panes[K, A]) close(m int64, each func(x Pane, keys func(func(K, *A)))) {
 	if m < p.soon {
 		return
@@ -178,7 +176,7 @@ func (p *panes[K, A]) unlink(from int64, do func(K, *A)) {
 	p.chains.Delete(from, h)
 }
 
-// linkCodec is the form of an entry of the shared table.
+// linkCodec returns the codec of an entry of the shared table.
 func linkCodec[A any](op *engine.Op) codec.Of[link[A]] {
 	acc := state.Plain[A](op)
 	return codec.Of[link[A]]{
@@ -193,7 +191,7 @@ func linkCodec[A any](op *engine.Op) codec.Of[link[A]] {
 	}
 }
 
-// chainCodec is the form of a span of the shared table.
+// chainCodec returns the codec of a span of the shared table.
 func chainCodec(*engine.Op) codec.Of[chain] {
 	return codec.Of[chain]{
 		Kind: "chain",

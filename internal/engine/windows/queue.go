@@ -7,19 +7,19 @@ import (
 	"github.com/millrace/millrace/internal/engine/state"
 )
 
-// A Due is something that waits for a mark: what it is, for when, and how many were before it.
-// It is exported so that it can be saved.
+// A Due is something that waits for a mark: its time, its place in the order of arrival, and what it is. It is exported so that
+// it can be saved.
 type Due[T any] struct {
 	At   int64
 	Seq  uint64
 	What T
 }
 
-// A queue has what waits for a mark, in order of time and then of arrival. It is a heap.
+// A queue holds what waits for a mark, in order of time and then of arrival. It is a heap.
 type queue[T any] struct {
 	all *[]Due[T]
 	seq *uint64
-	tie func(a, b *T) int // what comes before arrival, if not nil
+	tie func(a, b *T) int // orders elements of one time, before arrival does; may be nil
 }
 
 func newQueue[T any](m engine.Memory) *queue[T] {
@@ -36,7 +36,7 @@ func (q *queue[T]) before(a, b *Due[T]) bool {
 	return a.Seq < b.Seq
 }
 
-// add has x wait until a mark is at or past t.
+// add makes x wait until a mark is at or past t.
 func (q *queue[T]) add(t int64, x T) {
 	*q.seq++
 	all := append(*q.all, Due[T]{t, *q.seq, x})
@@ -48,7 +48,7 @@ func (q *queue[T]) add(t int64, x T) {
 	*q.all = all
 }
 
-// next returns the time of the first that waits, or future.
+// next returns the time of the first waiting element, or future.
 func (q *queue[T]) next() int64 {
 	if len(*q.all) == 0 {
 		return future
@@ -56,7 +56,7 @@ func (q *queue[T]) next() int64 {
 	return (*q.all)[0].At
 }
 
-// take removes the first that waits.
+// take removes the first waiting element.
 func (q *queue[T]) take() (first Due[T]) {
 	all := *q.all
 	n := len(all) - 1
@@ -76,16 +76,15 @@ func (q *queue[T]) take() (first Due[T]) {
 		all[i], all[least] = all[least], all[i]
 		i = least
 	}
-	if n == 0 && cap(all) > 1024 { // what a slow source piled up
+	if n == 0 && cap(all) > 1024 { // release what a slow source piled up
 		all = nil
 	}
 	*q.all = all
 	return first
 }
 
-// An agenda has keys with the times at which a mark is asked about them. Unlike a queue it is no
-// heap but a wheel, whose cost does not grow with what waits, and what is saved of it is what
-// has changed.
+// An agenda holds keys with the times at which they come up. Unlike a queue it is a wheel, not a heap: its cost does not grow
+// with the number of keys, and only changes of it are saved.
 type agenda[K comparable] struct {
 	*state.Pending[K, struct{}]
 }
@@ -94,10 +93,10 @@ func newAgenda[K comparable](m engine.Memory) agenda[K] {
 	return agenda[K]{state.NewPending[K, struct{}](m, false)}
 }
 
-// add has k, whose hash is h, come up at the time t.
+// add makes k, whose hash is h, come up at the time t.
 func (a agenda[K]) add(t int64, k K, h uint64) { a.Idx.Add(a.Slot(k, struct{}{}, h), t) }
 
-// until gives f what comes up before a time or at it.
+// until calls f with what comes up at or before now.
 func (a agenda[K]) until(now int64, f func(k K, h uint64, t int64)) {
 	a.Idx.Expire(now, func(slot uint32) {
 		t := a.Idx.At(slot)
@@ -106,7 +105,7 @@ func (a agenda[K]) until(now int64, f func(k K, h uint64, t int64)) {
 	})
 }
 
-// before is until for what comes up before a time.
+// before calls f with what comes up before now.
 func (a agenda[K]) before(now int64, f func(k K, h uint64, t int64)) {
 	if now > past {
 		a.until(now-1, f)

@@ -16,12 +16,11 @@ type session[A any] struct {
 	acc      A
 }
 
-// visits are the open sessions of a key in order of time. They do not overlap. Most keys have
-// one, so the first one is beside its key.
+// visits are the open sessions of a key in order of time. They do not overlap. Most keys have one, so the first is stored inline.
 type visits[A any] struct {
 	first session[A]
 	more  []session[A]
-	due   int64 // of the calendar; it is not saved
+	due   int64 // used by the calendar; not saved
 }
 
 // at returns session number i.
@@ -40,7 +39,7 @@ func (v *visits[A]) insert(i int, x session[A]) {
 	v.more = slices.Insert(v.more, i-1, x)
 }
 
-// remove removes session number i, which is not the only one.
+// remove removes session number i, which must not be the only one.
 func (v *visits[A]) remove(i int) {
 	if i == 0 {
 		i, v.first = 1, v.more[0]
@@ -57,8 +56,8 @@ type sessions[K comparable, E, A any] struct {
 	merge func(into *A, other A)
 }
 
-// put adds an event to the sessions of a key that has some, and returns the place of its
-// session. The spans that sessions had before are given to gone.
+// put adds an event to the sessions of a key that has some, and returns the index of its session. It calls gone with each session
+// whose span changes or disappears, as it was before.
 func (s *sessions[K, E, A]) put(v *visits[A], t, end int64, e *E, gone func(*session[A])) int {
 	i := 0
 	for i <= len(v.more) && v.at(i).to <= t { // a session that ends at t is another one
@@ -84,7 +83,7 @@ func (s *sessions[K, E, A]) put(v *visits[A], t, end int64, e *E, gone func(*ses
 	return i
 }
 
-// Sessions folds the events of each key that are less than a gap apart.
+// Sessions folds those events of a key into one session that are less than gap apart.
 func Sessions[K comparable, E, A any, W comparable](
 	in *engine.KeyedNode[K, E], op *engine.Op, at func(*E) int64, gap int64, init func() A, step func(*A, *E), merge func(into *A, other A), key func(k K, from, to int64) W,
 ) (closed, open *engine.KeyedNode[W, A]) {
@@ -152,7 +151,7 @@ func Sessions[K comparable, E, A any, W comparable](
 	return r.closed, r.open
 }
 
-// visitsCodec is the form of the sessions of a key.
+// visitsCodec returns the codec of the sessions of a key.
 func visitsCodec[A any](op *engine.Op) codec.Of[visits[A]] {
 	acc := state.Plain[A](op)
 	save := func(dst []byte, c codec.Codec, x *session[A]) ([]byte, error) {

@@ -3,8 +3,7 @@ package windows
 // A Shape says which spans contain a time.
 type Shape struct {
 	Size, Step, Offset int64
-	// Calendar returns the span that contains a time, of a shape whose spans are not equally
-	// long.
+	// Calendar returns the span that contains a time, for a shape whose spans differ in length.
 	Calendar func(t int64) (from, to int64)
 }
 
@@ -17,10 +16,10 @@ func (s Shape) last(t int64) (from, to int64) {
 	return add(t, -r), add(t, s.Size-r)
 }
 
-// one reports whether each time is in one span.
+// one reports whether each time is in exactly one span.
 func (s Shape) one() bool { return s.Calendar != nil || s.Size == s.Step }
 
-// modulo returns what is left of t, from 0 up to n.
+// modulo returns the remainder of t in [0, n).
 func modulo(t, n int64) int64 {
 	if t %= n; t < 0 {
 		t += n

@@ -4,9 +4,8 @@ import (
 	"github.com/millrace/millrace/internal/engine"
 )
 
-// Sort returns the events of in in the order of their times; of one time in the order of tie, if
-// that is not nil, and then in that in which they came. An event leaves when the mark is past
-// its time.
+// Sort returns the events of in in the order of their times. Events of one time are in the order of tie, if that is not nil, and
+// then in order of arrival. An event is released when the mark has passed its time.
 func Sort[E any](in *engine.Node[E], op *engine.Op, at func(*E) int64, tie func(a, b *E) int) *engine.Node[E] {
 	marks := follow(op, &in.Head)
 	h := engine.Derived(op, in)
@@ -40,15 +39,14 @@ func Sort[E any](in *engine.Node[E], op *engine.Op, at func(*E) int64, tie func(
 	return out
 }
 
-// A Row is an event of a key, as it waits for a mark. It is exported so that it can be saved.
+// A Row is an event of a key that waits for a mark. It is exported so that it can be saved.
 type Row[K comparable, E any] struct {
 	Key   K
 	Event E
 }
 
-// Trailing returns each event with an aggregate of the events of its key in the time size that
-// ends with it, in the order of their times: extend adds one to an aggregate and shrink takes
-// it back.
+// Trailing returns each event with an aggregate of the events of its key in the period of length size that ends with it, in the
+// order of their times. extend adds an event to an aggregate, and shrink removes one.
 func Trailing[K comparable, E, A, U any](
 	in *engine.KeyedNode[K, E], op *engine.Op, at func(*E) int64, size int64, init func() A, extend, shrink func(*A, *E), result func(*E, A) U,
 ) *engine.KeyedNode[K, U] {
@@ -82,7 +80,7 @@ func Trailing[K comparable, E, A, U any](
 				shrink(&t.Acc, &t.Events[t.Old])
 				t.Old++
 			}
-			if t.drop(); len(t.Events) == 0 { // what is left of a sum of floating-point numbers is not taken along
+			if t.drop(); len(t.Events) == 0 { // drops rounding errors of a floating-point sum
 				t.Acc = init()
 			}
 			t.Events = append(t.Events, x.What.Event)
@@ -97,7 +95,7 @@ func Trailing[K comparable, E, A, U any](
 	return out
 }
 
-// waits has the events of in wait in q.
+// waits queues the events of in in q.
 func waits[K comparable, E any](in *engine.KeyedNode[K, E], op *engine.Op, at func(*E) int64, marks interface{ Now() int64 }, q *queue[Row[K, E]]) {
 	in.To(func(b *engine.Batch[K, E]) {
 		op.Loc.At = op.Index

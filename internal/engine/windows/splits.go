@@ -8,24 +8,24 @@ import (
 	"github.com/millrace/millrace/internal/keyed"
 )
 
-// What is told of a split.
+// Kinds of notices about a split.
 const (
-	SplitFound = iota // there is such a split
-	SplitRead         // somebody begins to read it
-	SplitIdle         // nothing comes, and nothing is behind what has come
-	SplitEnded        // it is at its end
+	SplitFound = iota // the split exists
+	SplitRead         // a reader begins to read it
+	SplitIdle         // it is read up to its present end, and nothing comes
+	SplitEnded        // it has ended
 )
 
-// A Notice is what is told of a split.
+// A Notice is a report about a split.
 type Notice struct {
 	Is     uint8
-	Reader uint64 // who tells it; 0 is anybody
+	Reader uint64 // the reader that reports it; 0 if any may
 	ID     string // of the split's incarnation
 }
 
-// A Split is what is remembered of a split. It is exported so that it can be saved.
+// A Split is the state of a split. It is exported so that it can be saved.
 type Split struct {
-	Mark   int64 // its elements are late before that
+	Mark   int64 // earlier elements of the split are late
 	Left   bool  // it is not waited for
 	Reader uint64
 	ID     string
@@ -34,27 +34,27 @@ type Split struct {
 
 // splits is the state of a StampSplits. It maintains, between two elements:
 //
-//  1. the mark of a split that is waited for is not before the mark of the stream, so that
-//     what is in time by the one is in time by the other,
-//  2. that of the stream is the least of them, or if there are none the greatest one that a
-//     split had. So it does not matter which split was the last one to leave.
+//  1. the mark of a split that is waited for is not before the mark of the stream, so what is in time by the one is in time by
+//     the other,
+//  2. the mark of the stream is the least of these marks or, if there are none, the greatest mark that a split ever had. So it
+//     does not matter which split was the last to leave.
 type splits[K comparable, V any] struct {
 	Clock[V]
 	mark  *mark.Mark
 	most  *int64 // the greatest mark of a split
 	table *keyed.Table[K, Split]
 	ended *keyed.Table[K, struct{}]
-	m     int64 // of a step: the mark of the stream as of the last element
-	stale bool  // since then a split that held it has moved or left
+	m     int64 // the mark of the stream as of the last element of the step
+	stale bool  // since then a split that held it back has moved or left
 }
 
-// begin begins a batch, before which the mark of the stream is as it should be.
+// begin starts a batch, before which the mark of the stream is up to date.
 func (s *splits[K, V]) begin() { s.m, s.stale = s.mark.Now(), false }
 
-// moves says that a split with the mark m moves or leaves.
+// moves records that a split with the mark m moves or leaves.
 func (s *splits[K, V]) moves(m int64) { s.stale = s.stale || m <= s.m }
 
-// now returns the mark of the stream. It looks at all splits if one that held it has moved.
+// now returns the mark of the stream. It looks at all splits if one that held it back has moved.
 func (s *splits[K, V]) now() int64 {
 	if !s.stale {
 		return s.m
@@ -72,7 +72,7 @@ func (s *splits[K, V]) now() int64 {
 	return s.m
 }
 
-// join has a split be waited for from where the stream is.
+// join makes the stream wait for a split, from its present mark on.
 func (s *splits[K, V]) join(k K, h uint64) *Split {
 	m := s.now() // before the split is one of them
 	p, added := s.table.Put(k, h)
@@ -85,7 +85,7 @@ func (s *splits[K, V]) join(k K, h uint64) *Split {
 	return p
 }
 
-// leave has a split not be waited for.
+// leave makes the stream no longer wait for a split.
 func (s *splits[K, V]) leave(p *Split) {
 	if !p.Left {
 		s.moves(p.Mark)
@@ -93,11 +93,11 @@ func (s *splits[K, V]) leave(p *Split) {
 	}
 }
 
-// tell takes a notice of a split.
+// tell applies a notice about a split.
 func (s *splits[K, V]) tell(k K, h uint64, n Notice) {
 	p := s.table.Get(k, h)
 	if p != nil && n.Is != SplitFound {
-		p, _ = s.table.Put(k, h) // it is changed
+		p, _ = s.table.Put(k, h) // records the change
 	}
 	switch n.Is {
 	case SplitFound:
@@ -108,7 +108,7 @@ func (s *splits[K, V]) tell(k K, h uint64, n Notice) {
 		if p == nil || p.ID != n.ID {
 			m := s.now()
 			p = s.join(k, h)
-			p.Mark, p.Newest = m, nil // what was of another one says nothing about this one
+			p.Mark, p.Newest = m, nil // another incarnation's mark says nothing about this one
 		} else {
 			p = s.join(k, h)
 		}
@@ -126,11 +126,11 @@ func (s *splits[K, V]) tell(k K, h uint64, n Notice) {
 	}
 }
 
-// by reports whether whoever tells a notice may do so: another reader may have taken over.
+// by reports whether the reader of a notice is entitled to it: another reader may have taken over.
 func (n *Notice) by(p *Split) bool { return n.Reader == 0 || p.Reader == 0 || n.Reader == p.Reader }
 
-// StampSplits is [StampKeyed] with a mark for each key, which is a split of a source, and the
-// least of them for all. Told are the notices of splits.
+// StampSplits is [StampKeyed] with a mark for each key, which is a split of a source; the mark of the stream is the least of
+// them. told contains the notices about splits.
 func StampSplits[K comparable, V, N, E any](
 	in *engine.KeyedNode[K, V], told *engine.KeyedNode[K, N], op *engine.Op, at func(V) int64, event func(int64, V) E, notice func(N) Notice, c Clock[V],
 ) (events, tardy *engine.KeyedNode[K, E]) {

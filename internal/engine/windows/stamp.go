@@ -9,9 +9,9 @@ import (
 
 // A Clock says how the mark of a stamped stream moves.
 type Clock[T any] struct {
-	Slack   int64                 // how much older than the newest one an element may be
-	Confirm int                   // how many have to be as new before the mark follows
-	Says    func(T) (int64, bool) // if not nil, an element says itself how far the stream is
+	Slack   int64                 // how much older than the newest element one may be
+	Confirm int                   // how many elements have to be as new before the mark follows
+	Says    func(T) (int64, bool) // if not nil, an element itself says how far the stream is
 }
 
 // A stamp decides which elements of a stream are late.
@@ -29,8 +29,8 @@ func newStamp[T any](op *engine.Op, c Clock[T]) *stamp[T] {
 	return s
 }
 
-// next returns the mark behind an element that is in time, x of the time t, and the mark m. In
-// newest are the newest times if they have to be confirmed.
+// next returns the mark after an element x that is in time, given its time t and the mark m before it. *newest holds the newest
+// times, if they have to be confirmed.
 func (c *Clock[T]) next(x T, t, m int64, newest *[]int64) int64 {
 	switch {
 	case c.Says != nil:
@@ -54,14 +54,14 @@ func (c *Clock[T]) next(x T, t, m int64, newest *[]int64) int64 {
 	return m
 }
 
-// up puts the last number of a heap in place.
+// up moves the last number of a heap into place.
 func up(heap []int64) {
 	for i := len(heap) - 1; i > 0 && heap[i] < heap[(i-1)/2]; i = (i - 1) / 2 {
 		heap[i], heap[(i-1)/2] = heap[(i-1)/2], heap[i]
 	}
 }
 
-// down puts the first number of a heap in place.
+// down moves the first number of a heap into place.
 func down(heap []int64) {
 	for i := 0; ; {
 		least := i
@@ -78,11 +78,11 @@ func down(heap []int64) {
 	}
 }
 
-// never reports whether t is the time of nothing.
+// never reports whether t is not the time of an event.
 func never(t int64) bool { return t == past || t == future }
 
-// Stamp returns the elements of in as events, and those that are late: older than the mark
-// that they find, element by element, wherever a batch ends.
+// Stamp returns the elements of in as events, separating those that are late: older than the mark at their turn. That is decided
+// element by element, wherever a batch ends.
 func Stamp[T, E any](in *engine.Node[T], op *engine.Op, at func(T) int64, event func(int64, T) E, c Clock[T]) (events, tardy *engine.Node[E]) {
 	h := engine.Derived(op, in)
 	s := newStamp(op, c)
@@ -130,8 +130,8 @@ func Stamp[T, E any](in *engine.Node[T], op *engine.Op, at func(T) int64, event 
 	return events, tardy
 }
 
-// StampKeyed is [Stamp] for keyed data, with one mark for all keys. The order between keys is
-// seen: it decides who is late.
+// StampKeyed is [Stamp] for keyed data, with one mark for all keys. The order across keys matters: it decides which elements are
+// late.
 func StampKeyed[K comparable, V, E any](in *engine.KeyedNode[K, V], op *engine.Op, at func(V) int64, event func(int64, V) E, c Clock[V]) (events, tardy *engine.KeyedNode[K, E]) {
 	in.Permuted()
 	h := engine.Derived(op, in)

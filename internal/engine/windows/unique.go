@@ -5,8 +5,8 @@ import (
 	"github.com/millrace/millrace/internal/engine/state"
 )
 
-// Unique returns each event of a key once, as it comes. What the mark is past is forgotten: a
-// repeat has the same time, so it is late.
+// Unique returns each event of a key once, when it first comes. Events before the mark are forgotten, because a repeat has the
+// same time and is therefore late.
 func Unique[K, E comparable](in *engine.KeyedNode[K, E], op *engine.Op, at func(*E) int64) *engine.KeyedNode[K, E] {
 	marks := follow(op, &in.Head)
 	h := engine.Derived(op, in)

@@ -9,8 +9,8 @@ import (
 	"github.com/millrace/millrace/internal/engine/token"
 )
 
-// A client is a caller of the ports of a simulated graph. It runs until it is about to use a
-// port, and goes on when that is the move that is made.
+// A client is a caller of the ports of a simulated graph. It runs until it is about to use a port, and continues when that is the
+// next move.
 type client struct {
 	number int
 	resume func() (struct{}, bool)
@@ -20,10 +20,10 @@ type client struct {
 	begun  bool
 	done   bool
 	quiet  bool // what it waits for will never come
-	untold bool // it will not be told that its record was accepted
+	untold bool // it will not learn that its record was accepted
 }
 
-// errEnded unwinds a client of a simulation that has ended, and the function of a call.
+// errEnded unwinds a client, or the function of a call, of a simulation that has ended.
 var errEnded = engine.ErrUnwound
 
 func (d *Simulation) newClient(number int, f func()) *client {
@@ -40,12 +40,12 @@ func (d *Simulation) newClient(number int, f func()) *client {
 	return c
 }
 
-// ready reports whether the client can go on.
+// ready reports whether the client can continue.
 func (c *client) ready() bool {
 	return !c.done && (!c.begun || c.turn.Ready == nil || c.turn.Ready())
 }
 
-// act lets a client go on.
+// act lets a client continue.
 func (d *Simulation) act(m *Move) {
 	c := m.client
 	if t := c.turn; m.quiet {
@@ -62,8 +62,7 @@ func (d *Simulation) act(m *Move) {
 	}
 }
 
-// Turn implements [engine.Turns]. A caller that is no client of [Simulation.Run] has moves made
-// until it can go on.
+// Turn implements [engine.Turns]. A caller that is not a client of [Simulation.Run] makes moves until it can continue.
 func (d *Simulation) Turn(t engine.Turn) error {
 	switch c := d.running; {
 	case d.looking != nil:
@@ -127,7 +126,7 @@ func (d *Simulation) Wait(_ context.Context, _ *engine.Location, w *token.Waiter
 	return d.g.Err()
 }
 
-// Quiesce makes moves until there is none left to make, or has a client wait for that.
+// Quiesce makes moves until there are none left. A client waits for that instead.
 func (d *Simulation) Quiesce() error {
 	if d.running == nil {
 		for d.Step() {
@@ -140,7 +139,7 @@ func (d *Simulation) Quiesce() error {
 	return d.g.Err()
 }
 
-// Inline calls f, which uses ports without waiting for a turn. Nothing can happen any more.
+// Inline calls f, which uses ports without waiting for a turn. It is for a time when nothing more can happen.
 func (d *Simulation) Inline(f func()) {
 	before := d.inline
 	d.inline = true
@@ -148,8 +147,7 @@ func (d *Simulation) Inline(f func()) {
 	f()
 }
 
-// Ended implements [engine.Driver]. It returns ErrQuiet if the graph cannot end because an input
-// is open.
+// Ended implements [engine.Driver]. It returns ErrQuiet if the graph cannot end because an input is open.
 func (d *Simulation) Ended(_ context.Context, g *engine.Graph) error {
 	if d.running == nil {
 		return runToEnd(g, d.Step)
@@ -187,6 +185,6 @@ func runToEnd(g *engine.Graph, step func() bool) error {
 	}
 }
 
-// Unwinds reports whether p, which a function of a client or of a call has recovered, ends it because the
-// simulation has ended. The function has to panic with it again.
+// Unwinds reports whether p, recovered in a function of a client or of a call, unwinds that function because the simulation has
+// ended. If so, the function has to panic with p again.
 func Unwinds(p any) bool { return p == any(errEnded) }

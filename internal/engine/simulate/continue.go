@@ -6,14 +6,13 @@ import (
 	"github.com/millrace/millrace/internal/engine"
 )
 
-// Continue has the graph begin with the steps of a recording, all at once, when it is started. What
-// the steps have sent and the recording has not taken waits then: records on their way to other
-// locations or around a cycle, and calls without an answer. Inputs of the program are open and
-// have what they have accepted, so a key that came is refused again. It is called before the graph
-// is started, which fails if the recording does not fit it.
+// Continue makes the graph begin, when it is started, with the steps of a recording, all at once. What the steps have sent and
+// the recording has not taken waits then: records on their way to other locations or around a cycle, and calls without an answer.
+// Inputs of the program are open and remember what they have accepted, so a repeated key is refused. Continue is called before
+// the graph is started. The start fails if the recording does not fit the graph.
 func (d *Simulation) Continue(from *engine.Recording) { d.from = from }
 
-// begin makes the recorded steps. To a search they are one event, on which all others depend.
+// begin makes the recorded steps. For a search they are one event, on which all others depend.
 func (d *Simulation) begin() {
 	d.trail.begin(Name{Kind: Settle})
 	err := d.makeRecorded()
@@ -37,8 +36,7 @@ func (d *Simulation) begin() {
 	}
 }
 
-// makeRecorded makes the recorded steps, and then the first step of each location of which the
-// recording has none.
+// makeRecorded makes the recorded steps, and then the first step of each location that has none in the recording.
 func (d *Simulation) makeRecorded() error {
 	d.from.Mu.Lock()
 	defer d.from.Mu.Unlock()
@@ -58,7 +56,7 @@ func (d *Simulation) makeRecorded() error {
 		}
 		d.Pass(int32(s.Number), max(p.Now, started))
 	}
-	for _, s := range d.g.Locations { // the engine that was recorded keeps the order
+	for _, s := range d.g.Locations { // the recorded engine kept the order
 		if d.level == Types {
 			s.SettleLoose()
 		}
@@ -74,7 +72,7 @@ func (d *Simulation) makeRecorded() error {
 	return nil
 }
 
-// entered has inputs note what a step takes, which they have loaded.
+// entered tells inputs what a step takes, after they have loaded it.
 func entered(s *engine.Location, p *engine.Plan) error {
 	s.Mu.Lock()
 	defer s.Mu.Unlock()

@@ -6,24 +6,23 @@ import (
 	"github.com/millrace/millrace/internal/engine"
 )
 
-// A location that keeps its state makes a move and keeps it at once, so a crash between two moves
-// changes two things only: a call that was made, and whose answer is not kept, is made again;
-// and a caller is not told what became of its record. The clock and deadlines are kept. In
-// the model the answer to a call is kept when it is taken, since nobody can tell whether that
-// was earlier.
+// A location that keeps its state makes a move and keeps it at once. So a crash between two moves changes only two things: a call
+// that was made and whose answer is not kept is made again; and a caller does not learn what became of its record. The clock and
+// deadlines are kept. In the model the answer to a call is kept when it is taken, since it cannot be observed whether that was
+// earlier.
 
-// CallsShareNothing says that functions of calls share nothing but for calls of one key.
+// CallsShareNothing declares that functions of calls share nothing, except among calls of one key.
 func (d *Simulation) CallsShareNothing() { d.apart = true }
 
 // A madeCall is a call whose answer is not kept.
 type madeCall struct {
 	in    engine.Input // where the answer waits
 	lane  uint64
-	begun *begunCall // if it has not returned; else nil
+	begun *begunCall // if it has not returned; otherwise nil
 	say   string
 	by    string // what it is placed by, if not its key
 	apart bool   // it is placed by its key
-	again func() // has it wait to be made again
+	again func() // queues it to be made again
 }
 
 // call makes a call.
@@ -47,10 +46,10 @@ func (d *Simulation) call(m *Move) {
 	at.calls = append(at.calls, c)
 }
 
-// answered notes that the function has returned, and that its answer waits.
+// answered records that the function has returned and that its answer waits.
 func (c *madeCall) answered() { c.begun, c.lane = nil, c.in.LaneOf(c.in.Waiting()-1) }
 
-// returned notes that the function of a call that was at a point has returned.
+// returned records that the function of a call that was at a point has returned.
 func (d *Simulation) returned(c *begunCall) {
 	if !d.faults.falls {
 		return
@@ -63,7 +62,7 @@ func (d *Simulation) returned(c *begunCall) {
 	}
 }
 
-// keeps notes that a record is taken: if it is an answer, it is kept.
+// keeps is called when a record is taken. If the record is an answer, it is kept.
 func (d *Simulation) keeps(m *Move) {
 	if !d.faults.falls {
 		return
@@ -76,9 +75,8 @@ func (d *Simulation) keeps(m *Move) {
 	}
 }
 
-// crash has calls be made again whose answers are not kept. Of a location whose keys are divided
-// one partition crashes; which keys are in it is not known, so any may be, but for those of one affinity,
-// which are in one partition.
+// crash repeats calls whose answers are not kept. At a location whose keys are divided, one partition crashes. Which keys it
+// contains is not known, so any may be in it, except that keys of one affinity are in one partition.
 func (d *Simulation) crash(s *engine.Location) {
 	f := &d.faults
 	f.left.Crashes--
@@ -90,13 +88,13 @@ func (d *Simulation) crash(s *engine.Location) {
 			keys = append(keys, c.placed())
 		}
 	}
-	spared := 0 // bits, of which at least one is not set
+	spared := 0 // bit set, of which at least one bit is not set
 	if s.Partitioned() && len(keys) > 1 {
 		spared = d.choose.Choose(1<<len(keys) - 1)
 	}
 	s.Mu.Lock()
 	defer s.Mu.Unlock()
-	for i, c := range slices.Backward(at.calls) { // from the last, so that each comes to its place again
+	for i, c := range slices.Backward(at.calls) { // from the last, so that each returns to its place
 		if c.begun != nil && !slices.Contains(d.begun, c.begun) {
 			continue // its function waits at a port, and this move is made within its own
 		}
@@ -113,7 +111,7 @@ func (d *Simulation) crash(s *engine.Location) {
 	}
 }
 
-// placed is what is in one partition: the calls of an affinity, or of a key.
+// A placed identifies what is in one partition: the calls of an affinity, or of a key.
 type placed struct {
 	by  string
 	key uint64
@@ -126,7 +124,7 @@ func (c *madeCall) placed() placed {
 	return placed{by: c.by}
 }
 
-// key returns what tells the key of a call from others.
+// key returns a number that distinguishes the key of a call from others.
 func (c *madeCall) key() uint64 {
 	if c.begun != nil {
 		return c.begun.name.ID
@@ -134,7 +132,7 @@ func (c *madeCall) key() uint64 {
 	return c.lane
 }
 
-// breakOff ends a call that is at a point: what it did before is done.
+// breakOff ends a call that is at a point. What it did before that is done.
 func (d *Simulation) breakOff(s *engine.Location, c *begunCall) {
 	c.stop()
 	s.Calls.Add(-1) // as its answer would
@@ -144,7 +142,7 @@ func (d *Simulation) breakOff(s *engine.Location, c *begunCall) {
 	})
 }
 
-// forget forgets an answer that waits, with the location's mu held.
+// forget drops a waiting answer, with the location's mu held.
 func (d *Simulation) forget(s *engine.Location, c madeCall) {
 	i := c.in.Waiting() - 1
 	for c.in.LaneOf(i) != c.lane {
@@ -160,8 +158,8 @@ func (d *Simulation) forget(s *engine.Location, c madeCall) {
 	})
 }
 
-// loseAck chooses whether a caller is told what becomes of what it is about to send. It returns an
-// error if it is not told and nothing is accepted.
+// loseAck chooses whether a caller learns what becomes of what it is about to send. It returns an error if the caller does not
+// learn it and nothing is accepted.
 func (d *Simulation) loseAck(c *client, t engine.Turn) error {
 	f := &d.faults
 	c.untold = false

@@ -7,9 +7,9 @@ import (
 	"github.com/millrace/millrace/internal/engine"
 )
 
-// A late is a message that was delayed: those behind it overtake it.
+// A late is a delayed message, which later ones overtake.
 type late struct {
-	id   uint64        // of its lane, which it has for itself
+	id   uint64        // of its lane, which it has to itself
 	from engine.Object // the lane from which it was taken
 	loc  *engine.Location
 	in   engine.Input
@@ -17,7 +17,7 @@ type late struct {
 	take func()
 }
 
-// delay lays the message that is taken aside. The mu of its location is held.
+// delay sets the taken message aside. The mu of its location is held.
 func (d *Simulation) delay(m *Move) {
 	f, op := &d.faults, m.in.Base().Op
 	lane := op.Lane(m.ID)
@@ -25,14 +25,14 @@ func (d *Simulation) delay(m *Move) {
 	x := &late{id: engine.ChainDigest(m.ID, f.delays[lane]) &^ (1 << 63), from: lane, loc: m.loc, in: m.in, say: m.Value()}
 	x.take = m.in.Lift(m.head, false)
 	f.late = append(f.late, x)
-	m.loc.Queued++ // since it waits still
+	m.loc.Queued++ // it still waits
 	lane = op.Lane(x.id)
 	d.trail.touch(lane, engine.Sends)
 	d.trail.effect.Sent = append(d.trail.effect.Sent, lane)
 }
 
-// arrive has a message that was delayed be taken, unless it is lost. What was behind it comes
-// before it or after it. The mu of its location is held.
+// arrive takes a delayed message, unless it is lost. The messages that were behind it come before or after it. The mu of its
+// location is held.
 func (d *Simulation) arrive(x *late, what fate) {
 	d.trail.touch(x.from, engine.Takes)
 	f := &d.faults
@@ -42,8 +42,8 @@ func (d *Simulation) arrive(x *late, what fate) {
 	}
 }
 
-// faultMoves adds the faults that can happen next to all that can. Each of them is disabled by
-// something in all, so that a run ends without it as well.
+// faultMoves adds the faults that can happen next to all, the possible moves. Each fault is disabled by some move in all, so that
+// a run can also end without it.
 func (d *Simulation) faultMoves(all []Move) []Move {
 	f := &d.faults
 	if !f.any {
@@ -77,7 +77,7 @@ func (d *Simulation) faultMoves(all []Move) []Move {
 	return all
 }
 
-// at reports whether a location makes the move, or a caller of its ports does.
+// at reports whether a location, or a caller of its ports, makes the move.
 func (m *Move) at(s *engine.Location) bool {
 	if m.client != nil && m.client.turn.Op != nil {
 		return m.client.turn.Op.Loc == s
@@ -85,7 +85,7 @@ func (m *Move) at(s *engine.Location) bool {
 	return m.loc == s && m.Kind != Heals
 }
 
-// hasMessage reports whether a message can be taken that goes to s or comes from it.
+// hasMessage reports whether a message that goes to s or comes from it can be taken.
 func (d *Simulation) hasMessage(s *engine.Location) bool {
 	f := &d.faults
 	if !f.at[s.Number].linked {
@@ -122,7 +122,7 @@ func (d *Simulation) fail(m *Move) {
 		at.halted = true
 		m.loc.Halt(fmt.Errorf("%w: %s", ErrHalted, m.loc.Name))
 		select {
-		case <-d.g.Done(): // whoever waits for the end sees it
+		case <-d.g.Done(): // a caller that waits for the end sees it
 			d.trail.effect.All = true
 		default:
 		}

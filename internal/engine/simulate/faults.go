@@ -9,16 +9,15 @@ import (
 	"github.com/millrace/millrace/internal/engine"
 )
 
-// Faults are how many faults of each kind may happen in a simulation, at most. By default none
-// does. What becomes of a message is chosen when it is taken; everything else that happens is
-// a move, which is offered only where it makes a difference.
+// Faults limits how many faults of each kind may happen in a simulation. By default none does. What becomes of a message is
+// chosen when it is taken. Every other fault is a move, which is offered only where it makes a difference.
 type Faults struct {
 	Lose, Repeat, Delay int      // messages between locations
-	Isolations          int      // a location is cut off from all others, and later no longer is
-	Halts               int      // a location stops for ever
-	Crashes             int      // a location crashes and goes on with all that it has kept
-	LostAcks            int      // a caller is not told whether its record was accepted
-	Links               []string // of which messages are lost, repeated and delayed; nil means all
+	Isolations          int      // a location is cut off from all others, and later reconnected
+	Halts               int      // a location stops forever
+	Crashes             int      // a location crashes and continues with everything that it has kept
+	LostAcks            int      // a caller does not learn whether its record was accepted
+	Links               []string // whose messages are lost, repeated and delayed; nil means all
 	Locations           []string // that are isolated, halt, crash and lose acknowledgements; nil means all
 }
 
@@ -26,22 +25,22 @@ type Faults struct {
 const (
 	Isolates Kind = iota + Resumes + 1 // a location is cut off from all others
 	Heals                              // a location is no longer cut off
-	Halts                              // a location stops for ever
-	Crashes                            // a location crashes and goes on
+	Halts                              // a location stops forever
+	Crashes                            // a location crashes and continues
 )
 
-// ErrHalted is the error of a caller that uses a location that has stopped for ever.
+// ErrHalted is the error of a caller that uses a location that has stopped forever.
 var ErrHalted = errors.New("dataflow: the location has stopped for ever, as its simulation chose")
 
-// faults are those of a simulation.
+// faults is the state of the faults of a simulation.
 type faults struct {
 	left  Faults
-	any   bool // there were some in the beginning
-	halts bool // of these, some halt locations
-	cuts  bool // some isolate them
-	falls bool // some have them crash
+	any   bool // there were some at the start
+	halts bool // some of them halt locations
+	cuts  bool // some isolate locations
+	falls bool // some crash locations
 
-	edges  map[*engine.Op]*engine.Edge // by the operator of their end
+	edges  map[*engine.Op]*engine.Edge // by the operator of the receiving end
 	faulty map[*engine.Op]bool         // of these, those whose messages are lost, repeated and delayed
 	copies map[engine.Object]bool      // lanes whose first message is a copy
 	delays map[engine.Object]uint64    // how many messages of a lane were delayed
@@ -49,12 +48,12 @@ type faults struct {
 	at     []local // by location
 }
 
-// A local is what the faults of a location are.
+// A local is the state of the faults of a location.
 type local struct {
-	may      bool // it has some
+	may      bool // faults may happen to it
 	linked   bool // it has links
 	isolated bool
-	lost     int // messages, since it is isolated
+	lost     int // messages lost since it is isolated
 	halted   bool
 	calls    []madeCall
 }
@@ -69,8 +68,8 @@ const (
 	delayed
 )
 
-// Inject has faults happen in a simulation that was not started. It panics if a number is
-// negative, and when the simulation is started if the graph has no such link or location.
+// Inject makes faults happen in a simulation that was not started. It panics if a number is negative. The start of the simulation
+// panics if the graph has no such link or location.
 func (d *Simulation) Inject(f Faults) {
 	if d.g.Begun() {
 		engine.Misuse("sim.Faults", "the flow has been started: say before what faults there are")
@@ -85,7 +84,7 @@ func (d *Simulation) Inject(f Faults) {
 	d.faults = faults{left: f, any: !reflect.ValueOf(none).IsZero(), halts: f.Halts > 0, cuts: f.Isolations > 0, falls: f.Crashes > 0}
 }
 
-// find finds where faults happen, when the graph is complete.
+// findFaults finds where faults happen, once the graph is complete.
 func (d *Simulation) findFaults(g *engine.Graph) {
 	f := &d.faults
 	if !f.any {
@@ -138,12 +137,12 @@ func (f *faults) addLink(op *engine.Op, l *engine.Edge, used map[string]bool) {
 	f.faulty[op] = true
 }
 
-// named reports whether a location has a name, or is one of the members that have it.
+// named reports whether a location has a name, or is one of the members with that name.
 func named(s *engine.Location, name string) bool {
 	return s.Name == name || strings.HasPrefix(s.Name, name+" ")
 }
 
-// places names what faults can happen to.
+// places lists the locations and links to which faults can happen.
 func (f *faults) places(g *engine.Graph) string {
 	var all []string
 	for _, s := range g.Locations {
@@ -168,8 +167,7 @@ func of(s *engine.Location, part int32) engine.Object {
 	return engine.Object{Location: int32(s.Number), Op: part}
 }
 
-// uses says that the move being made is one that a location cannot make, or a caller cannot
-// make there, when it has stopped.
+// uses records that the current move is one that the location, or a caller at it, cannot make after the location has halted.
 func (d *Simulation) uses(s *engine.Location) {
 	if d.faults.halts {
 		d.trail.touch(of(s, life), engine.Reads)
@@ -178,9 +176,8 @@ func (d *Simulation) uses(s *engine.Location) {
 
 func (f *faults) hasHalted(s *engine.Location) bool { return f.halts && f.at[s.Number].halted }
 
-// fate chooses what becomes of the message that is taken. That a number is used up needs no
-// conflict between two moves: whichever of two messages is taken first, the same ones can be
-// lost.
+// fate chooses what becomes of the message that is taken. Using up one of the allowed faults is not a conflict between two moves:
+// whichever of two messages is taken first, the same ones can be lost.
 func (d *Simulation) fate(m *Move) (what fate) {
 	f, op := &d.faults, m.in.Base().Op
 	l := f.edges[op]
@@ -199,7 +196,7 @@ func (d *Simulation) fate(m *Move) (what fate) {
 	lane := op.Lane(m.ID)
 	if what == arrived && f.faulty[op] && m.late == nil {
 		can := []fate{arrived}
-		if f.left.Lose > 0 && !f.copies[lane] { // a copy that is lost is none
+		if f.left.Lose > 0 && !f.copies[lane] { // a lost copy is no fault
 			can = append(can, lost)
 		}
 		if f.left.Repeat > 0 && !op.Once {

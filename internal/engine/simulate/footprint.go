@@ -13,29 +13,27 @@ type Touch struct {
 	engine.Access
 }
 
-// An Effect is what a move did, as far as it matters to others.
+// An Effect is what a move did, as far as other moves can depend on it.
 type Effect struct {
 	Name    Name
-	All     bool            // it depends on everything before it, and everything after it on it
+	All     bool            // it depends on everything before it, and everything after it depends on it
 	Again   bool            // what it took is still there
-	Waited  bool            // a caller had to wait until it was possible, unless it was already
-	Touched []Touch         // in order of objects
+	Waited  bool            // a caller had to wait for the move to become possible, if it was not already
+	Touched []Touch         // sorted by object
 	Sent    []engine.Object // the queues to which it sent records, in order
 	Took    []engine.Object // the queues from which it took one, in order
-	Behind  []engine.Object // inputs of which everything had to be taken before
-	Wants   []Touch         // what its client does next, if it has to wait for that
-	ways    []engine.Object // in which something came to an operator, where there are several
-	Ticks   []Tick          // what it has to do with time, in order
+	Behind  []engine.Object // inputs from which everything had to be taken before
+	Wants   []Touch         // what its client does next, if the client has to wait for that
+	ways    []engine.Object // the ways in which something came to an operator, if there are several
+	Ticks   []Tick          // its relation to time, in order
 }
 
-// Conflicts reports whether it makes a difference which of e and f comes first, beyond that one
-// may take what the other sent.
+// Conflicts reports whether the order of e and f makes a difference, apart from one taking what the other sent.
 func (e *Effect) Conflicts(f *Effect) bool {
 	return e.All || f.All || e.conflictsIn(f, nil)
 }
 
-// conflictsIn reports whether it makes a difference to one of some operators, slices or clocks which
-// of e and f comes first. Nil stands for all.
+// conflictsIn reports whether the order of e and f makes a difference to one of some operators, slices or clocks. Nil means all.
 func (e *Effect) conflictsIn(f *Effect, some map[engine.Object]bool) bool {
 	for i, j := 0, 0; i < len(e.Touched) && j < len(f.Touched); {
 		switch a, b := e.Touched[i], f.Touched[j]; compare(a.Object, b.Object) {
@@ -64,7 +62,7 @@ func (e *Effect) Touch(written ...engine.Object) {
 	e.Touched = merge(all)
 }
 
-// Join adds to e what another execution of the same move did.
+// Join adds to e the effect of another execution of the same move.
 func (e *Effect) Join(f *Effect) {
 	e.All = e.All || f.All
 	all := append(slices.Clone(e.Touched), f.Touched...)
@@ -75,7 +73,7 @@ func compare(a, b engine.Object) int {
 	return cmp.Or(cmp.Compare(a.Location, b.Location), cmp.Compare(a.Op, b.Op), cmp.Compare(a.Key, b.Key))
 }
 
-// merge sorts touches and leaves one of each object.
+// merge sorts touches and merges those of the same object.
 func merge(all []Touch) []Touch {
 	slices.SortFunc(all, func(a, b Touch) int { return compare(a.Object, b.Object) })
 	n := 0
@@ -90,12 +88,12 @@ func merge(all []Touch) []Touch {
 	return all[:n]
 }
 
-// A trail is what the move being made has touched so far.
+// A trail collects what the current move has touched so far.
 type trail struct {
 	effect Effect
 	depth  int // a function of a call may use ports itself, which makes moves within the move
 
-	read   map[engine.Object]bool // outputs of which somebody sees the order
+	read   map[engine.Object]bool // outputs whose order is observed
 	Missed Known                  // what was not known before
 	shared Groups                 // what has one clock and was not known to
 }
@@ -107,7 +105,7 @@ func (t *trail) begin(name Name) {
 	}
 }
 
-// end returns what the move did. It reports false within another move.
+// end returns the effect of the move. It reports false for a move within another one.
 func (t *trail) end() (e Effect, outer bool) {
 	if t.depth--; t.depth > 0 {
 		return e, false
@@ -146,7 +144,7 @@ func (d *Simulation) Touch(o engine.Object, a engine.Access) {
 			t.effect.ways = append(t.effect.ways, o)
 		}
 		return
-	case a == engine.Adds && t.read[o]: // somebody sees the order
+	case a == engine.Adds && t.read[o]: // the order is observed
 		a = engine.Writes
 	case a&engine.Takes != 0:
 		if !t.read[o] {
@@ -166,7 +164,7 @@ func (t *trail) touch(o engine.Object, a engine.Access) {
 	t.effect.Touched = append(t.effect.Touched, Touch{o, a})
 }
 
-// sends says that a record is sent to a lane of an input, and returns the queue in which it waits.
+// sends records that a record is sent to a lane of an input, and returns the queue in which it waits.
 func (d *Simulation) sends(lane engine.Object) engine.Object {
 	d.fills(d.g.Locations[lane.Location])
 	if d.level == Engine {
@@ -180,7 +178,7 @@ func (d *Simulation) sends(lane engine.Object) engine.Object {
 
 // Gives implements [engine.Turns].
 func (d *Simulation) Gives(o engine.Object) {
-	if h := d.holds; h != nil { // nobody sees it before the step ends
+	if h := d.holds; h != nil { // not visible before the step ends
 		h.given = append(h.given, o)
 		return
 	}

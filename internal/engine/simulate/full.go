@@ -6,15 +6,14 @@ import (
 	"github.com/millrace/millrace/internal/engine"
 )
 
-// bounds are what a simulation has of the bounds of production. A location whose output is over its
-// bound makes no step until somebody has read.
+// bounds are the bounds of production that a simulation has. A location whose output is over its bound makes no step until a
+// reader has read.
 type bounds struct {
-	outputs bool   // have one
+	outputs bool   // outputs have bounds
 	stopped []bool // by location: its step has ended with an output over its bound
 }
 
-// Bound has outputs hold n elements that nobody has read; by default any number. It is called before
-// something is built.
+// Bound limits outputs to n unread elements; by default there is no limit. It is called before anything is built.
 func (d *Simulation) Bound(n int) {
 	d.bounds.outputs, d.g.Settings.Buffer = true, n
 }
@@ -22,7 +21,7 @@ func (d *Simulation) Bound(n int) {
 // Bounded implements [engine.Driver].
 func (d *Simulation) Bounded() bool { return d.bounds.outputs }
 
-// stops reports whether a location makes no step because more waits behind it than may.
+// stops reports whether a location makes no step because more waits behind it than allowed.
 func (d *Simulation) stops(s *engine.Location) bool {
 	if s.Stalled.Load() == 0 {
 		d.bounds.stopped[s.Number] = false
@@ -30,9 +29,8 @@ func (d *Simulation) stops(s *engine.Location) bool {
 	return d.bounds.stopped[s.Number]
 }
 
-// held notes that a location has made a move of a step. If an output is over its bound now, the step of
-// production either goes on with what else it has taken, or has ended: then the location makes no
-// other one until somebody reads.
+// held is called after a location has made a move of a step. If an output is over its bound now, the step of production either
+// continues with what else it has taken, or has ended; in that case the location makes no further step until a reader has read.
 func (d *Simulation) held(s *engine.Location) {
 	if !d.bounds.outputs {
 		return
@@ -54,17 +52,15 @@ func (d *Simulation) Arrived(l *engine.Edge) {
 	l.To.Mu.Unlock()
 }
 
-// fills says that the move sends a record to a location, or takes one, if a sender ever has to wait for
-// room there.
+// fills records that the move sends a record to a location, or takes one, if a sender ever has to wait for room there.
 func (d *Simulation) fills(s *engine.Location) {
 	if o := s.Room(); d.trail.read[o] {
 		d.trail.touch(o, engine.Adds)
 	}
 }
 
-// makesRoom notes that the move takes one of the records that wait at a location: senders who wait for
-// room depend on that, and locations that are stopped because the queue is full go on. It is called
-// with the location's mu held.
+// makesRoom records that the move takes one of the records that wait at a location. Senders that wait for room depend on that,
+// and locations that were stopped because the queue was full continue. It is called with the location's mu held.
 func (d *Simulation) makesRoom(s *engine.Location) {
 	d.fills(s)
 	if s.Full() {

@@ -6,18 +6,17 @@ import (
 	"github.com/millrace/millrace/internal/engine"
 )
 
-// Known is what has to be known of all simulations of a graph before one of them can say what a
-// move did.
+// Known is what has to be known about all simulations of a graph before one of them can tell what a move did.
 type Known struct {
-	// Read are outputs of which somebody reads one element at a time, so that the order in which
-	// something comes there is seen, and what else somebody looks at.
+	// Read contains outputs that are read one element at a time, so that their order is observed, and other objects that are
+	// looked at.
 	Read map[engine.Object]bool
-	// Together are lanes of inputs of which several records in one step can be told from one after
-	// the other, each with those with which it is taken.
+	// Together contains lanes of inputs for which several records in one step can be told apart from one after another; each lane
+	// is grouped with those with which it is taken.
 	Together Groups
-	// Apart says that timers have a clock of their own unless they are of one location and of one
-	// group of Clocks, of lanes and of parts of operators. Otherwise each location has one clock. It
-	// has one also if that is in a group, because a function is told the time.
+	// Apart says that timers have separate clocks unless they belong to one location and to one group of Clocks, whose members
+	// are lanes and parts of operators. Otherwise each location has one clock. A location also has one clock if it is in a group
+	// itself, because a function reads the time.
 	Apart  bool
 	Clocks Groups
 }
@@ -30,7 +29,7 @@ func (k Known) Clone() Known {
 	return Known{maps.Clone(k.Read), maps.Clone(k.Together), k.Apart, maps.Clone(k.Clocks)}
 }
 
-// See adds that somebody reads o.
+// See adds that o is read.
 func (k *Known) See(o engine.Object) {
 	if k.Read == nil {
 		k.Read = make(map[engine.Object]bool)
@@ -38,10 +37,10 @@ func (k *Known) See(o engine.Object) {
 	k.Read[o] = true
 }
 
-// Mingle adds that records of two lanes, or of one, are taken together.
+// Mingle adds that records of two lanes, which may be the same, are taken together.
 func (k *Known) Mingle(a, b engine.Object) { k.Together.Join(a, b) }
 
-// Add adds what l has.
+// Add adds everything in l.
 func (k *Known) Add(l Known) {
 	for o := range l.Read {
 		k.See(o)
@@ -51,10 +50,10 @@ func (k *Known) Add(l Known) {
 	k.Clocks.Add(l.Clocks)
 }
 
-// Groups are objects that belong together, each with the one that stands for its group.
+// Groups are groups of objects, as a map from each object to the representative of its group.
 type Groups map[engine.Object]engine.Object
 
-// Join puts two objects, or one, into one group.
+// Join puts two objects, which may be the same, into one group.
 func (g *Groups) Join(a, b engine.Object) {
 	if *g == nil {
 		*g = make(Groups)
@@ -72,7 +71,7 @@ func (g *Groups) Join(a, b engine.Object) {
 	(*g)[a], (*g)[b] = first, first
 }
 
-// Share adds that two objects have one clock, unless known says so.
+// Share adds that two objects have one clock, unless that is known.
 func (g *Groups) Share(known Groups, a, b engine.Object) {
 	a, b = known.Clock(a), known.Clock(b)
 	if _, one := known[a]; a != b || a.IsClock() && !one {
@@ -80,7 +79,7 @@ func (g *Groups) Share(known Groups, a, b engine.Object) {
 	}
 }
 
-// Clock returns what stands for the clock of o: its group, or the location if that has one clock.
+// Clock returns the object that represents the clock of o: its group, or the location if that has one clock.
 func (g Groups) Clock(o engine.Object) engine.Object {
 	if all := o.Times(); g[all] == all {
 		return all
@@ -95,7 +94,7 @@ func (g *Groups) Add(h Groups) {
 	}
 }
 
-// Of returns the object that stands for the group of one.
+// Of returns the representative of an object's group.
 func (g Groups) Of(o engine.Object) engine.Object {
 	if of, ok := g[o]; ok {
 		return of

@@ -6,27 +6,26 @@ import "github.com/millrace/millrace/internal/engine"
 type Level uint8
 
 const (
-	// Types is all that the types of a program allow.
+	// Types allows everything that the types of a program allow.
 	Types Level = iota
-	// Engine is what the loop of this engine can do: a location takes what it has accepted in that
-	// order. A step takes one or several records and ends with a cut of all slices that have news;
-	// then outputs show it. Calls begin in the order in which they were asked for.
+	// Engine allows what the loop of this engine can do: a location takes what it has accepted in that order. A step takes one or
+	// several records and ends with a cut of all slices that have news; then outputs show the results. Calls begin in the order
+	// in which they were requested.
 	Engine
 )
 
-// SetLevel says how much can happen. By default it is all that the types allow. It is called
-// before the graph is started.
+// SetLevel sets how much can happen; the default is [Types]. It is called before the graph is started.
 func (d *Simulation) SetLevel(l Level) { d.level = l }
 
-// A half is what was made of a step that has not ended, at level Engine.
+// A half is the part of a step that was made so far, at level Engine.
 type half struct {
 	gathers bool // steps take several records; see [engine.Location.Gathers]
 	begun   bool
-	given   []engine.Object // outputs to which its timers gave something
-	plan    engine.Plan     // of what is left of it
+	given   []engine.Object // outputs to which the step's timers gave something
+	plan    engine.Plan     // the rest of the step
 }
 
-// half returns the step of a location that has not ended.
+// half returns the unfinished step of a location.
 func (d *Simulation) half(s *engine.Location) *half { return &d.halves[s.Number] }
 
 // stepsOf is movesOf at level Engine.
@@ -45,7 +44,7 @@ func (d *Simulation) stepsOf(s *engine.Location, all []Move) []Move {
 	return all
 }
 
-// answersOf adds the answers of calls that were made, which wait to be accepted at level Engine.
+// answersOf adds the answers of made calls, which wait to be accepted at level Engine.
 func (d *Simulation) answersOf(s *engine.Location, all []Move) []Move {
 	for _, calls := range d.calling[s.Number] {
 		for i := range calls.Made() {
@@ -55,7 +54,7 @@ func (d *Simulation) answersOf(s *engine.Location, all []Move) []Move {
 	return all
 }
 
-// takeFirst takes what the location has accepted first.
+// takeFirst takes the oldest accepted record of the location.
 func (d *Simulation) takeFirst(m *Move) {
 	s, h := m.loc, d.half(m.loc)
 	op := m.in.Base().Op
@@ -94,7 +93,7 @@ func (d *Simulation) fireFirst(m *Move) {
 	d.holds = nil
 }
 
-// endStep ends a step: all slices that have news are cut, and outputs show what it gave.
+// endStep ends a step: all slices that have news are cut, and outputs show the results.
 func (d *Simulation) endStep(s *engine.Location) {
 	h := d.half(s)
 	was := *h

@@ -12,9 +12,8 @@ type look struct {
 	err  error
 }
 
-// Look calls f, which looks at ports between two moves, and tells seen which objects f reads. f
-// sees what is there and is no move of its own. If f does more than look, such as take an
-// element, Look returns an error.
+// Look calls f, which looks at ports between two moves, and calls seen with the objects that f reads. f sees the present state
+// and is not a move. If f does more than look, such as taking an element, Look returns an error.
 func (d *Simulation) Look(f func(), seen func(engine.Object)) error {
 	l := &look{seen: seen}
 	before := d.looking
@@ -24,7 +23,7 @@ func (d *Simulation) Look(f func(), seen func(engine.Object)) error {
 	return l.err
 }
 
-// turn has a caller that looks go on at once.
+// turn lets a caller that looks continue at once.
 func (l *look) turn(t engine.Turn) error {
 	switch t.Say {
 	case "look at", "count", "ask":

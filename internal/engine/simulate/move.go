@@ -9,23 +9,23 @@ import (
 	"github.com/millrace/millrace/internal/engine"
 )
 
-// A Kind says who makes a move.
+// A Kind says what kind of move it is.
 type Kind uint8
 
 const (
-	Acts    Kind = iota // a caller of ports goes on
+	Acts    Kind = iota // a caller of ports continues
 	Cuts                // a slice is cut
 	Takes               // a record is taken
 	Calls               // an asynchronous call is made
-	Fires               // the timers of a deadline are fired
-	Settle              // a location at which nothing can happen ends, or has an ending
+	Fires               // the timers of a deadline fire
+	Settle              // a location at which nothing can happen ends, or accepts an ending
 	Ends                // a step ends; see [Engine]
-	Answers             // the answer of a call that was made is accepted; see [Engine]
-	Resumes             // a call goes on from a point; see [Simulation.Point]
+	Answers             // the answer of a made call is accepted; see [Engine]
+	Resumes             // a call continues from a point; see [Simulation.Point]
 )
 
-// A Name is who makes a move: a caller, a slice, a lane of an input, a call, or the timers of a
-// location. Of each there is at most one move that can come next.
+// A Name identifies what makes a move: a caller, a slice, a lane of an input, a call, or the timers of a location. Each has at
+// most one possible next move.
 type Name struct {
 	Kind     Kind
 	Location int32
@@ -45,15 +45,15 @@ type Move struct {
 	deadline int64
 	clock    *clock // whose timers fire
 	client   *client
-	begun    *begunCall // that goes on
-	late     *late      // the message that is taken, if it was delayed
-	quiet    bool       // the caller waits for what will never come
+	begun    *begunCall // the call that continues
+	late     *late      // the delayed message that is taken, or nil
+	quiet    bool       // the caller waits for something that will never come
 }
 
 // Cuts reports whether a slice is cut.
 func (m *Move) Cuts() bool { return m.Kind == Cuts }
 
-// Reasons returns the operators that were given a reason for what a cut lets in.
+// Reasons returns the operators with a reason for what a cut lets in.
 func (m *Move) Reasons() []*engine.Op {
 	if m.region == nil {
 		return nil
@@ -69,10 +69,10 @@ func (m *Move) In() *engine.Op {
 	return m.in.Base().Op
 }
 
-// First reports whether the record that is taken was accepted first of those that wait in its input.
+// First reports whether the taken record is the oldest that waits in its input.
 func (m *Move) First() bool { return m.in != nil && m.head == 0 }
 
-// Value returns the record that is taken as text, with its key if it has one.
+// Value returns the taken record as text, with its key if it has one.
 func (m *Move) Value() string {
 	if m.late != nil {
 		return m.late.say
@@ -108,8 +108,8 @@ func (m Move) String() string {
 	return "settle"
 }
 
-// moves returns what can happen next: what callers do first, then cuts, records, calls and
-// timers, each in the order in which they were built.
+// moves returns what can happen next: first what callers do, then cuts, records, calls and timers, each in the order of
+// construction.
 func (d *Simulation) moves() []Move {
 	all := d.made[:0]
 	for _, c := range d.clients {
@@ -127,8 +127,8 @@ func (d *Simulation) moves() []Move {
 	return all
 }
 
-// movesOf adds the moves of a location. Each slice is cut on its own, also before one from which it
-// derives: it runs again with what that gives.
+// movesOf adds the moves of a location. Each slice is cut on its own, even before one from which it derives; it runs again with
+// the results of that one.
 func (d *Simulation) movesOf(s *engine.Location, all []Move) []Move {
 	at := int32(s.Number)
 	if s.Finished || !s.Started {
@@ -166,8 +166,8 @@ func (d *Simulation) callsOf(s *engine.Location, all []Move) []Move {
 	return all
 }
 
-// timersOf adds the timers of a location that can fire: for each of its clocks those of the earliest
-// deadline. They fire in the order of production unless something else is chosen.
+// timersOf adds the timers of a location that can fire: for each of its clocks, those of the earliest deadline. They fire in the
+// order of production unless the chooser decides otherwise.
 func (d *Simulation) timersOf(s *engine.Location, all []Move) []Move {
 	if len(s.Timers) == 0 || s.Stopping {
 		return all
@@ -193,7 +193,7 @@ func (d *Simulation) timersOf(s *engine.Location, all []Move) []Move {
 	return all
 }
 
-// do makes a move and tells who asked for it what it did.
+// do makes a move and reports its effect to the listener.
 func (d *Simulation) do(m *Move) {
 	mover, hand := d.mover, d.hand
 	d.mover, d.hand = moverOf(m), nil
@@ -260,7 +260,7 @@ func (d *Simulation) do(m *Move) {
 	}
 }
 
-// take takes a record, and with it others of its input where that makes a difference.
+// take takes a record and, where that makes a difference, possibly others of its input in the same step.
 func (d *Simulation) take(m *Move) {
 	if end, ok := m.in.(*engine.Ending); ok {
 		d.trail.touch(m.loc.Times(), engine.Writes)
@@ -276,8 +276,7 @@ func (d *Simulation) take(m *Move) {
 	d.Perform(m.loc, &engine.Plan{Take: []engine.Take{{Op: m.in.Base().Op.Index, N: n}}, Cut: engine.CutNone})
 }
 
-// takeAt has an input take the record of a move, and reports whether the step gets it: a message may
-// be lost or delayed.
+// takeAt takes the record of a move from its input, and reports whether the step gets it: a message may be lost or delayed.
 func (d *Simulation) takeAt(m *Move) (taken bool) {
 	lane := m.In().Lane(m.ID)
 	d.progresses(m.in.Base())
@@ -305,7 +304,7 @@ func (d *Simulation) takeAt(m *Move) (taken bool) {
 	return what != lost && what != delayed
 }
 
-// stepped counts a step and ends a flow that does not come to rest.
+// stepped counts a step, and fails a flow that does not come to rest.
 func (d *Simulation) stepped(s *engine.Location) {
 	if d.steps++; d.steps <= maxSteps {
 		return

@@ -7,7 +7,7 @@ import (
 	"github.com/millrace/millrace/internal/engine"
 )
 
-// A begunCall is a call whose function has not returned: it is at a point.
+// A begunCall is a call whose function has not returned: it is suspended at a point.
 type begunCall struct {
 	name  Name
 	loc   *engine.Location
@@ -20,8 +20,7 @@ type begunCall struct {
 	yield  func(struct{}) bool
 }
 
-// callNow makes a call on a coroutine, until its function returns or is at a point, and reports
-// whether it has returned.
+// callNow makes a call on a coroutine, until its function returns or reaches a point, and reports whether it has returned.
 func (d *Simulation) callNow(m *Move) (c *begunCall, returned bool) {
 	c = &begunCall{
 		name: Name{Resumes, int32(m.loc.Number), m.Op, m.ID}, loc: m.loc, calls: m.calls, say: m.calls.SayCall(m.call),
@@ -41,7 +40,7 @@ func (d *Simulation) callNow(m *Move) (c *begunCall, returned bool) {
 	return c, returned
 }
 
-// enter has the function of a call go on, and reports whether it has returned.
+// enter resumes the function of a call, and reports whether it has returned.
 func (d *Simulation) enter(c *begunCall) (returned bool) {
 	before := d.within
 	d.within = c
@@ -50,10 +49,10 @@ func (d *Simulation) enter(c *begunCall) (returned bool) {
 	return !more
 }
 
-// proceed has a call go on from the point at which it is.
+// proceed resumes a call from its point.
 func (d *Simulation) proceed(c *begunCall) {
 	d.trail.touch(c.calls.Operator().Object(c.name.ID), engine.Writes)
-	d.begun = slices.DeleteFunc(d.begun, func(x *begunCall) bool { return x == c }) // it may wait at a port now, and have other moves made
+	d.begun = slices.DeleteFunc(d.begun, func(x *begunCall) bool { return x == c }) // it may wait at a port now, while other moves are made
 	if d.enter(c) {
 		d.returned(c)
 	} else {
@@ -61,8 +60,8 @@ func (d *Simulation) proceed(c *begunCall) {
 	}
 }
 
-// Point splits the move that is made, if it is one of a client or the call of a function: what
-// happens elsewhere can come between what it did before and what it does after.
+// Point splits the current move, if it is a client's or the call of a function: moves from elsewhere can come between what it did
+// before and what it does after.
 func (d *Simulation) Point(where string) {
 	switch c := d.within; {
 	case d.inline || d.looking != nil:

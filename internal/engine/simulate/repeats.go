@@ -2,11 +2,11 @@ package simulate
 
 import "github.com/millrace/millrace/internal/engine"
 
-// repeats are records of retried inputs that come more than once in a simulation. One does
-// only where somebody can tell.
+// repeats controls records of retried inputs that come more than once in a simulation. A record is repeated only where that can
+// be observed.
 type repeats struct {
 	most, made int
-	told       map[*engine.Op]bool // where somebody can tell, or what comes before such a place
+	told       map[*engine.Op]bool // where repeats can be observed, and what comes before such a place
 }
 
 // Repeat lets records of retried inputs come again, n times in all. By default none does.
@@ -15,7 +15,7 @@ func (d *Simulation) Repeat(n int) { d.repeats.most = n }
 // Repeated returns how many times a record came again.
 func (d *Simulation) Repeated() int { return d.repeats.made }
 
-// find finds where somebody can tell, when the graph is complete.
+// find finds where repeats can be observed, once the graph is complete.
 func (r *repeats) find(g *engine.Graph) {
 	r.told = make(map[*engine.Op]bool)
 	for all := g.RepeatsSeen; len(all) > 0; {
@@ -28,7 +28,7 @@ func (r *repeats) find(g *engine.Graph) {
 	}
 }
 
-// takeAgain asks whether a record, which is taken, comes again.
+// takeAgain chooses whether a record that is being taken comes again.
 func (d *Simulation) takeAgain(in *engine.InputBase) bool {
 	r := &d.repeats
 	if !in.Retried || r.made >= r.most || !r.told[in.Op] || d.choose.Choose(2) == 0 {

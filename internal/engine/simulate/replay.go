@@ -8,18 +8,18 @@ import (
 	"github.com/millrace/millrace/internal/engine/token"
 )
 
-// A Replay makes the steps of a recording again. Nothing is accepted and nothing is sent:
-// what locations, cycles and asynchronous calls gave is in the recording.
+// A Replay repeats the steps of a recording. Nothing is accepted and nothing is sent: the results of locations, cycles and
+// asynchronous calls are in the recording.
 type Replay struct {
 	g    *engine.Graph
 	from *engine.Recording
-	made int   // plans of from whose steps were made
+	made int   // number of plans of from whose steps were made
 	last int64 // the time of the latest
 
 	refused error // why the recording does not fit
 }
 
-// NewReplay makes an empty graph one that makes the steps of a recording again.
+// NewReplay makes an empty graph repeat the steps of a recording.
 func NewReplay(g *engine.Graph, from *engine.Recording, watch engine.Watcher) *Replay {
 	d := &Replay{g: g, from: from}
 	g.Driver, g.Settings.Watch, g.Settings.Steady = d, watch, true
@@ -56,8 +56,7 @@ func (d *Replay) Step() bool {
 	return d.Perform(s, p)
 }
 
-// next loads the records of the next step, which there is. If they do not fit the graph, it
-// has failed.
+// next loads the records of the next step, which must exist. If they do not fit the graph, the graph fails.
 func (d *Replay) next() (*engine.Location, *engine.Plan, error) {
 	next := &d.from.Plans[d.made]
 	d.made++
@@ -72,8 +71,7 @@ func (d *Replay) next() (*engine.Location, *engine.Plan, error) {
 	return s, &next.Plan, nil
 }
 
-// load has the inputs take the records of step n of a recording, whose mu is held, and returns
-// its location.
+// load makes the inputs take the records of step n of a recording, whose mu is held, and returns the step's location.
 func load(g *engine.Graph, from *engine.Recording, n int) (*engine.Location, error) {
 	if n == 0 {
 		if err := from.Fits(g); err != nil {
@@ -91,7 +89,7 @@ func load(g *engine.Graph, from *engine.Recording, n int) (*engine.Location, err
 	return s, nil
 }
 
-// refuse ends the replay because of err, and with it a graph that has not ended.
+// refuse ends the replay because of err, and the graph if it has not ended.
 func (d *Replay) refuse(err error) error {
 	d.refused = err
 	d.g.Fail(err)

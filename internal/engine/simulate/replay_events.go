@@ -8,9 +8,9 @@ import (
 	"github.com/millrace/millrace/internal/engine"
 )
 
-// An Event is an elementary part of a recorded step. A step is its start if it is the first,
-// the timers of each deadline that is due, each record that it takes, and the cut of the
-// slices that have news then. Exactly one of Start, Fire, In and Cut says which it is.
+// An Event is an elementary part of a recorded step. A step consists of its start if it is the first, the timers of each deadline
+// that is due, each record that it takes, and the cut of the slices that then have news. Exactly one of Start, Fire, In and Cut
+// says which part it is.
 type Event struct {
 	Step     int   // number of the step in the recording
 	Location int   // number of its location
@@ -43,10 +43,9 @@ func (m Event) String() string {
 	return fmt.Sprintf("step %d at location %d, at %v: %s", m.Step, m.Location, time.Duration(m.Now), what)
 }
 
-// Events makes the next step of the recording one event at a time, and reports whether there
-// was a step. It calls possible before each event, with the graph as it is then, and returns
-// the first error. Between the events of a step its outputs show what only production's
-// readers never see: half of a step.
+// Events makes the next step of the recording one event at a time, and reports whether there was a step. Before each event it
+// calls possible, with the graph as it is then, and returns the first error. Between the events of a step the outputs show half
+// of a step, which readers in production never see.
 func (d *Replay) Events(possible func(Event) error) (more bool, err error) {
 	if d.g.Err() != nil || d.made == d.from.Len() {
 		return false, d.g.Err()
@@ -73,9 +72,9 @@ func (d *Replay) Events(possible func(Event) error) (more bool, err error) {
 		}
 	}
 	if p.Fire {
-		s.Hear(p.Take, p.Now) // as the whole step does
+		s.Hear(p.Take, p.Now) // as in the whole step
 		for i := range s.Timers {
-			s.Timers[i].Skip(p.Now) // as the whole step does: of an interval only the last firing happens
+			s.Timers[i].Skip(p.Now) // as in the whole step: only the last firing of an interval happens
 		}
 		for due, ok := s.Deadline(); ok && due <= p.Now; due, ok = s.Deadline() {
 			m := at
@@ -105,7 +104,7 @@ func (d *Replay) Events(possible func(Event) error) (more bool, err error) {
 	return true, nil
 }
 
-// News returns how many slices of a location have news, which a cut would run.
+// News returns how many slices of a location have news, and would run in a cut.
 func (d *Replay) News(site int) (n int) {
 	for _, r := range d.g.Locations[site].Regions {
 		if r.News {
@@ -115,7 +114,7 @@ func (d *Replay) News(site int) (n int) {
 	return n
 }
 
-// Deadline returns the earliest deadline of the timers of a location that are pending.
+// Deadline returns the earliest deadline of the pending timers of a location.
 func (d *Replay) Deadline(site int) (at int64, ok bool) { return d.g.Locations[site].Deadline() }
 
 // recordOf returns the key and the value of the one record that CopyTaken returned.

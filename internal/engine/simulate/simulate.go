@@ -1,7 +1,6 @@
-// Package simulate runs a graph without goroutines and without a clock. A [Simulation] makes
-// one elementary move at a time, as its [Chooser] says, so that one goroutine can go through
-// every schedule there is. A [Replay] makes the steps of a recording again. Start reading at
-// [Simulation].
+// Package simulate runs a graph without goroutines and without a clock. A [Simulation] makes one elementary move at a time, as
+// its [Chooser] decides, so that one goroutine can go through every possible schedule. A [Replay] repeats the steps of a
+// recording. Start reading at [Simulation].
 package simulate
 
 import (
@@ -12,50 +11,44 @@ import (
 	"github.com/millrace/millrace/internal/engine"
 )
 
-// A Chooser answers the questions of a simulation: which move is next, how far time passes,
-// whether a record comes again. Nothing else in it may depend on time, map order, goroutines
-// or randomness.
+// A Chooser answers the questions of a simulation: which move is next, how far time passes, whether a record comes again. Nothing
+// else in a simulation may depend on time, map order, goroutines or randomness.
 type Chooser interface {
 	// Choose returns a number in [0, n). It is asked only when n > 1.
 	Choose(n int) int
 }
 
-// A Guide is a [Chooser] that is told what it chooses from when a move is made. It can lead a
-// simulation along a run that was recorded.
+// A Guide is a [Chooser] that sees the moves from which it chooses. It can make a simulation follow a recorded run.
 type Guide interface {
 	Chooser
-	// Next returns the number of the move that is made next. It is asked whenever there is
-	// one, also if there is no other. A negative number ends the simulation.
+	// Next returns the index of the next move. It is called whenever there is a move, even if there is only one. A negative index
+	// ends the simulation.
 	Next(all []Move) int
 }
 
-// A Listener is a [Chooser] that is told what each move did.
+// A Listener is a [Chooser] that receives the effect of each move.
 type Listener interface{ Made(e Effect) }
 
-// A Witness is a [Chooser] that is told what the clients of [Simulation.Run] do at ports, each
-// time as soon as it is done.
+// A Witness is a [Chooser] that receives what the clients of [Simulation.Run] do at ports, as soon as it is done.
 type Witness interface {
 	Used(client int, u engine.Use)
 }
 
-// ErrQuiet is the error of a call that waits for something at a simulated graph that can
-// make no further step.
+// ErrQuiet is the error of a call that waits for something at a simulated graph that can make no further step.
 var ErrQuiet = errors.New("dataflow: everything is quiet: what is waited for will never come")
 
-// A Simulation runs a graph without goroutines and clock. What can happen next is one of some
-// moves: a caller of a port goes on, a record of one lane is taken, a slice is cut, an
-// asynchronous call is made, or the timers of one deadline fire. The chooser says which. So one
-// goroutine can go through every schedule there is.
+// A Simulation runs a graph without goroutines and clock. What can happen next is one of several moves: a caller of a port
+// continues, a record of one lane is taken, a slice is cut, an asynchronous call is made, or the timers of one deadline fire. The
+// chooser decides which. So one goroutine can go through every possible schedule.
 //
-// Callers are the clients of [Simulation.Run], of which one goes on at a time. A caller that is
-// none of these makes moves whenever it has to wait.
+// Callers are the clients of [Simulation.Run], of which one runs at a time. Any other caller makes moves whenever it has to wait.
 type Simulation struct {
 	g       *engine.Graph
 	choose  Chooser
 	guide   Guide    // choose, if it is one
 	told    Listener // choose, if it is one
 	witness Witness  // choose, if it is one
-	looking *look    // somebody looks at ports between two moves
+	looking *look    // set while a function looks at ports between two moves
 	clients []*client
 	running *client // the client whose turn it is
 	inline  bool    // callers do not wait for a turn
@@ -63,34 +56,33 @@ type Simulation struct {
 	trail   trail
 	known   Known
 	made    []Move             // memory of moves
-	calling [][]engine.Calling // by location
+	calling [][]engine.Calling // reused memory of moves
 	steps   int                // since something was sent
 	time    timeline
-	mover   engine.Object     // whose clock the move being made has
-	hand    *clock            // that clock, once it was asked for
-	repeats repeats           // of records that were taken
-	from    *engine.Recording // whose steps come first, or nil
+	mover   engine.Object     // whose clock the current move uses
+	hand    *clock            // that clock, once it was needed
+	repeats repeats           // of taken records
+	from    *engine.Recording // the recording whose steps come first, or nil
 	faults  faults
 	bounds  bounds
 	apart   bool         // functions of calls share nothing
-	begun   []*begunCall // calls that are at a point, in the order in which they were begun
-	within  *begunCall   // whose function runs
+	begun   []*begunCall // calls that are at a point, in the order in which they began
+	within  *begunCall   // the call whose function runs
 
 	level    Level
-	halves   []half                   // by location: of the step that is made
-	holds    *half                    // whose timers are being fired
-	together map[engine.Object]*joint // inputs of which several records are taken in one step
+	halves   []half                   // by location: the step under way
+	holds    *half                    // the step whose timers are firing
+	together map[engine.Object]*joint // inputs from which a step may take several records
 }
 
-// maxSteps bounds the steps of a simulation between two sends, so that a flow that
-// feeds itself for ever ends with an error.
+// maxSteps bounds the steps of a simulation between two sends, so that a flow that feeds itself without end stops with an error.
 const maxSteps = 100_000
 
-// idleFirings is how often an interval of a simulation fires without its location having taken
-// anything: it has no end, and a schedule needs one.
+// idleFirings is how often an endless timer of a simulation fires while its location takes nothing: the timer has no end, and a
+// schedule needs one.
 const idleFirings = 3
 
-// Drive makes an empty graph a simulated one. Known is what is known of other simulations of it; see
+// Drive makes an empty graph a simulated one. known is what other simulations of the graph have found out; see
 // [Simulation.Missed].
 func Drive(g *engine.Graph, choose Chooser, watch engine.Watcher, known Known) *Simulation {
 	d := &Simulation{g: g, choose: choose, known: known, trail: trail{read: known.Read}, mover: engine.World}
@@ -102,8 +94,7 @@ func Drive(g *engine.Graph, choose Chooser, watch engine.Watcher, known Known) *
 	return d
 }
 
-// Missed returns what was not known before. What the moves before did is not known then, as far
-// as it is about that.
+// Missed returns what was not known before. As far as it concerns that, the recorded effects of earlier moves are unreliable.
 func (d *Simulation) Missed() Known { return d.trail.Missed }
 
 // Clock returns how much time has passed.
@@ -146,8 +137,7 @@ func (d *Simulation) Prepare(g *engine.Graph) {
 	d.findFaults(g)
 }
 
-// Start makes the first step, with a clock that begins in 1970. The one who makes steps has the
-// token for ever.
+// Start makes the first step, with a clock that begins in 1970. The maker of steps holds the token forever.
 func (d *Simulation) Start(s *engine.Location) {
 	if d.from != nil {
 		if s.Number == len(d.g.Locations)-1 {
@@ -187,8 +177,7 @@ func (d *Simulation) Admit(ctx context.Context, in *engine.InputBase) (engine.Ad
 	return in.Room(ctx)
 }
 
-// waitForRoom has a caller wait while as many records wait at the location as may. It is called
-// with the location's mu held.
+// waitForRoom makes a caller wait while the location's queue is full. It is called with the location's mu held.
 func (d *Simulation) waitForRoom(in *engine.InputBase) error {
 	s := in.Loc
 	for s.Full() && in.Refuse() == nil {
@@ -210,7 +199,7 @@ func (d *Simulation) waitForRoom(in *engine.InputBase) error {
 	return nil
 }
 
-// Deliver has calls wait until they are made, each by a move of its own.
+// Deliver queues calls, each of which is made by a move of its own.
 func (d *Simulation) Deliver(x engine.Delivery) {
 	if calls, ok := x.(engine.Calling); ok {
 		calls.Ask()
@@ -232,7 +221,7 @@ func (d *Simulation) Arm(*engine.Location) {}
 // Ask implements [engine.Driver].
 func (d *Simulation) Ask(s *engine.Location) <-chan struct{} { return s.AskBetweenSteps() }
 
-// Step makes one move that is not of a client, and reports whether there was one to make.
+// Step makes one move that is not a client's, and reports whether there was one.
 func (d *Simulation) Step() bool {
 	if d.over || d.g.Err() != nil {
 		return false
@@ -247,10 +236,10 @@ func (d *Simulation) Step() bool {
 	return d.next(all)
 }
 
-// Offers returns what can happen next, to be made by [Simulation.Make]. It is good until then.
+// Offers returns what can happen next, to be passed to [Simulation.Make]. The result is valid until then.
 func (d *Simulation) Offers() []Move { return d.moves() }
 
-// Make makes a move, so that whoever leads a simulation along a run needs no chooser for it.
+// Make makes a move. With it, a caller that makes a simulation follow a run needs no chooser for that.
 func (d *Simulation) Make(m Move) error {
 	d.do(&m)
 	return d.g.Err()
@@ -274,9 +263,8 @@ func (d *Simulation) next(all []Move) bool {
 	return true
 }
 
-// Run runs clients and whatever follows from what they do, until nothing can happen any more or
-// the simulation is ended. A client that waits for something that will never come is told so
-// when nothing else can happen.
+// Run runs clients and everything that follows from what they do, until nothing more can happen or the simulation is ended. When
+// nothing else can happen, a client that waits for something that will never come gets [ErrQuiet].
 func (d *Simulation) Run(clients ...func()) {
 	for i, f := range clients {
 		d.clients = append(d.clients, d.newClient(i, f))
@@ -303,8 +291,7 @@ func (d *Simulation) Run(clients ...func()) {
 // End ends the simulation: no further move is made.
 func (d *Simulation) End() { d.over = true }
 
-// settle has a location at which nothing can happen end, or accept an ending, and reports whether
-// there was one.
+// settle makes a location at which nothing can happen end, or accept an ending, and reports whether there was one.
 func (d *Simulation) settle() bool {
 	if !d.g.Begun() || d.g.Err() != nil {
 		return false
@@ -318,8 +305,7 @@ func (d *Simulation) settle() bool {
 	return settled
 }
 
-// settleAny finishes a location that can make no further step, or has it accept an ending, and
-// reports whether there was one.
+// settleAny makes a location that can make no further step end, or accept an ending, and reports whether there was one.
 func settleAny(g *engine.Graph) bool {
 	for _, s := range g.Locations {
 		s.Mu.Lock()
@@ -336,7 +322,7 @@ func settleAny(g *engine.Graph) bool {
 	return false
 }
 
-// wake tells the first client that waits that what it waits for will never come.
+// wake lets the first waiting client learn that what it waits for will never come.
 func (d *Simulation) wake() bool {
 	for _, c := range d.clients {
 		if !c.done {

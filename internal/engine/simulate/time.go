@@ -8,40 +8,39 @@ import (
 	"github.com/millrace/millrace/internal/engine"
 )
 
-// A Tick is a moment that a move made, in the time of one clock: a step has read it, or the timers
-// of one deadline have fired. A step that fires timers has a tick for each deadline.
+// A Tick is a moment that a move made, in the time of one clock: a step has read the clock, or the timers of one deadline have
+// fired. A step that fires timers has a tick for each deadline.
 type Tick struct {
 	Clock   engine.Object
-	Of      engine.Object // the lane, or the slice, whose step has read it; World where a location has one clock anyway
+	Of      engine.Object // the lane or slice whose step has read it; World if the location has one clock anyway
 	Fires   bool
 	At      int64   // what the clock showed, or the deadline
-	Free    bool    // it made a difference what the clock shows: a timer was set somewhere
-	Pending []Timer // the timers of the clock before, in the order in which those of one deadline fire
+	Free    bool    // the reading made a difference: a timer was set somewhere
+	Pending []Timer // the clock's timers before it, in the order in which those of one deadline fire
 }
 
-// A Timer is one that is set.
+// A Timer is a timer that is set.
 type Timer struct {
 	Queue   int
 	Of      engine.Object // the part of an operator that has set it, or World
 	At      int64
-	Endless bool // it is set again whenever it fires, as that of an interval is
+	Endless bool // it is set again whenever it fires, like that of an interval
 }
 
 // A Passing is what is known when a step is about to read a clock.
 type Passing struct {
 	Earliest int64   // what the clock showed last, or the latest deadline that has fired
-	Usual    int64   // as little after whatever has happened anywhere as there is
-	Matters  bool    // what the clock shows: a timer is set somewhere
+	Usual    int64   // the least time after everything that has happened anywhere
+	Matters  bool    // what the clock shows makes a difference: a timer is set somewhere
 	Pending  []Timer // of the clock
 }
 
-// A Timekeeper is a [Chooser] that says what the time is when a step reads a clock. Without one
-// the time is the usual one.
+// A Timekeeper is a [Chooser] that decides what the time is when a step reads a clock. Without one the time is the usual one.
 type Timekeeper interface {
-	// Time returns what the clock shows: not less than the earliest time.
+	// Time returns what the clock shows, which is at least the earliest time.
 	Time(p Passing) int64
-	// Clock returns which clock of a location something has that is seen for the first time. Usual
-	// is the number of that which it has by what is known: that of one seen before, or the next.
+	// Clock returns the number of the clock, within its location, of something that is seen for the first time. usual is the
+	// number that follows from what is known: that of an existing clock, or the next one.
 	Clock(usual int) int
 }
 
@@ -50,20 +49,19 @@ type timeline struct {
 	keeper Timekeeper          // the chooser, if it is one
 	at     []clocks            // by location
 	latest int64               // the latest moment anywhere
-	comes  map[*engine.Op]bool // ends of links to a location from one that gets nothing from it
+	comes  map[*engine.Op]bool // receiving ends of links from a location that gets nothing from the receiver
 }
 
-// clocks are the clocks of a location. Production's show the same time, but nobody can tell how
-// much passes between two steps that do not depend on each other. So what has nothing to do with
-// each other has clocks of its own, at two locations or at one, as far as that is known; see
+// clocks are the clocks of a location. In production they show the same time, but how much time passes between two independent
+// steps cannot be observed. So what is independent has separate clocks, at two locations or at one, as far as that is known; see
 // [Known.Apart].
 type clocks struct {
 	apart bool                  // there may be several
-	all   []*clock              // in the order in which they were seen
+	all   []*clock              // in the order in which they were first used
 	of    map[engine.Object]int // number of the clock of a lane, or of a part of an operator
-	begun clock                 // what one shows that was not seen before
+	begun clock                 // what a clock shows that was not used before
 	ticks bool                  // there are endless timers
-	taken int                   // records that did not come from the location itself, if there are
+	taken int                   // records that did not come from the location itself, counted if ticks
 }
 
 // A clock says how much time has passed, in nanoseconds since the history began.
@@ -73,7 +71,7 @@ type clock struct {
 	read int64 // what it showed last
 }
 
-// started is what the clock shows in the first step of a location.
+// started is the time of the first step of a location.
 const started = 1
 
 // first makes the first step of a location. The first record may come at the same time.
@@ -87,7 +85,7 @@ func (d *Simulation) first(s *engine.Location) {
 	d.time.at[s.Number].pass(started)
 }
 
-// Pass has a location be busy until now, so that its timers fire late.
+// Pass makes a location busy until now, so that its timers fire late.
 func (d *Simulation) Pass(location int32, now int64) {
 	d.time.at[location].pass(now)
 	d.time.latest = max(d.time.latest, now)
@@ -122,7 +120,7 @@ func (d *Simulation) clockOf(s *engine.Location, o engine.Object) *clock {
 		}
 		at.of[o] = n
 		if n == len(at.all) {
-			if n > 0 && !d.known.Apart { // a schedule that is made again says so
+			if n > 0 && !d.known.Apart { // a repeated schedule says so itself
 				name = o
 			}
 			at.add(name)
@@ -137,8 +135,8 @@ func (at *clocks) add(name engine.Object) {
 	at.all = append(at.all, &c)
 }
 
-// touchClock returns the clock of the move that is made, at a location, after noting that it is
-// touched: whoever reads it depends on all others who do, since time passes.
+// touchClock returns the clock of the current move at a location, and records that it is touched: a move that reads a clock
+// depends on all others that do, since time passes.
 func (d *Simulation) touchClock(s *engine.Location) *clock {
 	if d.hand == nil && d.mover.Location == int32(s.Number) {
 		d.hand = d.clockOf(s, d.mover)
@@ -152,7 +150,7 @@ func (d *Simulation) touchClock(s *engine.Location) *clock {
 	return d.hand
 }
 
-// moverOf returns the lane, or the part of an operator, whose clock a move has.
+// moverOf returns the lane, or the part of an operator, whose clock a move uses.
 func moverOf(m *Move) engine.Object {
 	switch m.Kind {
 	case Takes:
@@ -160,11 +158,10 @@ func moverOf(m *Move) engine.Object {
 	case Cuts:
 		return m.region.Object()
 	}
-	return engine.World // which has none
+	return engine.World // it has no clock
 }
 
-// shares notes which lanes and parts of operators have to do with timers in one move, so that they
-// have one clock.
+// shares records which lanes and parts of operators deal with timers in one move, so that they have one clock.
 func (d *Simulation) shares(s *engine.Location, e *Effect) {
 	if d.hand == nil || !d.time.at[s.Number].apart {
 		return
@@ -181,8 +178,7 @@ func (d *Simulation) shares(s *engine.Location, e *Effect) {
 	}
 }
 
-// Shared returns the lanes and parts of operators that turned out to have one clock, as far as that was
-// not known.
+// Shared returns the lanes and parts of operators that turned out to have one clock, as far as that was not known.
 func (d *Simulation) Shared() Groups { return d.trail.shared }
 
 // Now implements [engine.Driver].
@@ -204,8 +200,8 @@ func (d *Simulation) Now(s *engine.Location) int64 {
 	return t
 }
 
-// progresses notes that a location takes a record, so that endless timers are no longer tired. What comes
-// back to the location, over others or not, does not count, since an endless timer may have sent it.
+// progresses records that a location takes a record, so that endless timers are no longer tired. What comes back to the location,
+// directly or over others, does not count, since an endless timer may have sent it.
 func (d *Simulation) progresses(in *engine.InputBase) {
 	at := &d.time.at[in.Loc.Number]
 	if at.ticks && (in.FromOutside() || d.time.comes[in.Op]) {
@@ -214,9 +210,8 @@ func (d *Simulation) progresses(in *engine.InputBase) {
 	}
 }
 
-// fire fires the timers of the earliest deadline of a clock, and those that are overdue: a step of
-// production fires all that are due when it is made, and it is not made before the one that has
-// read the clock last.
+// fire fires the timers of the earliest deadline of a clock, and those that are overdue. A step of production fires all timers
+// that are due when it is made, and it is not made before the step that has last read the clock.
 func (d *Simulation) fire(s *engine.Location, c *clock, deadline int64) {
 	d.hand = c
 	if d.time.at[s.Number].ticks {
@@ -242,7 +237,7 @@ func (d *Simulation) fire(s *engine.Location, c *clock, deadline int64) {
 	}
 }
 
-// partOf returns o, or if the location has one clock whatever is known, what stands for nothing of it.
+// partOf returns o, or World if the location certainly has one clock.
 func (d *Simulation) partOf(s *engine.Location, o engine.Object) engine.Object {
 	if !d.time.at[s.Number].apart {
 		return engine.World
@@ -250,7 +245,7 @@ func (d *Simulation) partOf(s *engine.Location, o engine.Object) engine.Object {
 	return o
 }
 
-// touchDue says that timers fire.
+// touchDue records that timers fire.
 func (d *Simulation) touchDue(s *engine.Location, deadline int64) {
 	if d.time.at[s.Number].apart {
 		s.Deadlines(func(_ int, of engine.Object, at int64) {
@@ -261,7 +256,7 @@ func (d *Simulation) touchDue(s *engine.Location, deadline int64) {
 	}
 }
 
-// tick notes a moment.
+// tick records a moment.
 func (d *Simulation) tick(t Tick) {
 	d.time.latest = max(d.time.latest, t.At)
 	if d.told != nil {
@@ -269,7 +264,7 @@ func (d *Simulation) tick(t Tick) {
 	}
 }
 
-// pending returns the timers of a clock, if somebody wants to know.
+// pending returns the timers of a clock, if there is a timekeeper.
 func (d *Simulation) pending(s *engine.Location, c *clock) (all []Timer) {
 	if d.time.keeper == nil {
 		return nil

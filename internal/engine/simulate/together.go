@@ -6,23 +6,22 @@ import (
 	"github.com/millrace/millrace/internal/engine"
 )
 
-// A joint is an input whose records get to an operator in two ways. Of several that come in one
-// step, such an operator gets all one way before it gets them the other way, and somebody may be
-// able to tell that from one record after the other. Nobody can if the records have nothing to do
-// with each other, and which of them have is found out when they are taken one after the other:
-// until then no several of them are taken together.
+// A joint is an input whose records reach an operator in two ways. Of several records that come in one step, such an operator
+// gets all one way before it gets them the other way, which may be told apart from one record after another. It cannot if the
+// records are independent. Which records are not is found out when they are taken one after another; until then records are not
+// taken together.
 type joint struct {
-	behind map[int32]map[engine.Object]bool // by operator: what can show in which order something came
+	behind map[int32]map[engine.Object]bool // by operator: what can show the order in which something came
 	took   []Effect                         // the steps that took something
 }
 
-// A Selective chooser can be told which answers are worth trying, as far as it tries all.
+// A Selective chooser can skip answers that are not worth trying, if it tries all answers.
 type Selective interface {
 	// ChooseOf is [Chooser].Choose; worth reports whether an answer may make a difference.
 	ChooseOf(n int, worth func(i int) bool) int
 }
 
-// joins finds the inputs of which several records may be told from one after the other.
+// joins finds the inputs for which several records in one step may be told apart from one after another.
 func (d *Simulation) joins(s *engine.Location) {
 	for _, in := range s.Inputs {
 		if in == nil {
@@ -40,14 +39,14 @@ func (d *Simulation) joins(s *engine.Location) {
 	}
 }
 
-// inGroup says that a record of a lane is sent or taken that may be taken together with others.
+// inGroup records that a record of a lane is sent or taken that may be taken together with others.
 func (d *Simulation) inGroup(lane engine.Object) {
 	if of, ok := d.known.Together[lane]; ok {
 		d.trail.touch(of.Group(), engine.Writes)
 	}
 }
 
-// more takes further records of the input of a move, as part of the same step, and returns how many.
+// more takes further records of the input of a move as part of the same step, and returns how many.
 func (d *Simulation) more(m *Move) (n int) {
 	in, base := m.in, m.in.Base()
 	if d.together[base.Op.Object(0)] == nil {
@@ -82,7 +81,7 @@ func (d *Simulation) chooseOf(n int, worth func(i int) bool) int {
 	return d.choose.Choose(n)
 }
 
-// mingles notes whether what a step took can be told, together with what one before took, from one
+// mingles records whether taking this step's record together with that of an earlier step could be told apart from taking one
 // after the other.
 func (d *Simulation) mingles(m *Move, e *Effect) {
 	j := d.together[m.In().Object(0)]
@@ -103,8 +102,7 @@ func (d *Simulation) mingles(m *Move, e *Effect) {
 	j.took = append(j.took, *e)
 }
 
-// tells reports whether somebody behind an operator to which e and f bring something in two ways
-// gets something of both.
+// tells reports whether something behind an operator, to which e and f bring something in two ways, is reached by both.
 func (j *joint) tells(e, f *Effect) bool {
 	for op, behind := range j.behind {
 		if ways(op, e, f) > 1 && e.conflictsIn(f, behind) {
@@ -114,7 +112,7 @@ func (j *joint) tells(e, f *Effect) bool {
 	return false
 }
 
-// ways returns in how many ways e and f together bring something to an operator.
+// ways returns the number of ways in which e and f together bring something to an operator.
 func ways(op int32, e, f *Effect) (n int) {
 	for _, o := range e.ways {
 		if o.Op == op {

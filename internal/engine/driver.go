@@ -47,7 +47,7 @@ type Driver interface {
 	// Wait returns when w is signaled, with the cause when ctx ends, or with another error if w waits in vain.
 	Wait(ctx context.Context, s *Location, w *token.Waiter) error
 
-	// Deliver hands on what a step gave to an exchange, a cycle or calls.
+	// Deliver passes on what a step gave to an exchange, a cycle or calls.
 	Deliver(x Delivery)
 
 	// Arrived is called after records were appended to the queue of l's destination, whose mu is held; it unlocks mu.

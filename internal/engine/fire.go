@@ -15,7 +15,7 @@ type timing struct {
 	stepwise bool
 }
 
-// untimed is the clock of a step while timers of several deadlines are fired at once.
+// untimed is the time of a step while timers of several deadlines fire at once.
 const untimed = int64(-1 << 63)
 
 // Timed adds a timer queue to the location. Its operator reads the time when it receives something.

@@ -17,8 +17,8 @@
 //
 // # Layers
 //
-// This package has the graph, the step and the interfaces of what is above it. Its folders
-// are layers, and imports go down, or to the right in a line. The page doc/architecture.md has those of the module.
+// This package contains the graph, the step and the interfaces of the layers above it. Its folders
+// are layers, and imports go down, or to the right in a line. The page doc/architecture.md shows the layers of the module.
 //
 //	lookup                                 what a location remembers of a key
 //	live  simulate  logdriven  identity    the drivers: production, simulation and replay, a log; what it calls operators
@@ -28,9 +28,8 @@
 //	engine
 //	callsite  codec  mark  token           who built what; encoding of records; event time; the run token and its waiters
 //
-// No driver knows an operator or a port: it has the interfaces [Input], [Output] and
-// [TimerQueue]. What a program of this engine needs inlined is listed in the files
-// inline.go.
+// No driver knows an operator or a port: it uses the interfaces [Input], [Output] and
+// [TimerQueue]. The files inline.go list what has to be inlined into programs.
 package engine
 
 import (
@@ -64,7 +63,7 @@ type Settings struct {
 
 	// Settled by the driver of the graph before anything is added to the graph:
 
-	Watch  Watcher                  // sees what the graph shows, if not nil
+	Watch  Watcher                  // receives what the graph shows, if not nil
 	Steady bool                     // keys are divided in the same way in every process
 	Codec  codec.Codec              // of a graph whose history is kept outside
 	Answer func(codec.Record) error // of a graph whose steps follow a log; the record has an operator's index

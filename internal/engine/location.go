@@ -147,7 +147,7 @@ func (g *Graph) NewLocation(name string) *Location {
 	return s
 }
 
-// Divide makes the location one whose keys may be divided between partitions.
+// Divide allows the keys of the location to be divided between partitions.
 func (s *Location) Divide() { s.divided = true }
 
 // Partitioned reports whether the keys of the location may be divided.

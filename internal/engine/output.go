@@ -115,7 +115,7 @@ type Moved struct {
 	ID       uint64       // distinguishes the edges of a location, and is never reused in a history
 	Location int          // number of the location
 	Within   bool         // what is sent there comes back, directly or over other locations
-	All      bool         // it is for every partition of the location, and completes the elements right before it
+	All      bool         // it is for every partition of the location, and supersedes one right before it
 	Record   codec.Record // its number is the count of elements before it, plus one
 }
 
@@ -218,7 +218,7 @@ func (s *Location) Release() {
 	s.Publish()
 }
 
-// Publish ends a step by handing on what it gave.
+// Publish ends a step by publishing its results.
 //
 // It first changes all ports, and unlocks none before all are changed, so that a reader that has seen the step at one port sees
 // it at every other one. Then it delivers to other locations, cycles and asynchronous calls, so that consequences of the step are

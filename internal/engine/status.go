@@ -32,7 +32,7 @@ type Status struct {
 type OutputStatus struct {
 	Op      *Op
 	Kind    OutputKind
-	Unread  int    // elements that nobody has read, or entries that nobody has taken
+	Unread  int    // unread elements, or entries that were not taken
 	Given   uint64 // elements, entries or changes of the value that it was given
 	Bound   int    // how many elements may be unread; 0 if any number may
 	Bytes   uint64 // of the table of entries

@@ -19,10 +19,10 @@ const Most = 12
 // A Broken is a claim that does not hold.
 type Broken struct {
 	Op    *engine.Op
-	Claim string // what is claimed, such as "the order does not matter"
+	Claim string // the claim, such as "the order does not matter"
 	State any    // before A and B, or nil
 	A, B  any
-	One   any // result of which the claim says that it equals Other, or does not exceed it
+	One   any // the claim says that it equals Other, or does not exceed it
 	Other any
 }
 

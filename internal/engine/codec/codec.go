@@ -39,7 +39,7 @@ func Same(a, b Codec) bool {
 	return t == reflect.TypeOf(b) && t.Comparable() && a == b
 }
 
-// A PointerCodec is a codec that appends what a pointer points to without a copy of it.
+// A PointerCodec is a codec that can encode what a pointer points to without copying it.
 type PointerCodec interface {
 	Codec
 	// AppendPointed appends the encoding of what p points to, as Append does for the value.

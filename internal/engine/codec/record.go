@@ -50,7 +50,7 @@ const (
 // Bits of the kind.
 const (
 	byName   = 0x80 // the operator is given by name
-	hasMinor = 0x40 // the number is followed by a second one
+	hasMinor = 0x40 // a minor number follows the number
 )
 
 // A Record is one record that came in.

@@ -17,8 +17,8 @@ func IsView(p any) bool {
 // PartsOf returns the content of the view of package dataflow that view points to.
 func PartsOf(view any) cow.Parts { return seal.Untyped(view).(cow.Parts) }
 
-// A codec sees only what is exported of a type, so the form of a view is made here: how
-// many entries there are, and each key and value as the codec makes them.
+// A codec sees only the exported parts of a type, so views are encoded here: the number of
+// entries, then each key and value as the codec encodes them.
 
 func appendView(dst []byte, c Codec, parts cow.Parts) (_ []byte, err error) {
 	dst = binary.AppendUvarint(dst, uint64(parts.Len()))

@@ -113,7 +113,7 @@ func has(op *engine.Op) bool {
 
 // A builder makes the identities of the operators of a graph, in the order of construction in each location.
 type builder struct {
-	was        map[string]string // the identity before, by the one now
+	was        map[string]string // the earlier identity, by the current one
 	is, before map[*engine.Op]string
 	bases      map[*engine.Op]string
 	twins      map[twin]int

@@ -94,7 +94,7 @@ func (d *driver) Settle(s *engine.Location, n int) (ok bool) {
 			if s.Stopping || l.armed == engine.NoDeadline || !l.awaits {
 				s.Quiet()
 			}
-			if s.Queued > 0 { // the end of time is a record
+			if s.Queued > 0 { // an ending was accepted
 				continue
 			}
 			if !s.Finished {
@@ -240,7 +240,7 @@ func (d *driver) fired(l *location) {
 // askHolder is Ask of a driver whose steps are made by the holder of the token. It is called with mu held and unlocks it.
 func askHolder(s *engine.Location) <-chan struct{} {
 	switch {
-	case s.Parked || s.Vacant || !s.Started: // nobody runs it, or can begin to while mu is held
+	case s.Parked || s.Vacant || !s.Started: // it is not being run, and cannot be while mu is held
 		return s.AskBetweenSteps()
 	case s.Token.Notify():
 		s.CopyFigures()

@@ -30,7 +30,6 @@ const hasMinor = 2
 //
 //  1. table contains the sources that are never forgotten, whose turn is 0, and those in the list, each once,
 //  2. the list has n sources; from oldest to newest, turns increase and times do not decrease.
-//  2. the list has n sources, and its turns grow and its times do not go back from oldest to newest.
 type sources struct {
 	table          *keyed.Table[string, source]
 	hash           *keyed.Hasher[string]

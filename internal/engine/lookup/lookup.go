@@ -19,7 +19,7 @@ import (
 // longest is the most bytes of a key or a value that are returned.
 const longest = 4 << 10
 
-// ErrNoState says that there is no such state.
+// ErrNoState says that the flow has no such state.
 var ErrNoState = errors.New("dataflow: no such state")
 
 // A Found is what an operator remembers of a key.

@@ -19,9 +19,9 @@ func (r ring) life() uint32 { return uint32(r >> 8) }
 
 func (r ring) id() uint8 { return uint8(r) }
 
-// timers are the timers of all lives of a machine.
+// timers holds the timers of all lives of a machine.
 //
-// They maintain, between turns:
+// It maintains, between turns:
 //
 //  1. a timer is in rings if and only if it is set, and is in due under the index of its entry,
 //  2. the timers of a life are a list that starts at life.timer and is linked by the values of rings,

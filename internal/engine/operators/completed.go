@@ -271,7 +271,7 @@ func foldEarlyStopOver[K comparable, V, A any](in *engine.KeyedNode[K, V], op *e
 	return out
 }
 
-// openLimit forgets aggregates that were not complete in time.
+// openLimit forgets aggregates that are not complete in time.
 type openLimit[K comparable, A any] struct {
 	loc    *engine.Location
 	after  int64

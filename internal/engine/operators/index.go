@@ -200,7 +200,7 @@ func Changes[K comparable, V, C any](n *engine.KeyedNode[K, V], op *engine.Op, c
 	r.AtStep(func() {
 		op.Loc.At = op.Index
 		for i, k := range ks.K {
-			if n.Loc.Simulated() { // a cut depends on what came since the one before
+			if n.Loc.Simulated() { // a cut depends on what came since the previous one
 				op.TouchKey(k, engine.Writes)
 			}
 			h := ks.H[i]

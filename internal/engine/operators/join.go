@@ -2,7 +2,7 @@ package operators
 
 import "github.com/millrace/millrace/internal/engine"
 
-// A Found is what a lookup yields: a value, if there was one.
+// A Found is the result of a lookup: a value, if there was one.
 type Found[V any] struct {
 	Value V
 	OK    bool

@@ -110,7 +110,7 @@ func (e *edits[K, V]) apply(hash *keyed.Hasher[K]) {
 	e.added = engine.Columns[K, V]{K: e.added.K[:0], V: e.added.V[:0], H: e.added.H[:0]}
 }
 
-// sweep deletes what does not stay.
+// sweep deletes the entries that do not stay.
 func (e *edits[K, V]) sweep(hash *keyed.Hasher[K]) {
 	n := len(e.stays.list)
 	*e.most = max(*e.most, e.table.Len())

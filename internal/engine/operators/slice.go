@@ -27,7 +27,7 @@ func EmitValue[T any](c *engine.ValueNode[T], op *engine.Op, init *T) *engine.Va
 	return out
 }
 
-// BatchStream lets into the slice what is new in n since the previous cut.
+// BatchStream lets what is new in n since the previous cut into the slice.
 func BatchStream[T any](r *engine.Region, n *engine.Node[T], op *engine.Op) *engine.Node[T] {
 	out := engine.NewNode[T](r.Inside(op.Name, n, false))
 	r.Reasons = append(r.Reasons, op)
@@ -48,8 +48,8 @@ func BatchStream[T any](r *engine.Region, n *engine.Node[T], op *engine.Op) *eng
 	return out
 }
 
-// BatchKeyed lets into the slice what is new in n since the previous cut. If n is a
-// keyed singleton with fixed values, entries, then its keys are fresh.
+// BatchKeyed lets what is new in n since the previous cut into the slice. entries says that n is
+// a keyed singleton with fixed values, so that its keys are fresh.
 func BatchKeyed[K comparable, V any](r *engine.Region, n *engine.KeyedNode[K, V], op *engine.Op, entries bool) *engine.KeyedNode[K, V] {
 	if n.Forgets {
 		return batchLives(r, n, op)
@@ -83,8 +83,8 @@ func BatchKeyed[K comparable, V any](r *engine.Region, n *engine.KeyedNode[K, V]
 	return out
 }
 
-// Snapshot lets into the slice the value of c at the cut. A constant is no news, so
-// it does not count as an input that runs the slice.
+// Snapshot lets the value of c at the cut into the slice. A constant never has news, so it does
+// not count as an input that runs the slice.
 func Snapshot[T any](r *engine.Region, c *engine.ValueNode[T], op *engine.Op) *engine.ValueNode[T] {
 	out := engine.NewValueNode[T](r.Inside(op.Name, c, true))
 	r.Reasons = append(r.Reasons, op)

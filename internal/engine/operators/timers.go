@@ -176,7 +176,7 @@ func After[K comparable, V any](n *engine.KeyedNode[K, V], op *engine.Op, delay 
 		engine.Misuse(op.Name, "nothing changes later inside %s", h.Region)
 	}
 	if !n.Forgets { // otherwise a removal is passed on at once
-		h.Deps, h.Loops = nil, nil // a firing is a record, so that what follows is no feedback of a slice into itself
+		h.Deps, h.Loops = nil, nil // a firing is a record, so what follows is not feedback of a slice into itself
 	}
 	h.Mark = nil
 	a := &after[K, V]{loc: h.Loc, out: engine.NewKeyedNode[K, V](h), op: op, hash: engine.Hasher[K]()}

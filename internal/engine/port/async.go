@@ -43,7 +43,7 @@ type async[K comparable, V, U any] struct {
 	queue   engine.Columns[K, V]
 	off     int  // queue[:off] has been started
 	running int  // goroutines that make calls
-	coming  bool // one of the running has not looked at the queue yet
+	coming  bool // one of the running goroutines has not looked at the queue yet
 	stalled bool
 	calling atomic.Int64 // calls begun and not returned; incremented with mu held, decremented before the answer is taken
 }
@@ -67,7 +67,7 @@ func calls[K comparable, V, U any](n *engine.KeyedNode[K, V], op *engine.Op, f f
 	if h.Region != nil {
 		engine.Misuse(op.Name, "nothing changes later inside %s", h.Region)
 	}
-	h.Deps, h.Loops, h.Mark = nil, nil, nil // an answer is a record, so that what follows is no feedback of a slice into itself
+	h.Deps, h.Loops, h.Mark = nil, nil, nil // an answer is a record, so what follows is not feedback of a slice into itself
 	a := &async[K, V, U]{loc: h.Loc, op: op, f: f, limit: limit}
 	a.in = &answers[K, V, U]{KeyedInput[K, U]{InputBase: engine.InputBase{Loc: h.Loc, Op: op}, node: engine.NewKeyedNode[K, U](h), hash: engine.Hasher[K](), hashed: true, place: engine.AffinityOf[K](op)}, a}
 	h.Loc.AddInput(op, a.in)
@@ -185,7 +185,7 @@ func (a *async[K, V, U]) calls() {
 	}
 }
 
-// unlocked makes a call with mu free; it is called and returns with mu held, even if the
+// unlocked makes a call with mu free. It is called and returns with mu held, even if the
 // call ends the goroutine.
 func (a *async[K, V, U]) unlocked(k K, v V, h uint64, resume bool) bool {
 	a.mu.Unlock()
@@ -221,7 +221,7 @@ func (a *async[K, V, U]) made(k K, v V, h uint64) bool {
 
 // counted makes a call, and counts it in calling until it returns or fails.
 func (a *async[K, V, U]) counted(k K, v V) (U, bool) {
-	defer a.calling.Add(-1) // also if the call ends the goroutine
+	defer a.calling.Add(-1) // even if the call ends the goroutine
 	return a.call(k, v)
 }
 

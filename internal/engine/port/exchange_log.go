@@ -133,7 +133,7 @@ func (b *sending) Adopt(d *codec.Decoder, _ codec.Codec) {
 	}
 }
 
-// Acknowledge forgets what was sent.
+// Acknowledge drops what was sent.
 func (b *sending) Acknowledge(r *codec.Record, _ codec.Codec) (bool, error) {
 	if r.Kind != codec.KindRead {
 		return false, fmt.Errorf("%w: it is of kind %d, for %s", codec.ErrRecord, r.Kind, b.op)
@@ -217,7 +217,7 @@ func showSentEntry[K comparable, V any](d *codec.Describer, c codec.Codec, numbe
 	d.Entry("%d: %v: %+v", number, k, v)
 }
 
-// Moved appends what is for the other location and was not returned before.
+// Moved appends what is for the other location and was not returned yet.
 func (b *sending) Moved(all []engine.Moved) []engine.Moved {
 	for ; b.handed < b.first+uint64(len(b.buf)); b.handed++ {
 		x := b.buf[b.handed-b.first]
@@ -229,7 +229,7 @@ func (b *sending) Moved(all []engine.Moved) []engine.Moved {
 	return all
 }
 
-// Identify gives the edge a number if the history had none of it, and returns the last one
+// Identify numbers the edge if the history had no number for it, and returns the last number
 // that was given.
 func (b *sending) Identify(last uint64) uint64 {
 	if !b.loaded {
@@ -239,8 +239,8 @@ func (b *sending) Identify(last uint64) uint64 {
 	return last
 }
 
-// Figures of what goes to another location: in a graph whose history is kept outside, what
-// is not known to be sent. The owner of the executor asks.
+// Figures implements [engine.Output]. In a graph whose history is kept outside, the owner of the
+// executor calls it, and Unread is what is not known to be sent.
 func (b *sending) Figures() engine.OutputStatus {
 	o := engine.OutputStatus{Op: b.op, Kind: engine.Sent, Unread: len(b.buf), Given: b.first + uint64(len(b.buf))}
 	if b.From.Graph.Kept() {

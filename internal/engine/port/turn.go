@@ -8,7 +8,6 @@ import "context"
 // taken, because the token's atomic operations would order the two writes and hide the race.
 //
 // A keyed input needs a counter for each key, so it counts only in builds for the race detector.
-// detector only.
 
 // Turn begins a send to an input with one sender.
 func (in *Input[T]) Turn() { in.turns++ }

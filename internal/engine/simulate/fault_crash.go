@@ -88,7 +88,7 @@ func (d *Simulation) crash(s *engine.Location) {
 			keys = append(keys, c.placed())
 		}
 	}
-	spared := 0 // bit set, of which at least one bit is not set
+	spared := 0 // a bit set in which at least one bit is clear
 	if s.Partitioned() && len(keys) > 1 {
 		spared = d.choose.Choose(1<<len(keys) - 1)
 	}

@@ -41,7 +41,7 @@ type faults struct {
 	falls bool // some crash locations
 
 	edges  map[*engine.Op]*engine.Edge // by the operator of the receiving end
-	faulty map[*engine.Op]bool         // of these, those whose messages are lost, repeated and delayed
+	faulty map[*engine.Op]bool         // those of edges whose messages are lost, repeated and delayed
 	copies map[engine.Object]bool      // lanes whose first message is a copy
 	delays map[engine.Object]uint64    // how many messages of a lane were delayed
 	late   []*late

@@ -6,7 +6,7 @@
 // at [NewTable].
 //
 // An operator's state is saved in the order in which the operator calls the constructors. That order is part of the shape of a
-// history, so changing it makes a new version of the program for anyone who has a history.
+// history, so changing it makes a new version of the program wherever there is a history.
 package state
 
 import (

@@ -27,8 +27,7 @@ func newNowStamp(op *engine.Op, h *engine.Head, every int64) *nowStamp {
 }
 
 // now returns the time of an element that is taken now. An overdue timer fires at the time of its deadline, which may be before
-// that of elements taken meanwhile, so the
-// result is never before the mark.
+// that of elements taken meanwhile, so the result is never before the mark.
 func (s *nowStamp) now() int64 { return max(s.op.Loc.WallClock(), s.mark.Now()) }
 
 // reach moves the mark to t, the time at which elements were taken.

@@ -260,8 +260,8 @@ func (n *KeyedNode[K, V]) Origin() *KeyedNode[K, V] {
 
 // A KeyedConsumer is called with the entries of a keyed node.
 //
-// An entry that is sent alone passes through the graph without a batch around it, as an element of a plain stream does; that
-// takes a third of the cost of a batch in each operator.
+// An entry that is sent alone passes through the graph without a batch around it, as an element of a plain stream does: an
+// operator then costs a third of what it costs with one.
 type KeyedConsumer[K comparable, V any] struct {
 	push func(*Batch[K, V])
 

@@ -12,8 +12,8 @@ import (
 // A Token is the run token of a location: its holder may run the location's loop.
 //
 // A caller that finds it free takes it with one atomic operation, and gives it back with another if nothing was left meanwhile;
-// each is half the price of locking a mutex. A caller that leaves something while the token is held changes its state to news,
-// which makes the holder look under the location's mutex before it frees the token.
+// each costs half as much as locking and unlocking a mutex. A caller that leaves something while the token is held changes its
+// state to news, which makes the holder look under the location's mutex before it frees the token.
 type Token struct {
 	_     [64]byte // keeps what spinning callers read off the cache lines that the holder writes
 	state atomic.Int32

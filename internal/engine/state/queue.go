@@ -8,8 +8,8 @@ import (
 )
 
 // A Queue saves elements that its owner holds in a slice until they have been delivered. They are numbered from the first one
-// ever. An element is saved at a place that is reused after the element has gone. The number of places is at most twice the
-// largest number of elements that waited, rounded up to a power of two.
+// ever. An element is saved at a place that is reused after the element has gone. The number of places is the largest number
+// of elements that ever waited, rounded up to a power of two.
 type Queue[T any] struct {
 	first *uint64 // the number of the first element held
 	held  *[]T

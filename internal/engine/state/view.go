@@ -15,7 +15,8 @@ import (
 type View[K comparable, V any] struct {
 	m *cow.Map[K, V]
 
-	// If the map is saved entry by entry, its keys are numbered, and each has the time when it was first set.
+	// If the map is saved entry by entry, its keys are numbered. The value counts in which order they
+	// were first set.
 	keys *keyed.Table[K, uint64]
 	hash *keyed.Hasher[K]
 	set  uint64
@@ -94,7 +95,8 @@ func (s *viewState[K, V]) Count() (uint32, int) {
 	return next, s.keys.Len()
 }
 
-// SaveEntry appends the current value of the map: a changed key is saved before its value changes.
+// SaveEntry appends the current value in the map. That is the value at the cut, because the table of keys saves a key before its
+// value changes.
 func (s *viewState[K, V]) SaveEntry(dst []byte, c codec.Codec, i uint32) ([]byte, error) {
 	k, set, under, lives := s.keys.Image(i)
 	if !lives {
@@ -151,7 +153,7 @@ func (s *viewState[K, V]) Load(d *codec.Decoder, _ codec.Codec) {
 		d.Fail()
 		return
 	}
-	// Keys of a kind without an order are sorted by when they were first set.
+	// Keys of a kind without an order are in the order in which they were first set.
 	var order []uint32
 	at := make([]uint64, next)
 	for i := range uint32(next) {

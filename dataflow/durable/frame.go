@@ -11,8 +11,7 @@ import (
 )
 
 // Everything that is stored names its history and has a checksum of its own, whatever the log does: a log
-// returns what it finds, and a bit that flips below the log is a wrong number above it. Source: store study 3.3
-// and 5.
+// returns what it finds, and a bit that flips below the log is a wrong number above it.
 //
 //	frame   version, 4 bytes of the history's identity, CRC-32C of all of the rest
 //	record  frame, floor, the record

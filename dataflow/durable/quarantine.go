@@ -164,7 +164,7 @@ func (o *owner) showLetters() {
 // A trial searches for the records that a function of the program fails on. The failed step was not committed,
 // and the state that the functions changed is discarded. The partition is restored and takes the messages of
 // the step one by one. The records of a message that fails are tried in steps that are not committed. Then the
-// message is committed without the failing records, and those are quarantined. Source: store study 6.
+// message is committed without the failing records, and those are quarantined.
 type trial struct {
 	upTo    uint64 // the failed step had taken messages up to here
 	message uint64 // the message that the program fails on; 0 until it is known

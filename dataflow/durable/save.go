@@ -41,7 +41,7 @@ const (
 
 // cutIfDue begins a snapshot if the history since the last one is large or old enough, or large enough in
 // proportion to what a snapshot costs. When the new snapshot is durable, the history before the previous one is
-// deleted. Source: store study 4.5.
+// deleted.
 //
 // It returns an error if another owner has saved a snapshot, because the pieces that this owner relies on may be
 // gone then.

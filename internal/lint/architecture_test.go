@@ -210,7 +210,7 @@ func TestPlaces(t *testing.T) {
 			t.Errorf("%s: %s", file, w)
 		}
 	}
-	if places < 60 {
+	if places < 50 {
 		t.Errorf("only %d places were found", places)
 	}
 }

@@ -36,6 +36,41 @@ func TestComments(t *testing.T) {
 	}
 }
 
+// unclear are phrases that a reader has to read twice. See CONTRIBUTING.md for how comments are written.
+var unclear = regexp.MustCompile(`\bany more\b|\bsees to it\b|\bof which it (is|cannot)\b|(^|[.:;] )Who [a-z]+s\b|\bfor who [a-z]+s\b|\bhow manieth\b|\bstudy [0-9]`)
+
+// TestPlainComments wants plain sentences in comments of the code that is shipped, and no source that a reader
+// does not have.
+func TestPlainComments(t *testing.T) {
+	for _, f := range sources(t) {
+		if f.test {
+			continue
+		}
+		for _, c := range f.Comments {
+			if w := unclear.FindString(strings.Join(strings.Fields(c.Text()), " ")); w != "" {
+				t.Errorf("%s: a comment says %q", f.fset.Position(c.Pos()), w)
+			}
+		}
+	}
+}
+
+// TestPlainCommentsFound has [TestPlainComments] find such phrases, and nothing else.
+func TestPlainCommentsFound(t *testing.T) {
+	for _, said := range []string{
+		"It is not kept any more.", "The caller sees to it.", "Servers of which it cannot be found out.", "First this. Who waits is told.",
+		"It is for who has the key.", "The how manieth it is.", "Source: store study 4.4.",
+	} {
+		if !unclear.MatchString(said) {
+			t.Errorf("%q is not found", said)
+		}
+	}
+	for _, said := range []string{"There are many more.", "A caller that waits.", "Who can read it: the owner.", "A case study of one."} {
+		if w := unclear.FindString(said); w != "" {
+			t.Errorf("%q in %q is found", w, said)
+		}
+	}
+}
+
 // TestSleep wants no waiting by the clock. In a bubble of testing/synctest a sleep
 // takes no time and is exact, so a test file that uses one may sleep.
 func TestSleep(t *testing.T) {

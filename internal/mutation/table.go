@@ -50,7 +50,7 @@ var mutations = []mutation{
 		"		if w.lost = w.take && taken; !w.lost {", "		if true {",
 	}}},
 	{"a value that comes as its taker gives up is lost", "internal/engine/port/entry_output.go", []edit{{
-		"	if w.given { // in this moment", "	if false { // in this moment",
+		"	if w.given { // at this moment", "	if false { // at this moment",
 	}}},
 	{"a second Put of a key is accepted", "internal/engine/port/keyed_input.go", []edit{
 		{"		if (s.Queued >= s.Graph.Settings.Queue || in.Refuse() != nil) && in.has(k, h) {", "		if false {"},

@@ -24,7 +24,7 @@ var (
 	ErrOvertaken = errors.New("journal: another owner has saved a snapshot of this partition")
 
 	// ErrUnknown says that it is not known whether a commit was made, because its answer was lost.
-	// Do not send the commit again: call Restore to find out. Source: engine study 4.8, trap 4.
+	// Do not send the commit again: call Restore to find out.
 	ErrUnknown = errors.New("journal: it is not known whether the step was committed")
 
 	// ErrTooLarge says that a record or a step is larger than the log can hold.

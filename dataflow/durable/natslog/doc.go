@@ -28,5 +28,5 @@
 // does not cover a server that was frozen for longer than that with a message in its buffers: then
 // the record may be added twice. A commit is never repeated.
 //
-// Source: the engine study of this project, section 4; ADR-31 and ADR-50 of NATS.
+// Source: ADR-31 and ADR-50 of NATS.
 package natslog

@@ -5,7 +5,7 @@
 //
 // A [Shape] lists the operators of a location. A history keeps the shape of the program that made it, with a number for each
 // operator that is never reused for another one. A user keeps the shapes of all locations in a file. [Next] compares a shape with
-// a changed program. Start reading at [Of]. Source: store study 8.
+// a changed program. Start reading at [Of].
 package identity
 
 import (

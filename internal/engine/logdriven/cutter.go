@@ -14,7 +14,6 @@ import (
 //
 // To keep the written data in proportion to the state, a cut also rewrites whole pages of the oldest runs while all runs together
 // are more than twice as large as the live state. All cuts together rewrite at most twice as much as they have to write anyway.
-// Source: store study 4.4.
 type Cutter struct {
 	l     *Executor
 	parts []*cutPart

@@ -9,7 +9,7 @@ import (
 )
 
 // A digest covers what operators remember of what a step has changed, so that comparing a repeated step covers more than its
-// outputs. Source: store study 7.
+// outputs.
 //
 //	digest  sum, of 8 bytes | part*
 //	part    hash of the head | how many entries are listed | (distance from the number before, hash)*

@@ -14,7 +14,7 @@ import (
 )
 
 // Limits of what is remembered of sources that number their records: how many, and for how long after the last record. A repeat
-// that comes after its source was forgotten counts again. Source: store study 10.
+// that comes after its source was forgotten counts again.
 const (
 	mostSources  = 1_000_000
 	sourcesAfter = int64(7 * 24 * time.Hour)

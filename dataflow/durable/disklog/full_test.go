@@ -268,7 +268,7 @@ func TestPurgeWhileTablesFillTheDisk(t *testing.T) {
 			t.Fatalf("a purge up to %d on a full disk: %v", upTo+1, err)
 		}
 	}
-	d.room.Add(1 << 40)
+	d.room.Add(1 << 30)
 	goesOn(t, l, &k)
 }
 

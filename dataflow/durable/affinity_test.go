@@ -95,7 +95,7 @@ func TestAffinity(t *testing.T) {
 			used[engine.PartitionOf(fmt.Append(nil, "room ", r), 8)] = true
 		}
 		for p := range 8 {
-			if n := app.core.door.partitions[p].takenUpTo(); n > 0 != used[p] {
+			if n := app.core.gateway.partitions[p].takenUpTo(); n > 0 != used[p] {
 				t.Errorf("partition %d took records up to %d, and it has rooms is %v", p, n, used[p])
 			}
 		}

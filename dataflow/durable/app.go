@@ -36,7 +36,7 @@ type core struct {
 	facade   *engine.Graph  // graph of flow
 	layout   layout
 	senders  []map[int32]identity.Operator // by location and index
-	door     *door
+	gateway  *gateway
 	looking  bool       // reads the history only
 	counting bool       // take the number of partitions from the log
 	peers    *peers     // nil if no other process can own a partition
@@ -89,8 +89,8 @@ func Start[P any](ctx context.Context, build func(*dataflow.Flow) P, opts Option
 	}
 	c.nonces.Store(rand.Uint64() >> 8)
 	app := &App[P]{core: c}
-	c.door = &door{core: c}
-	flow, facade := newRemote(c.opts.Flow, c.opts.Codec, c.door)
+	c.gateway = &gateway{core: c}
+	flow, facade := newRemote(c.opts.Flow, c.opts.Codec, c.gateway)
 	app.Ports = build(flow)
 	c.flow, c.facade = flow, facade
 	if err := c.start(ctx); err != nil {
@@ -130,7 +130,7 @@ func (c *core) start(ctx context.Context) (err error) {
 	if err := c.openLog(ctx); err != nil {
 		return err
 	}
-	*c.door = *newDoor(c)
+	*c.gateway = *newGateway(c)
 	c.ctx, c.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
 	if !c.facade.Start(c.ctx) {
 		return dataflow.ErrStarted
@@ -173,7 +173,7 @@ func (c *core) start(ctx context.Context) (err error) {
 
 // feed shows a committed step at the ports of this process.
 func (c *core) feed(partition int, numbers *logdriven.Numbers, s *step, full *engine.Blocked) error {
-	way := c.door.partitions[partition]
+	way := c.gateway.partitions[partition]
 	way.committed(s)
 	if len(s.Outputs) > 0 {
 		site, _ := c.layout.place(partition)
@@ -207,7 +207,7 @@ func (c *core) feedFrom(partition int, l *logdriven.Executor) error {
 
 // took tells senders what a committed step took.
 func (c *core) took(partition int, s *step, full *engine.Blocked) {
-	if c.door.partitions[partition].took(s, full) {
+	if c.gateway.partitions[partition].took(s, full) {
 		c.warn(partition)
 	}
 }
@@ -226,11 +226,11 @@ func (c *core) tellReads() {
 		case <-c.done:
 			return
 		}
-		c.door.tellReads(c.ctx)
+		c.gateway.tellReads(c.ctx)
 	}
 }
 
-func (d *door) nonce() uint64 { return d.nonces.Add(1) }
+func (g *gateway) nonce() uint64 { return g.nonces.Add(1) }
 
 // Stop ends this process's part in the flow: it refuses further sends, makes a last snapshot of each partition
 // and hands the partitions over. It does not wait until all incoming records are handled, since they are
@@ -299,7 +299,7 @@ func (c *core) end(err, refusal error) {
 	c.err = err
 	if err == nil && !c.abandoned.Load() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(c.ctx), time.Second)
-		c.door.takeReads(ctx)
+		c.gateway.takeReads(ctx)
 		cancel()
 	}
 	c.leaving()
@@ -310,7 +310,7 @@ func (c *core) end(err, refusal error) {
 	}
 	if !c.abandoned.Load() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(c.ctx), time.Second)
-		c.door.tellReads(ctx)
+		c.gateway.tellReads(ctx)
 		cancel()
 	}
 	c.cancel(refusal)

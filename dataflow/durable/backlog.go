@@ -66,7 +66,7 @@ const (
 
 // A backlog is what this process knows of the records of a partition that no step has taken: how many there
 // were up to a position, and what this process itself has sent after it. The owner of the partition knows them
-// up to the last message that it has read. Other processes know what the owner reported. The doorway's mu
+// up to the last message that it has read. Other processes know what the owner reported. The mu of the partitionGateway
 // guards it.
 type backlog struct {
 	known  Lag           // untaken records up to the position upTo
@@ -192,12 +192,12 @@ func share(free Lag) Lag {
 
 // sending counts records as being sent. If they are held back, it first waits until there is space. Records
 // that free space, such as a note that something was read, are not held back.
-func (d *door) sending(ctx context.Context, p int, size Lag, heldBack bool) error {
-	w := d.partitions[p]
+func (g *gateway) sending(ctx context.Context, p int, size Lag, heldBack bool) error {
+	w := g.partitions[p]
 	for {
 		w.mu.Lock()
 		b := &w.backlog
-		if !heldBack || b.room(size, &d.opts, w.owned || d.shared == nil) {
+		if !heldBack || b.room(size, &g.opts, w.owned || g.shared == nil) {
 			b.going = b.going.plus(size)
 			w.mu.Unlock()
 			return nil
@@ -206,9 +206,9 @@ func (d *door) sending(ctx context.Context, p int, size Lag, heldBack bool) erro
 		if b.less == nil {
 			b.less = make(chan struct{})
 		}
-		less, silent, runs := b.less, d.opts.Lease-time.Since(b.heard), w.runs
+		less, silent, runs := b.less, g.opts.Lease-time.Since(b.heard), w.runs
 		w.mu.Unlock()
-		if d.opts.Reject {
+		if g.opts.Reject {
 			full.Err = ErrNoRoom
 			return full
 		}
@@ -224,7 +224,7 @@ func (d *door) sending(ctx context.Context, p int, size Lag, heldBack bool) erro
 		case <-ctx.Done():
 			full.Err = context.Cause(ctx)
 			return full
-		case <-d.done:
+		case <-g.done:
 			return ErrStopped
 		}
 	}
@@ -232,7 +232,7 @@ func (d *door) sending(ctx context.Context, p int, size Lag, heldBack bool) erro
 
 // sent notes the result of a send: the log stored the records at a position, or the result is unknown. In the
 // latter case whoever reads the records counts them.
-func (w *doorway) sent(size Lag, at uint64, err error) {
+func (w *partitionGateway) sent(size Lag, at uint64, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	b := &w.backlog
@@ -245,7 +245,7 @@ func (w *doorway) sent(size Lag, at uint64, err error) {
 }
 
 // restored notes that the owner begins with the records after a position.
-func (w *doorway) restored(taken uint64) {
+func (w *partitionGateway) restored(taken uint64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	b := &w.backlog
@@ -254,7 +254,7 @@ func (w *doorway) restored(taken uint64) {
 }
 
 // ahead notes that the owner has read messages up to a position, which no step has taken yet.
-func (w *doorway) ahead(upTo uint64, size Lag, most Lag) {
+func (w *partitionGateway) ahead(upTo uint64, size Lag, most Lag) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	b := &w.backlog

@@ -54,7 +54,7 @@ func TestBacklog(t *testing.T) {
 			}
 		}
 		time.Sleep(time.Minute)
-		way := app.core.door.partitions[0]
+		way := app.core.gateway.partitions[0]
 		way.mu.Lock()
 		lag := way.backlog.known.plus(way.backlog.mine())
 		way.mu.Unlock()

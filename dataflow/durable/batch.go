@@ -36,40 +36,40 @@ type group struct {
 }
 
 // groups divides records by partition. A group whose err is set cannot be sent.
-func (d *door) groups(ctx context.Context, site int, rs []codec.Record) (all []*group) {
-	first := d.layout.first[site]
-	by := make([]*group, d.layout.first[site+1]-first)
+func (g *gateway) groups(ctx context.Context, site int, rs []codec.Record) (all []*group) {
+	first := g.layout.first[site]
+	by := make([]*group, g.layout.first[site+1]-first)
 	for i := range rs {
-		p := d.ofRecord(site, &rs[i])
-		g := by[p-first]
-		if g == nil {
-			g = &group{partition: p}
-			by[p-first] = g
-			all = append(all, g)
+		p := g.ofRecord(site, &rs[i])
+		part := by[p-first]
+		if part == nil {
+			part = &group{partition: p}
+			by[p-first] = part
+			all = append(all, part)
 		}
-		g.at = append(g.at, i)
+		part.at = append(part.at, i)
 	}
 	known := true
-	for _, g := range all {
-		known = known && d.partitions[g.partition].numbers.Load() != nil
+	for _, part := range all {
+		known = known && g.partitions[part.partition].numbers.Load() != nil
 	}
-	prepare := func(g *group) {
-		if g.err = d.agree(ctx, g.partition, rs[0].Op); g.err != nil {
+	prepare := func(part *group) {
+		if part.err = g.agree(ctx, part.partition, rs[0].Op); part.err != nil {
 			return
 		}
-		g.records = make([][]byte, len(g.at))
+		part.records = make([][]byte, len(part.at))
 		var slab codec.Slab
-		for i, at := range g.at {
-			dst := slab.Begin(rs[at].Size(), len(g.at)-i)
-			g.records[i] = slab.End(d.encode(dst, g.partition, rs[at]))
+		for i, at := range part.at {
+			dst := slab.Begin(rs[at].Size(), len(part.at)-i)
+			part.records[i] = slab.End(g.encode(dst, part.partition, rs[at]))
 		}
 	}
 	if !known { // ask the owners at the same time
 		together(all, prepare)
 		return all
 	}
-	for _, g := range all {
-		prepare(g)
+	for _, part := range all {
+		prepare(part)
 	}
 	return all
 }
@@ -82,45 +82,45 @@ func together(all []*group, do func(*group)) {
 	}
 	running := make(chan struct{}, appendsAtOnce)
 	var calls sync.WaitGroup
-	for _, g := range all {
+	for _, part := range all {
 		running <- struct{}{}
 		calls.Go(func() {
 			defer func() { <-running }()
-			do(g)
+			do(part)
 		})
 	}
 	calls.Wait()
 }
 
 // Send makes records durable. It returns how many of the first records are, and why the next one is not.
-func (d *door) Send(ctx context.Context, site int, rs []codec.Record) (int, error) {
+func (g *gateway) Send(ctx context.Context, site int, rs []codec.Record) (int, error) {
 	if len(rs) == 1 {
-		p := d.ofRecord(site, &rs[0])
-		if err := d.agree(ctx, p, rs[0].Op); err != nil {
+		p := g.ofRecord(site, &rs[0])
+		if err := g.agree(ctx, p, rs[0].Op); err != nil {
 			return 0, err
 		}
-		if _, err := d.append(ctx, p, d.encode(nil, p, rs[0])); err != nil {
+		if _, err := g.append(ctx, p, g.encode(nil, p, rs[0])); err != nil {
 			return 0, err
 		}
 		return 1, nil
 	}
-	all := d.groups(ctx, site, rs)
-	together(all, func(g *group) {
-		if g.err != nil {
+	all := g.groups(ctx, site, rs)
+	together(all, func(part *group) {
+		if part.err != nil {
 			return
 		}
-		g.err = d.inPieces(g.partition, g.records, len(g.records), func(from, to int) error {
-			_, err := d.append(ctx, g.partition, g.records[from:to]...)
+		part.err = g.inPieces(part.partition, part.records, len(part.records), func(from, to int) error {
+			_, err := g.append(ctx, part.partition, part.records[from:to]...)
 			if err == nil {
-				g.done = to
+				part.done = to
 			}
 			return err
 		})
 	})
 	n, err := len(rs), error(nil)
-	for _, g := range all {
-		if g.err != nil && g.at[g.done] < n {
-			n, err = g.at[g.done], g.err
+	for _, part := range all {
+		if part.err != nil && part.at[part.done] < n {
+			n, err = part.at[part.done], part.err
 		}
 	}
 	return n, err
@@ -133,9 +133,9 @@ func (d *door) Send(ctx context.Context, site int, rs []codec.Record) (int, erro
 // Options.MaxLag bounds a piece as well, so that a batch waits with its remainder. If another process owns the
 // partition, a piece is half of what may be in flight to it, so that a piece need not wait until nothing else
 // is in flight.
-func (d *door) inPieces(p int, records [][]byte, most int, do func(from, to int) error) error {
-	may := d.opts.MaxLag
-	if d.shared != nil && !d.partitions[p].isOwned() {
+func (g *gateway) inPieces(p int, records [][]byte, most int, do func(from, to int) error) error {
+	may := g.opts.MaxLag
+	if g.shared != nil && !g.partitions[p].isOwned() {
 		may = share(may).half()
 	}
 	most = min(most, may.Records)
@@ -158,51 +158,51 @@ func (d *door) inPieces(p int, records [][]byte, most int, do func(from, to int)
 }
 
 // Put makes records durable that may be refused, and waits for the results.
-func (d *door) Put(ctx context.Context, site int, rs []codec.Record) []error {
-	return d.decide(ctx, site, rs, d.append)
+func (g *gateway) Put(ctx context.Context, site int, rs []codec.Record) []error {
+	return g.decide(ctx, site, rs, g.append)
 }
 
 // An appending makes records of a partition durable.
 type appending func(ctx context.Context, p int, records ...[]byte) (at uint64, err error)
 
 // decide makes records durable with do, and waits until it is known which of them were refused.
-func (d *door) decide(ctx context.Context, site int, rs []codec.Record, do appending) []error {
+func (g *gateway) decide(ctx context.Context, site int, rs []codec.Record, do appending) []error {
 	nonces, errs := make([]uint64, len(rs)), make([]error, len(rs))
 	for i := range rs {
-		nonces[i] = d.nonce()
+		nonces[i] = g.nonce()
 		rs[i].Nonce = nonces[i]
 	}
-	together(d.groups(ctx, site, rs), func(g *group) {
-		if g.err != nil {
-			for _, i := range g.at {
-				errs[i] = g.err
+	together(g.groups(ctx, site, rs), func(part *group) {
+		if part.err != nil {
+			for _, i := range part.at {
+				errs[i] = part.err
 			}
 			return
 		}
-		d.put(ctx, g, nonces, errs, do)
+		g.put(ctx, part, nonces, errs, do)
 	})
 	return errs
 }
 
 // put is decide for a group. A record that is too large for the log does not hold up the others, since entries
 // have no order.
-func (d *door) put(ctx context.Context, g *group, nonces []uint64, errs []error, do appending) {
-	for g.done < len(g.records) {
-		from := g.done
-		err := d.inPieces(g.partition, g.records[from:], putsAtOnce, func(i, j int) error {
-			err := d.putPiece(ctx, g.partition, g.records[from+i:from+j], g.at[from+i:from+j], nonces, errs, do)
+func (g *gateway) put(ctx context.Context, part *group, nonces []uint64, errs []error, do appending) {
+	for part.done < len(part.records) {
+		from := part.done
+		err := g.inPieces(part.partition, part.records[from:], putsAtOnce, func(i, j int) error {
+			err := g.putPiece(ctx, part.partition, part.records[from+i:from+j], part.at[from+i:from+j], nonces, errs, do)
 			if err == nil {
-				g.done = from + j
+				part.done = from + j
 			}
 			return err
 		})
 		switch {
 		case err == nil:
 		case errors.Is(err, journal.ErrTooLarge):
-			errs[g.at[g.done]] = err
-			g.done++
+			errs[part.at[part.done]] = err
+			part.done++
 		default:
-			for _, i := range g.at[g.done:] {
+			for _, i := range part.at[part.done:] {
 				errs[i] = err
 			}
 			return
@@ -212,19 +212,19 @@ func (d *door) put(ctx context.Context, g *group, nonces []uint64, errs []error,
 
 // putPiece appends records and waits for their results, which it stores in errs at the indexes in at. It
 // returns an error only if the records are not durable.
-func (d *door) putPiece(ctx context.Context, p int, records [][]byte, at []int, nonces []uint64, errs []error, do appending) error {
+func (g *gateway) putPiece(ctx context.Context, p int, records [][]byte, at []int, nonces []uint64, errs []error, do appending) error {
 	names := make([]uint64, len(at))
 	for i, j := range at {
 		names[i] = nonces[j]
 	}
-	way := d.partitions[p]
+	way := g.partitions[p]
 	vs := way.await(names)
 	defer way.forget(vs)
 	position, err := do(ctx, p, records...)
 	if err != nil {
 		return err
 	}
-	known, err := d.verdicts(ctx, p, vs, position)
+	known, err := g.verdicts(ctx, p, vs, position)
 	for i, j := range at {
 		if errs[j] = err; i < len(known) {
 			errs[j] = known[i]
@@ -235,18 +235,18 @@ func (d *door) putPiece(ctx context.Context, p int, records [][]byte, at []int, 
 
 // verdicts waits until the records of one message were taken, and returns the result of each. If it stops
 // waiting early, it returns the results of the first records and an error.
-func (d *door) verdicts(ctx context.Context, p int, vs []*verdict, at uint64) (known []error, err error) {
-	way := d.partitions[p]
+func (g *gateway) verdicts(ctx context.Context, p int, vs []*verdict, at uint64) (known []error, err error) {
+	way := g.partitions[p]
 	for len(known) < len(vs) {
-		if !way.isOwned() && d.peers != nil {
-			answers, err := d.peers.verdicts(ctx, p, vs[len(known):], at)
+		if !way.isOwned() && g.peers != nil {
+			answers, err := g.peers.verdicts(ctx, p, vs[len(known):], at)
 			if known = append(known, answers...); err != nil {
 				return known, err
 			}
 			continue // ask again for the others: the partition may have another owner now
 		}
 		way.placed(vs[len(known):], at)
-		if known, err = d.verdictsHere(ctx, p, vs, known); err != nil {
+		if known, err = g.verdictsHere(ctx, p, vs, known); err != nil {
 			return known, err
 		}
 	}
@@ -260,23 +260,23 @@ func unknownFate(because error) error {
 
 // verdictsHere waits a while for the results of records of a partition that this process owns, and appends them
 // to known.
-func (d *door) verdictsHere(ctx context.Context, p int, vs []*verdict, known []error) ([]error, error) {
+func (g *gateway) verdictsHere(ctx context.Context, p int, vs []*verdict, known []error) ([]error, error) {
 	retry := time.NewTimer(time.Second) // by then another process may own the partition
 	defer retry.Stop()
-	runs := d.partitions[p].running() // replaced when the partition has moved
+	runs := g.partitions[p].running() // replaced when the partition has moved
 	for len(known) < len(vs) {
 		v := vs[len(known)]
 		select {
 		case <-v.done:
-			known = append(known, d.partitions[p].outcome(p, v))
+			known = append(known, g.partitions[p].outcome(p, v))
 		case <-retry.C:
 			return known, nil
 		case <-runs.Done():
 			return known, unknownFate(context.Cause(runs))
 		case <-ctx.Done():
 			return known, unknownFate(context.Cause(ctx))
-		case <-d.done:
-			return known, d.refusal()
+		case <-g.done:
+			return known, g.refusal()
 		}
 	}
 	return known, nil

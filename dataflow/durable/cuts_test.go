@@ -66,8 +66,8 @@ func post(t testing.TB, app *App[accountsPorts], ps ...posting) {
 	if _, err := app.Ports.in.SendBatch(t.Context(), ps); err != nil {
 		t.Fatal(err)
 	}
-	at := app.core.door.partitions[0].acknowledged.Load()
-	for app.core.door.partitions[0].takenUpTo() < at {
+	at := app.core.gateway.partitions[0].acknowledged.Load()
+	for app.core.gateway.partitions[0].takenUpTo() < at {
 		time.Sleep(time.Millisecond) // in a bubble, or a benchmark
 	}
 }

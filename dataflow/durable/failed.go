@@ -34,14 +34,14 @@ func (e *PartitionError) Unwrap() error { return e.Err }
 // other partition runs, or if all of them would fail in the same way: because of the log, or because the
 // process runs a changed program.
 func (c *core) failed(p int, err error) {
-	if c.opts.EndOnFailure || !c.ofOnePartition(err) || !c.door.halt(p, err) {
+	if c.opts.EndOnFailure || !c.ofOnePartition(err) || !c.gateway.halt(p, err) {
 		c.ended(err)
 		return
 	}
 	c.opts.Logger.Error("a partition stops, and the others go on", "partition", p, "error", err)
 	site, _ := c.layout.place(p)
-	if c.peers == nil && c.door.haltedAll(site) {
-		logdriven.Abandon(c.facade, site, c.door.partitions[p].failure())
+	if c.peers == nil && c.gateway.haltedAll(site) {
+		logdriven.Abandon(c.facade, site, c.gateway.partitions[p].failure())
 	}
 }
 
@@ -58,11 +58,11 @@ func (c *core) ofOnePartition(err error) bool {
 // halt notes that a partition of this process has stopped. If no other partition runs, it returns false and
 // notes nothing. Where processes share the flow, partitions of others count as running, and so do those that
 // this process may own in a moment.
-func (d *door) halt(p int, err error) bool {
-	d.halting.Lock()
-	defer d.halting.Unlock()
-	others := d.peers != nil && (len(d.partitions) > 1 || d.refusing(err) != nil)
-	for i, w := range d.partitions {
+func (g *gateway) halt(p int, err error) bool {
+	g.halting.Lock()
+	defer g.halting.Unlock()
+	others := g.peers != nil && (len(g.partitions) > 1 || g.refusing(err) != nil)
+	for i, w := range g.partitions {
 		if i != p && !others {
 			w.mu.Lock()
 			others = w.owned && w.runs.Err() == nil
@@ -72,20 +72,20 @@ func (d *door) halt(p int, err error) bool {
 	if !others {
 		return false
 	}
-	site, _ := d.layout.place(p)
-	w := d.partitions[p]
+	site, _ := g.layout.place(p)
+	w := g.partitions[p]
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.turn(true) // even if it was never restored: requests get an answer
-	w.halt(&PartitionError{p, d.facade.Location(site), err})
+	w.halt(&PartitionError{p, g.facade.Location(site), err})
 	w.open()
 	return true
 }
 
 // haltedAll reports whether all partitions of a location have stopped.
-func (d *door) haltedAll(site int) bool {
-	for p := d.layout.first[site]; p < d.layout.first[site+1]; p++ {
-		if d.partitions[p].failure() == nil {
+func (g *gateway) haltedAll(site int) bool {
+	for p := g.layout.first[site]; p < g.layout.first[site+1]; p++ {
+		if g.partitions[p].failure() == nil {
 			return false
 		}
 	}
@@ -93,12 +93,12 @@ func (d *door) haltedAll(site int) bool {
 }
 
 // failure returns why the partition has stopped, or nil.
-func (w *doorway) failure() error {
+func (w *partitionGateway) failure() error {
 	return context.Cause(w.running())
 }
 
 // running returns a context that ends when the partition stops, with the cause.
-func (w *doorway) running() context.Context {
+func (w *partitionGateway) running() context.Context {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.runs
@@ -106,7 +106,7 @@ func (w *doorway) running() context.Context {
 
 // whileRuns returns a context that ends when ctx does or when the partition stops, with the cause, and a
 // function that ends it earlier.
-func (w *doorway) whileRuns(ctx context.Context) (context.Context, context.CancelCauseFunc) {
+func (w *partitionGateway) whileRuns(ctx context.Context) (context.Context, context.CancelCauseFunc) {
 	runs := w.running()
 	ctx, cancel := context.WithCancelCause(ctx)
 	stop := context.AfterFunc(runs, func() { cancel(context.Cause(runs)) })

@@ -202,7 +202,7 @@ func TestPartitionStopsElsewhere(t *testing.T) {
 	}
 	check(apps...)
 	owner := 0
-	if apps[1].core.door.partitions[bad].isOwned() {
+	if apps[1].core.gateway.partitions[bad].isOwned() {
 		owner = 1
 	}
 	if p := new(*PartitionError); !errors.As(apps[owner].Ports.in.Put(ctx, 7, 7), p) || (*p).Partition != bad {
@@ -244,7 +244,7 @@ func TestNotRestoredElsewhere(t *testing.T) {
 	}
 	await(t, client.Ports.out, 7, 7)
 	owner := 0
-	if apps[1].core.door.partitions[bad].isOwned() {
+	if apps[1].core.gateway.partitions[bad].isOwned() {
 		owner = 1
 	}
 	broken.Store(true)

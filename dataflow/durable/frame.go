@@ -101,17 +101,17 @@ func (c *core) counted(ctx context.Context, p int, heldBack bool, write func(con
 	if !heldBack {
 		ctx = journal.For(ctx, journal.ToGoOn)
 	}
-	if err = c.door.sending(ctx, p, size, heldBack); err != nil {
+	if err = c.gateway.sending(ctx, p, size, heldBack); err != nil {
 		return 0, err
 	}
 	position, err = write(ctx, p, records...)
-	c.door.partitions[p].sent(size, position, err)
+	c.gateway.partitions[p].sent(size, position, err)
 	return position, err
 }
 
 // write makes records durable, each in a frame. All records go to the log through it.
 func (c *core) write(ctx context.Context, p int, records ...[]byte) (position uint64, err error) {
-	way, of := c.door.partitions[p], c.originOf(p)
+	way, of := c.gateway.partitions[p], c.originOf(p)
 	floor := way.floor.Load()
 	size := 0
 	for _, r := range records {

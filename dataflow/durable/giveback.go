@@ -17,9 +17,9 @@ func (c *core) refusing(err error) journal.Refuser {
 	return r
 }
 
-// refuse gives a partition back if another process may be able to run it, and ends the tenure. Otherwise it
-// returns false: the tenure goes on, with the partition stopped, until another process can run it.
-func (ps *peers) refuse(t *tenure, p int, err error) bool {
+// refuse gives a partition back if another process may be able to run it, and ends the term. Otherwise it
+// returns false: the term goes on, with the partition stopped, until another process can run it.
+func (ps *peers) refuse(t *term, p int, err error) bool {
 	r := ps.refusing(err)
 	if r == nil {
 		return false
@@ -27,7 +27,7 @@ func (ps *peers) refuse(t *tenure, p int, err error) bool {
 	if t.ctx.Err() != nil { // another process owns it already
 		return true
 	}
-	way := ps.door.partitions[p]
+	way := ps.gateway.partitions[p]
 	way.mu.Lock()
 	known := way.gaveBack != nil && way.gaveBack.Error() == err.Error()
 	way.gaveBack = err
@@ -46,7 +46,7 @@ func (ps *peers) refuse(t *tenure, p int, err error) bool {
 
 // accept notes that this process runs a partition, which it may have refused before.
 func (ps *peers) accept(p int) {
-	way := ps.door.partitions[p]
+	way := ps.gateway.partitions[p]
 	way.mu.Lock()
 	refused := way.gaveBack != nil
 	way.gaveBack = nil

@@ -133,7 +133,7 @@ func (h *Health) Ready() error {
 }
 
 // state returns the state of a partition, with mu held. Owned says that an owner runs here and answers.
-func (w *doorway) state(ended, owned bool) PartitionState {
+func (w *partitionGateway) state(ended, owned bool) PartitionState {
 	switch {
 	case context.Cause(w.runs) != nil:
 		return Stopped
@@ -150,7 +150,7 @@ func (w *doorway) state(ended, owned bool) PartitionState {
 }
 
 // own notes whether this process tries to own the partition.
-func (w *doorway) own(owning bool) {
+func (w *partitionGateway) own(owning bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.owning = owning

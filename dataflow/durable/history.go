@@ -42,7 +42,7 @@ func OpenHistory[P any](ctx context.Context, build func(*dataflow.Flow) P, opts 
 		engine.NilContext("durable.OpenHistory")
 	}
 	c := &core{opts: opts.withDefaults(), build: func(f *dataflow.Flow) { build(f) }, name: nameOf(build)}
-	flow, names := newRemote(c.opts.Flow, c.opts.Codec, &door{core: c})
+	flow, names := newRemote(c.opts.Flow, c.opts.Codec, &gateway{core: c})
 	build(flow)
 	h := &History{core: c, names: names, graph: flow.Graph()}
 	var err error

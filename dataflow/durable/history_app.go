@@ -24,7 +24,7 @@ func (a *App[P]) History(ctx context.Context) (*History, error) {
 	}
 	again := &core{opts: c.opts, build: c.build, name: c.name, layout: c.layout, log: unmeasured(c.log), looking: true}
 	again.opts.Logger = slog.New(slog.DiscardHandler) // the running flow has logged it
-	flow, names := newRemote(again.opts.Flow, again.opts.Codec, &door{core: again})
+	flow, names := newRemote(again.opts.Flow, again.opts.Codec, &gateway{core: again})
 	again.build(flow)
 	again.ctx, again.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
 	h := &History{core: again, names: names, graph: flow.Graph(), borrowed: true}

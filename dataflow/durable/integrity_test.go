@@ -190,7 +190,7 @@ func TestRottenLog(t *testing.T) {
 					for n := range records {
 						put(app, n)
 					}
-					taken := int(app.core.door.partitions[0].takenUpTo())
+					taken := int(app.core.gateway.partitions[0].takenUpTo())
 					if stopped {
 						stop(t, app)
 					} else {
@@ -299,7 +299,7 @@ func TestRecordsWentBack(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		taken := app.core.door.partitions[0].takenUpTo()
+		taken := app.core.gateway.partitions[0].takenUpTo()
 		if stopped {
 			stop(t, app)
 		} else {

@@ -25,7 +25,7 @@ func (a *App[P]) Lookup(ctx context.Context, key any) ([]StateEntry, error) {
 		return nil, err
 	}
 	var all []StateEntry
-	for p := range c.door.partitions {
+	for p := range c.gateway.partitions {
 		err := c.between(ctx, p, func(s *engine.Location) {
 			for _, f := range lookup.Find(s, key) {
 				all = append(all, StateEntry{dataflow.StateEntry(f), p})
@@ -63,7 +63,7 @@ func (a *App[P]) Entries(ctx context.Context, partition, operator, state int, fr
 // between has the owner of a partition call look between two steps, if this process owns it. It returns an
 // error if ctx ends before that.
 func (c *core) between(ctx context.Context, partition int, look func(*engine.Location)) error {
-	way, looked := c.door.partitions[partition], false
+	way, looked := c.gateway.partitions[partition], false
 	asked := way.ask(func(s *engine.Location) {
 		if looked = ctx.Err() == nil; looked {
 			look(s)

@@ -66,8 +66,8 @@ func (c *core) own(ctx context.Context, partition int, opened func()) (err error
 			damaged.Token = tokenOf(ctx, c.log, &c.opts, partition)
 		}
 	}()
-	c.door.partitions[partition].own(true)
-	defer c.door.partitions[partition].own(false)
+	c.gateway.partitions[partition].own(true)
+	defer c.gateway.partitions[partition].own(false)
 	var t *trial
 	adopts := uint64(0)
 	for purged := 0; ; {
@@ -170,7 +170,7 @@ func (o *owner) run(ctx context.Context, opened func()) error {
 		return err
 	}
 	o.called()
-	o.door.opened(o.partition, o.program.numbers)
+	o.gateway.opened(o.partition, o.program.numbers)
 	opened()
 
 	o.sender = newSender(o.core, o.partition)
@@ -199,7 +199,7 @@ func (o *owner) run(ctx context.Context, opened func()) error {
 			for i := range ms {
 				size = size.plus(lagOf(ms[i].records))
 			}
-			o.door.partitions[o.partition].ahead(ms[len(ms)-1].position, size, o.opts.MaxLag)
+			o.gateway.partitions[o.partition].ahead(ms[len(ms)-1].position, size, o.opts.MaxLag)
 			if !ahead.put(ctx, ms, size) {
 				return
 			}
@@ -246,10 +246,10 @@ func (o *owner) loop(ctx context.Context, ahead *ahead, failed <-chan error) err
 				continue
 			}
 			taken = ahead.besides(ready)
-		case <-o.door.partitions[o.partition].wanted:
+		case <-o.gateway.partitions[o.partition].wanted:
 			o.report(true)
 			continue
-		case <-o.door.partitions[o.partition].pressed:
+		case <-o.gateway.partitions[o.partition].pressed:
 			if err := o.makeRoom(ctx); err != nil {
 				return err
 			}
@@ -346,7 +346,7 @@ func (o *owner) commit(ctx context.Context, s *step) error {
 		if err == nil {
 			o.fence = fence
 			o.roomMade = o.roomMade && o.emptying
-			o.door.partitions[o.partition].floor.Store(fence)
+			o.gateway.partitions[o.partition].floor.Store(fence)
 			break
 		}
 		if !errors.Is(err, journal.ErrFull) {
@@ -372,14 +372,14 @@ func (o *owner) commit(ctx context.Context, s *step) error {
 
 // show gives the ports of this process the content of the restored outputs.
 func (o *owner) show() error {
-	o.door.partitions[o.partition].remember(&o.last.refusals)
+	o.gateway.partitions[o.partition].remember(&o.last.refusals)
 	o.showLetters()
 	s := step{place: o.last.place}
-	o.door.partitions[o.partition].committed(&s)
+	o.gateway.partitions[o.partition].committed(&s)
 	if err := o.feedFrom(o.partition, o.leader); err != nil {
 		return err
 	}
-	o.door.partitions[o.partition].restored(s.taken)
+	o.gateway.partitions[o.partition].restored(s.taken)
 	o.took(o.partition, &s, o.leader.Stopped())
 	return nil
 }

@@ -51,7 +51,7 @@ const (
 
 // follow owns the partitions that the membership assigns, until ctx ends.
 func (ps *peers) follow(ctx context.Context) {
-	owned := make(map[int]*tenure)
+	owned := make(map[int]*term)
 	var all sync.WaitGroup
 	defer all.Wait()
 	for {
@@ -77,16 +77,16 @@ func (ps *peers) follow(ctx context.Context) {
 	}
 }
 
-// A tenure is one period of owning a partition.
-type tenure struct {
+// A term is one period of owning a partition.
+type term struct {
 	ctx  context.Context
 	end  context.CancelFunc
 	over chan struct{}
 }
 
-// begin owns a partition, once an earlier tenure of it in this process is over.
-func (ps *peers) begin(ctx context.Context, p int, earlier *tenure, all *sync.WaitGroup) *tenure {
-	t := &tenure{over: make(chan struct{})}
+// begin owns a partition, once an earlier term of it in this process is over.
+func (ps *peers) begin(ctx context.Context, p int, earlier *term, all *sync.WaitGroup) *term {
+	t := &term{over: make(chan struct{})}
 	t.ctx, t.end = context.WithCancel(ctx)
 	all.Go(func() {
 		defer close(t.over)
@@ -117,7 +117,7 @@ func (ps *peers) begin(ctx context.Context, p int, earlier *tenure, all *sync.Wa
 			}
 		}
 		stop()
-		ps.door.closed(p)
+		ps.gateway.closed(p)
 	})
 	return t
 }
@@ -126,9 +126,9 @@ func (ps *peers) begin(ctx context.Context, p int, earlier *tenure, all *sync.Wa
 func (ps *peers) listen() error {
 	return ps.shared.Announced(func(p int, said []byte) {
 		if len(said) == 0 {
-			ps.door.partitions[p].move()
+			ps.gateway.partitions[p].move()
 		} else if w, ok := decodeWord(said); ok {
-			ps.door.partitions[p].hear(w)
+			ps.gateway.partitions[p].hear(w)
 		}
 	})
 }
@@ -145,7 +145,7 @@ func (ps *peers) answer(p int, question []byte) []byte {
 	defer cancel()
 	answer := []byte{answerLater}
 	asked := r.byte()
-	if err := ps.door.partitions[p].failure(); err != nil && asked != askLetters && asked != askValues {
+	if err := ps.gateway.partitions[p].failure(); err != nil && asked != askLetters && asked != askValues {
 		return append([]byte{answerHalted}, err.(*PartitionError).Err.Error()...)
 	}
 	switch asked {
@@ -159,7 +159,7 @@ func (ps *peers) answer(p int, question []byte) []byte {
 			answer = ps.verdictsHere(ctx, p, nonces, at)
 		}
 	case askEntry:
-		numbers, number, site := ps.door.partitions[p].numbers.Load(), int32(r.uint()), ps.siteOf(p)
+		numbers, number, site := ps.gateway.partitions[p].numbers.Load(), int32(r.uint()), ps.siteOf(p)
 		if r.bad || numbers == nil {
 			break
 		}
@@ -171,11 +171,11 @@ func (ps *peers) answer(p int, question []byte) []byte {
 			answer = append([]byte{answerEntry}, value...)
 		}
 	case askShape:
-		if numbers := ps.door.partitions[p].numbers.Load(); numbers != nil && ps.door.partitions[p].isOwned() {
+		if numbers := ps.gateway.partitions[p].numbers.Load(); numbers != nil && ps.gateway.partitions[p].isOwned() {
 			answer = append([]byte{answerEntry}, numbers.Shape().String()...)
 		}
 	case askLetters:
-		way := ps.door.partitions[p]
+		way := ps.gateway.partitions[p]
 		way.mu.Lock()
 		letters := slices.Clone(way.letters)
 		way.mu.Unlock()
@@ -183,7 +183,7 @@ func (ps *peers) answer(p int, question []byte) []byte {
 			answer = said
 		}
 	case askValues:
-		numbers := ps.door.partitions[p].numbers.Load()
+		numbers := ps.gateway.partitions[p].numbers.Load()
 		if numbers == nil {
 			break
 		}
@@ -200,7 +200,7 @@ func (ps *peers) answer(p int, question []byte) []byte {
 // verdictsHere returns the encoded results of records that are in one message: as many as are known when ctx
 // ends, and answerLater for the next one.
 func (ps *peers) verdictsHere(ctx context.Context, p int, nonces []uint64, at uint64) (answer []byte) {
-	way := ps.door.partitions[p]
+	way := ps.gateway.partitions[p]
 	vs := way.await(nonces)
 	defer way.forget(vs)
 	way.placed(vs, at)
@@ -230,7 +230,7 @@ func (ps *peers) verdictsHere(ctx context.Context, p int, nonces []uint64, at ui
 func (ps *peers) ask(ctx context.Context, p int, question []byte) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, askWithin)
 	defer cancel()
-	moved := ps.door.partitions[p].whenMoved()
+	moved := ps.gateway.partitions[p].whenMoved()
 	answered := make(chan struct{})
 	defer close(answered)
 	go func() { // the process that was asked may be gone, and another one may know
@@ -289,7 +289,7 @@ func (ps *peers) verdicts(ctx context.Context, p int, vs []*verdict, at uint64) 
 // them, it asks the owner. A number is never reused for another operator, so an answer stays valid. It returns
 // a [*PartitionError] if the partition has stopped.
 func (ps *peers) learn(ctx context.Context, p int) (*logdriven.Numbers, error) {
-	way := ps.door.partitions[p]
+	way := ps.gateway.partitions[p]
 	for {
 		if numbers := way.numbers.Load(); numbers != nil {
 			return numbers, nil
@@ -329,14 +329,14 @@ func (ps *peers) halted(p int, why []byte) error {
 // stopped.
 func (ps *peers) fetch(ctx context.Context, p int, op int32, key []byte, stopped context.CancelCauseFunc) {
 	for ctx.Err() == nil {
-		if owned, turned := ps.door.partitions[p].ownership(); owned {
+		if owned, turned := ps.gateway.partitions[p].ownership(); owned {
 			select { // the ports show it as soon as it exists, unless the partition moves first
 			case <-turned:
 			case <-ctx.Done():
 			}
 			continue
 		}
-		moved := ps.door.partitions[p].whenMoved()
+		moved := ps.gateway.partitions[p].whenMoved()
 		numbers, err := ps.learn(ctx, p)
 		if errors.As(err, new(*PartitionError)) {
 			stopped(err)

@@ -16,7 +16,7 @@ func TestShapeOfOwner(t *testing.T) {
 		if answer := ps.answer(0, []byte{askShape}); answer[0] != answerEntry || len(answer) < 2 {
 			t.Errorf("the owner answers %q", answer)
 		}
-		way := app.core.door.partitions[0]
+		way := app.core.gateway.partitions[0]
 		way.mu.Lock()
 		way.turn(false)
 		way.mu.Unlock()

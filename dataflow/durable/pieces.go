@@ -116,7 +116,7 @@ func (o *owner) keep(c *cut) error {
 	o.metrics.snapshots.Add(1)
 	before := k.last
 	k.at, k.runs, k.last = c.at.fence, runs, lastOf(data, &c.at)
-	o.door.partitions[o.partition].saved.Store(k.bytes())
+	o.gateway.partitions[o.partition].saved.Store(k.bytes())
 	if before.data == nil {
 		return nil // the beginning of the history can replace this snapshot
 	}

@@ -254,7 +254,7 @@ func (o *owner) nothingWaits(ctx context.Context, saved *identity.Shape) error {
 // next returns the step after the last one, with nothing taken.
 func (o *owner) next(now int64) step {
 	s := step{fence: o.fence, place: o.last.place, version: o.opts.Version, newVersion: o.opts.Version != o.last.version}
-	s.last, s.now = max(s.last, o.door.partitions[o.partition].acknowledged.Load()), now
+	s.last, s.now = max(s.last, o.gateway.partitions[o.partition].acknowledged.Load()), now
 	return s
 }
 

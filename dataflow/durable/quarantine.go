@@ -53,7 +53,7 @@ func (a *App[P]) Quarantine(ctx context.Context) ([]Letter, error) {
 		engine.NilContext("durable.App.Quarantine")
 	}
 	var all []Letter
-	for p, way := range c.door.partitions {
+	for p, way := range c.gateway.partitions {
 		letters, err := c.letters(ctx, p, way)
 		if err != nil {
 			return all, err
@@ -63,7 +63,7 @@ func (a *App[P]) Quarantine(ctx context.Context) ([]Letter, error) {
 	return all, nil
 }
 
-func (c *core) letters(ctx context.Context, p int, way *doorway) ([]Letter, error) {
+func (c *core) letters(ctx context.Context, p int, way *partitionGateway) ([]Letter, error) {
 	for c.peers != nil && !way.isOwned() {
 		answer, err := c.peers.ask(ctx, p, []byte{askLetters})
 		switch {
@@ -101,21 +101,21 @@ func (c *core) order(ctx context.Context, op string, p int, r codec.Record) erro
 	if ctx == nil {
 		engine.NilContext(op)
 	}
-	if p < 0 || p >= len(c.door.partitions) {
-		return fmt.Errorf("%w: there is no partition %d, only %d of them", ErrNoLetter, p, len(c.door.partitions))
+	if p < 0 || p >= len(c.gateway.partitions) {
+		return fmt.Errorf("%w: there is no partition %d, only %d of them", ErrNoLetter, p, len(c.gateway.partitions))
 	}
-	r.Nonce = c.door.nonce()
-	way := c.door.partitions[p]
+	r.Nonce = c.gateway.nonce()
+	way := c.gateway.partitions[p]
 	if err := way.failure(); err != nil {
 		return err
 	}
 	vs := way.await([]uint64{r.Nonce})
 	defer way.forget(vs)
-	at, err := c.counted(ctx, p, false, c.door.keep, [][]byte{r.Encode(nil)}) // even while the partition takes nothing else
+	at, err := c.counted(ctx, p, false, c.gateway.keep, [][]byte{r.Encode(nil)}) // even while the partition takes nothing else
 	if err != nil {
 		return err
 	}
-	known, err := c.door.verdicts(ctx, p, vs, at)
+	known, err := c.gateway.verdicts(ctx, p, vs, at)
 	if err != nil {
 		return err
 	}
@@ -155,7 +155,7 @@ func (o *owner) showLetters() {
 			letters[i].Record = r.Value
 		}
 	}
-	way := o.door.partitions[o.partition]
+	way := o.gateway.partitions[o.partition]
 	way.mu.Lock()
 	way.letters = letters
 	way.mu.Unlock()

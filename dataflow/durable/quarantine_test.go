@@ -66,7 +66,7 @@ func TestQuarantine(t *testing.T) {
 							}
 							r := codec.Record{Key: encoded(t, key), Value: encoded(t, x*1000+k)} // of the first operator
 							p := app.core.layout.of(0, r.Key)
-							together[p] = append(together[p], app.core.door.encode(nil, p, r))
+							together[p] = append(together[p], app.core.gateway.encode(nil, p, r))
 						}
 					}
 					for p, records := range together {
@@ -159,7 +159,7 @@ func TestTwoBadRecords(t *testing.T) {
 				key = fmt.Sprint("bad ", -x)
 			}
 			r := codec.Record{Key: encoded(t, key), Value: encoded(t, x)} // of the first operator
-			together = append(together, app.core.door.encode(nil, 0, r))
+			together = append(together, app.core.gateway.encode(nil, 0, r))
 		}
 		if _, err := app.core.append(t.Context(), 0, together...); err != nil {
 			t.Fatal(err)

@@ -22,9 +22,9 @@ import (
 // as a process does that does not own the partition.
 func TestLateVerdict(t *testing.T) {
 	c := &core{log: journal.NewMemory(journal.MemoryOptions{})}
-	d := newDoor(c)
+	d := newGateway(c)
 	ps := &peers{core: c}
-	c.door = d
+	c.gateway = d
 	way := d.partitions[0]
 	way.took(&step{place: place{intake: intake{taken: 5}}, Emission: logdriven.Emission{Refused: []uint64{77}}}, nil)
 	way.took(&step{place: place{intake: intake{taken: 6}}}, nil)
@@ -55,8 +55,8 @@ func TestLateVerdict(t *testing.T) {
 // all the same, and so is another process that asks for what is quarantined between them.
 func TestManyRefusedAtOnce(t *testing.T) {
 	c := &core{log: journal.NewMemory(journal.MemoryOptions{})}
-	c.door = newDoor(c)
-	way := c.door.partitions[0]
+	c.gateway = newGateway(c)
+	way := c.gateway.partitions[0]
 	nonces := make([]uint64, 2*keepRefusals)
 	for i := range nonces {
 		nonces[i] = uint64(1000 + i)

@@ -99,7 +99,7 @@ func (c *core) watchRoom() {
 		case room.Tight:
 			worth /= 4
 		}
-		for _, way := range c.door.partitions {
+		for _, way := range c.gateway.partitions {
 			way.worth.Store(max(worth, fewBytes))
 			signal(way.pressed)
 		}
@@ -123,19 +123,19 @@ func (c *core) howFull() string {
 
 // stateBytes returns the size of the states that this process has saved.
 func (c *core) stateBytes() (n int64) {
-	for _, way := range c.door.partitions {
+	for _, way := range c.gateway.partitions {
 		n += way.saved.Load()
 	}
 	return n
 }
 
 // full returns the error of a send for which the log has no space. Nothing was sent.
-func (d *door) full(p int, err, why error) error {
-	way := d.partitions[p]
+func (g *gateway) full(p int, err, why error) error {
+	way := g.partitions[p]
 	way.mu.Lock()
 	defer way.mu.Unlock()
-	if d.opts.KeepFor == Forever && d.limit > 0 {
-		err = fmt.Errorf("%w; %s", err, d.howFull())
+	if g.opts.KeepFor == Forever && g.limit > 0 {
+		err = fmt.Errorf("%w; %s", err, g.howFull())
 	}
 	return &BacklogError{Partition: p, Lag: way.backlog.lag(), Err: fmt.Errorf("%w: %w", why, err)}
 }
@@ -147,7 +147,7 @@ func (o *owner) behind() int64 {
 	if o.opts.KeepFor != Forever {
 		n += int64(o.unsaved)
 	}
-	if worth := o.door.partitions[o.partition].worth.Load(); o.keeps.Load() && o.nearlyFull(worth) {
+	if worth := o.gateway.partitions[o.partition].worth.Load(); o.keeps.Load() && o.nearlyFull(worth) {
 		n += worth // at least: nobody counts it
 	}
 	return n
@@ -246,7 +246,7 @@ func (o *owner) makeRoom(ctx context.Context) error {
 	default:
 		return nil // the previous snapshot is not durable yet
 	}
-	worth := o.door.partitions[o.partition].worth.Load()
+	worth := o.gateway.partitions[o.partition].worth.Load()
 	if o.cut != nil {
 		return nil
 	}

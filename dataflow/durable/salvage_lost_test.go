@@ -58,7 +58,7 @@ func TestSalvageReplaced(t *testing.T) {
 		log := journal.NewMemory(journal.MemoryOptions{})
 		app := start(t, log, keptProcess, Options{})
 		put(t, app, 0, 3)
-		taken := app.core.door.partitions[0].takenUpTo()
+		taken := app.core.gateway.partitions[0].takenUpTo()
 		stop(t, app)
 		another := app.core.originOf(0).record(nil, 0, putRecord(t, app, "another"))
 		bad := rotten{Memory: log.Reopen(), messages: func(ms []journal.Message) []journal.Message {

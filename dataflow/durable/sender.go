@@ -14,7 +14,7 @@ import (
 )
 
 // A sender appends what a partition gives for other locations to their partitions, in order, and then notes
-// in the history of its own partition what it has sent. It belongs to one tenure of an owner. What waits here is
+// in the history of its own partition what it has sent. It belongs to one term of an owner. What waits here is
 // part of the partition's state, and bounded with it.
 //
 // It sends what is committed and not known to be sent, from the first element on, in batches, and none before
@@ -110,7 +110,7 @@ func (s *sender) send(ctx context.Context, ms []engine.Moved) error {
 			if m.All && b.last == m.Link { // the receiver sees nothing between the two
 				b.records = b.records[:len(b.records)-1]
 			}
-			b.records = append(b.records, s.door.encode(nil, to, r))
+			b.records = append(b.records, s.gateway.encode(nil, to, r))
 			if b.last = -1; m.All {
 				b.last = m.Link
 			}
@@ -123,7 +123,7 @@ func (s *sender) send(ctx context.Context, ms []engine.Moved) error {
 	for _, b := range batches {
 		// Waiting for space within a cycle of locations could be waiting for oneself.
 		if !b.within {
-			if err := s.door.partitions[b.to].room(ctx, s.facade, s.done); err != nil {
+			if err := s.gateway.partitions[b.to].room(ctx, s.facade, s.done); err != nil {
 				return err
 			}
 		}

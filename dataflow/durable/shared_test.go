@@ -66,7 +66,7 @@ func TestWatchElsewhere(t *testing.T) {
 		watch(app, 30)
 	}
 	owner := 0
-	if apps[1].core.door.partitions[0].isOwned() {
+	if apps[1].core.gateway.partitions[0].isOwned() {
 		owner = 1
 	}
 	stop(t, apps[owner])

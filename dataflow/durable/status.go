@@ -61,7 +61,7 @@ type PartitionStatus struct {
 	Position uint64 // position in the log of the last message that the steps took
 }
 
-// reports are the means by which the owner of a partition reports its status. The doorway's mu guards them.
+// reports are the means by which the owner of a partition reports its status. The mu of the partitionGateway guards them.
 type reports struct {
 	wanted  chan struct{}            // signals the owner; of capacity 1
 	asked   chan struct{}            // closed when the owner has reported
@@ -80,8 +80,8 @@ type reports struct {
 // last, with Stale set. A partition that is being restored is not Owned.
 func (a *App[P]) Status() []PartitionStatus {
 	c := a.made()
-	asked := make([]<-chan struct{}, len(c.door.partitions))
-	for p, way := range c.door.partitions {
+	asked := make([]<-chan struct{}, len(c.gateway.partitions))
+	for p, way := range c.gateway.partitions {
 		asked[p] = way.ask(nil)
 	}
 	timeout := time.NewTimer(engine.Patience)
@@ -98,7 +98,7 @@ func (a *App[P]) Status() []PartitionStatus {
 		break
 	}
 	all := make([]PartitionStatus, len(asked))
-	for p, way := range c.door.partitions {
+	for p, way := range c.gateway.partitions {
 		all[p] = way.status(asked[p], c.ending.Load())
 		all[p].Partition = p
 		last := &c.measured.partitions[p]
@@ -114,7 +114,7 @@ func (a *App[P]) Status() []PartitionStatus {
 
 // ask has the owner report, after calling look if it is not nil. It returns a channel that is closed then, or
 // nil if there is no owner here.
-func (w *doorway) ask(look func(*engine.Location)) <-chan struct{} {
+func (w *partitionGateway) ask(look func(*engine.Location)) <-chan struct{} {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if !w.answers {
@@ -134,7 +134,7 @@ func (w *doorway) ask(look func(*engine.Location)) <-chan struct{} {
 }
 
 // status returns the owner's latest report; asked is the result of ask.
-func (w *doorway) status(asked <-chan struct{}, ended bool) PartitionStatus {
+func (w *partitionGateway) status(asked <-chan struct{}, ended bool) PartitionStatus {
 	stale := false
 	if asked != nil {
 		select {
@@ -170,7 +170,7 @@ func (o *owner) report(more bool) {
 		s.Clock = o.clockOffset()
 	}
 	s.Ended = !more
-	way := o.door.partitions[o.partition]
+	way := o.gateway.partitions[o.partition]
 	way.mu.Lock()
 	defer way.mu.Unlock()
 	way.report, way.answers = s, more
@@ -185,9 +185,9 @@ func (o *owner) report(more bool) {
 }
 
 // Stopped returns why one of the location's partitions here takes nothing, or nil.
-func (d *door) Stopped(site int) *engine.Blocked {
-	for p := d.layout.first[site]; p < d.layout.first[site+1]; p++ {
-		way := d.partitions[p]
+func (g *gateway) Stopped(site int) *engine.Blocked {
+	for p := g.layout.first[site]; p < g.layout.first[site+1]; p++ {
+		way := g.partitions[p]
 		way.mu.Lock()
 		full := way.full
 		way.mu.Unlock()
@@ -200,7 +200,7 @@ func (d *door) Stopped(site int) *engine.Blocked {
 
 // stop notes, with mu held, why the partition takes no more, or with nil that it does. It reports whether the
 // partition has stopped just now.
-func (w *doorway) stop(full *engine.Blocked) (stopped bool) {
+func (w *partitionGateway) stop(full *engine.Blocked) (stopped bool) {
 	w.full = full
 	switch {
 	case full != nil && w.shut == nil:
@@ -220,7 +220,7 @@ func (o *owner) called() {
 	if full == nil || !full.Calls {
 		return
 	}
-	way := o.door.partitions[o.partition]
+	way := o.gateway.partitions[o.partition]
 	way.mu.Lock()
 	stopped := way.stop(full)
 	way.mu.Unlock()
@@ -232,7 +232,7 @@ func (o *owner) called() {
 // warn reports a partition that has just stopped, if it is still stopped after a second. Unread elements are
 // left out: the ports report those.
 func (c *core) warn(partition int) {
-	way := c.door.partitions[partition]
+	way := c.gateway.partitions[partition]
 	way.mu.Lock()
 	since := way.since
 	way.mu.Unlock()

@@ -112,8 +112,8 @@ func TestTakeOnce(t *testing.T) {
 	}
 	kept := func() (n int) { return lives.Ports.out.Len() + joined.Ports.out.Len() }
 	owned := func() bool {
-		for p := range lives.core.door.partitions {
-			if !lives.core.door.partitions[p].isOwned() && !joined.core.door.partitions[p].isOwned() {
+		for p := range lives.core.gateway.partitions {
+			if !lives.core.gateway.partitions[p].isOwned() && !joined.core.gateway.partitions[p].isOwned() {
 				return false
 			}
 		}

@@ -10,7 +10,7 @@ var manyEntries = 1_000_000 // a variable for tests
 func (o *owner) warnUntaken() {
 	st := o.leader.Status()
 	outputs := o.leader.Report(&st).(dataflow.LocationStatus).Outputs
-	way := o.door.partitions[o.partition]
+	way := o.gateway.partitions[o.partition]
 	way.mu.Lock()
 	defer way.mu.Unlock()
 	for i := range outputs {

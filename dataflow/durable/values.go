@@ -25,7 +25,7 @@ func (ps *peers) watchValues(ctx context.Context, site int) {
 		case <-ctx.Done():
 			return
 		}
-		if ps.door.partitions[p].isOwned() {
+		if ps.gateway.partitions[p].isOwned() {
 			shown = nil
 			continue
 		}
@@ -45,7 +45,7 @@ func (ps *peers) watchValues(ctx context.Context, site int) {
 		}
 		shown = bytes.Clone(answer[1:])
 		ps.feeding.Lock()
-		if !ps.door.partitions[p].isOwned() { // else the ports already show something newer
+		if !ps.gateway.partitions[p].isOwned() { // else the ports already show something newer
 			err = logdriven.Feed(ps.facade, site, p, numbers, shown)
 		}
 		ps.feeding.Unlock()

@@ -11,7 +11,7 @@ import (
 type verdict struct {
 	nonce    uint64
 	position uint64        // 0 while unknown
-	err      error         // why it has no effect, or that this is unknown; guarded by the doorway's mu
+	err      error         // why it has no effect, or that this is unknown; guarded by the mu of the partitionGateway
 	done     chan struct{} // closed when the record was taken
 }
 
@@ -19,7 +19,7 @@ type verdict struct {
 var errForgotten = errors.New("durable: the record is kept, but nobody remembers whether it was refused, because its key was there before or its entry was taken")
 
 // await returns verdicts for records whose results are not known yet.
-func (w *doorway) await(nonces []uint64) []*verdict {
+func (w *partitionGateway) await(nonces []uint64) []*verdict {
 	vs := make([]*verdict, len(nonces))
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -30,7 +30,7 @@ func (w *doorway) await(nonces []uint64) []*verdict {
 	return vs
 }
 
-func (w *doorway) forget(vs []*verdict) {
+func (w *partitionGateway) forget(vs []*verdict) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, v := range vs {
@@ -39,7 +39,7 @@ func (w *doorway) forget(vs []*verdict) {
 }
 
 // outcome returns the result of a record of partition p, once it is known.
-func (w *doorway) outcome(p int, v *verdict) error {
+func (w *partitionGateway) outcome(p int, v *verdict) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if q, ok := v.err.(*QuarantinedError); ok {
@@ -49,7 +49,7 @@ func (w *doorway) outcome(p int, v *verdict) error {
 }
 
 // placed notes the position of records.
-func (w *doorway) placed(vs []*verdict, at uint64) {
+func (w *partitionGateway) placed(vs []*verdict, at uint64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, v := range vs {
@@ -59,7 +59,7 @@ func (w *doorway) placed(vs []*verdict, at uint64) {
 }
 
 // settle completes a verdict, with mu held, if the result is known.
-func (w *doorway) settle(v *verdict) {
+func (w *partitionGateway) settle(v *verdict) {
 	select {
 	case <-v.done:
 		return
@@ -80,7 +80,7 @@ func (w *doorway) settle(v *verdict) {
 }
 
 // remember replaces the known refusals by those of a restored partition.
-func (w *doorway) remember(r *refusals) {
+func (w *partitionGateway) remember(r *refusals) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.refusals = refusals{slices.Clone(r.latest), r.before}
@@ -92,7 +92,7 @@ func (w *doorway) remember(r *refusals) {
 
 // took notes what a committed step took, and whether the partition takes more. It reports whether the
 // partition has stopped with this step.
-func (w *doorway) took(s *step, full *engine.Blocked) (stopped bool) {
+func (w *partitionGateway) took(s *step, full *engine.Blocked) (stopped bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.applied = max(w.applied, s.taken)
@@ -116,14 +116,14 @@ func (w *doorway) took(s *step, full *engine.Blocked) (stopped bool) {
 
 // committed notes how far a step took records. It must be called before the ports show the step: a process
 // that sees the step and then sends must not be acknowledged at a position that the step took.
-func (w *doorway) committed(s *step) {
+func (w *partitionGateway) committed(s *step) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.taken = max(w.taken, s.taken)
 }
 
 // takenUpTo returns how far committed steps took records, as far as this process knows.
-func (w *doorway) takenUpTo() uint64 {
+func (w *partitionGateway) takenUpTo() uint64 {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.taken

@@ -30,7 +30,7 @@ func TestWitnessKnowsNothing(t *testing.T) {
 			var said safeBuffer
 			app := start(t, c.log.Reopen(), keptCluster, Options{Partitions: 3, Witness: c.witness, Logger: slog.New(slog.NewTextHandler(&said, nil))})
 			for p := range 3 {
-				if !app.core.door.partitions[p].isOwned() {
+				if !app.core.gateway.partitions[p].isOwned() {
 					t.Errorf("%s: partition %d was not restored", c.name, p)
 				}
 			}

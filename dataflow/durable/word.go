@@ -40,7 +40,7 @@ func decodeWord(data []byte) (w word, ok bool) {
 // the bound is crossed or the partition stops, and every sayAll while something waits or has come. It has a
 // goroutine of its own, since a step may take long.
 func (o *owner) tellOthers(ctx context.Context) {
-	way := o.door.partitions[o.partition]
+	way := o.gateway.partitions[o.partition]
 	each := time.NewTicker(sayAll)
 	defer each.Stop()
 	for {
@@ -57,7 +57,7 @@ func (o *owner) tellOthers(ctx context.Context) {
 }
 
 // say returns the next report, if there is something to report.
-func (w *doorway) say() (word, bool) {
+func (w *partitionGateway) say() (word, bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	b := &w.backlog
@@ -70,7 +70,7 @@ func (w *doorway) say() (word, bool) {
 }
 
 // hear records a report of the owner of the partition. It ignores a report of an owner that has been replaced.
-func (w *doorway) hear(is word) {
+func (w *partitionGateway) hear(is word) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	b := &w.backlog

@@ -44,7 +44,7 @@ func TestRoom(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w := &doorway{}
+				w := &partitionGateway{}
 				if test.said != nil {
 					is, ok := decodeWord(test.said.encode())
 					if !ok || is != *test.said {
@@ -73,7 +73,7 @@ func TestRoom(t *testing.T) {
 // TestHear lets words come in any order: what is counted by the owner no longer counts as under
 // way, and what an owner says that was followed by another one does not count.
 func TestHear(t *testing.T) {
-	w := &doorway{}
+	w := &partitionGateway{}
 	for i := range 10 {
 		w.sent(Lag{1, 10}, uint64(10+i), nil)
 	}

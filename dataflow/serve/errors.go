@@ -41,14 +41,14 @@ var (
 
 // refused returns the refusal that a client receives for err. Gone says that the client's
 // context has ended.
-func (d *desk) refused(err error, gone bool) *refusal {
+func (t *requestTable) refused(err error, gone bool) *refusal {
 	var step *dataflow.StepError
 	var why *refusal
 	var full interface{ Busy() bool }
 	switch {
 	case errors.As(err, &step):
-		d.fail.Do(func() {
-			d.opts.Log.Error("serve: the flow has failed", "router", d.name, "error", err, "stack", string(step.Stack))
+		t.fail.Do(func() {
+			t.opts.Log.Error("serve: the flow has failed", "router", t.name, "error", err, "stack", string(step.Stack))
 		})
 		err = errFailed
 	case errors.As(err, &why):
@@ -59,7 +59,7 @@ func (d *desk) refused(err error, gone bool) *refusal {
 	case errors.Is(err, io.EOF), errors.Is(err, dataflow.ErrClosed), errors.Is(err, context.Canceled):
 		err = errEnded
 	default:
-		d.fail.Do(func() { d.opts.Log.Error("serve: the flow has failed", "router", d.name, "error", err) })
+		t.fail.Do(func() { t.opts.Log.Error("serve: the flow has failed", "router", t.name, "error", err) })
 		err = errFailed
 	}
 	errors.As(err, &why)
@@ -70,9 +70,9 @@ func (d *desk) refused(err error, gone bool) *refusal {
 func late(err error) bool { return errors.Is(err, errLate) || errors.Is(err, simulate.ErrQuiet) }
 
 // refuse answers a request that has no response.
-func (d *desk) refuse(w http.ResponseWriter, why *refusal) {
+func (t *requestTable) refuse(w http.ResponseWriter, why *refusal) {
 	if why.status >= http.StatusServiceUnavailable || error(why) == errRunning {
-		seconds := (d.opts.RetryAfter + time.Second - 1) / time.Second
+		seconds := (t.opts.RetryAfter + time.Second - 1) / time.Second
 		w.Header().Set("Retry-After", strconv.Itoa(int(seconds)))
 	}
 	http.Error(w, why.words, why.status)

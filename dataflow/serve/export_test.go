@@ -15,7 +15,7 @@ type Held struct {
 
 // Held returns what a router holds on to.
 func (r *Router[L]) Held() (h Held) {
-	d := r.desk
+	d := r.requests
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	h = Held{Known: len(d.known), Inside: d.inside, Astray: d.astray, Strays: d.strays.len(), Kept: d.kept.len()}
@@ -32,16 +32,16 @@ func (r *Router[L]) Held() (h Held) {
 
 // Tidy does what is due, as requests do when they come.
 func (r *Router[L]) Tidy() {
-	r.desk.mu.Lock()
-	defer r.desk.mu.Unlock()
-	for range r.desk.strays.len() + 1 {
-		r.desk.tidy(time.Now())
+	r.requests.mu.Lock()
+	defer r.requests.mu.Unlock()
+	for range r.requests.strays.len() + 1 {
+		r.requests.tidy(time.Now())
 	}
 }
 
 // IDs returns a source of ids.
 func IDs() (next func() RequestID, made func(RequestID) bool) {
-	d := newDesk("", Options{})
+	d := newRequestTable("", Options{})
 	return d.ids.next, d.ids.made
 }
 

@@ -11,9 +11,9 @@ import (
 	"github.com/millrace/millrace/internal/engine/port"
 )
 
-// In a durable flow the history holds what the desk otherwise holds in memory. The input of a
+// In a durable flow the history holds what the table otherwise holds in memory. The input of a
 // route takes each id once, and two outputs hold, under each id, the content of the request and
-// its response. The desk reads them, and itself knows only the calls that this process waits for.
+// its response. The table reads them, and itself knows only the calls that this process waits for.
 
 // An arrival is the form of a request in the history.
 type arrival[V any] struct {
@@ -59,16 +59,16 @@ func newKeptInput[V any](site *engine.Location, op *engine.Op, opts Options) (
 
 // recall answers a call from a durable flow: it sends the request, unless the history already
 // has it, and returns the response.
-func (d *desk) recall(ctx context.Context, c *call, send func(context.Context) error) (Response, error) {
+func (t *requestTable) recall(ctx context.Context, c *call, send func(context.Context) error) (Response, error) {
 	if known, ok := c.contents.Get(c.id); ok {
-		return d.compare(ctx, c, known)
+		return t.compare(ctx, c, known)
 	}
-	if c.named && formed(d.opts.Idempotent.name(c.id)) {
-		return d.find(ctx, c) // a router made the id, perhaps in an earlier process: it is not let in again
+	if c.named && formed(t.opts.Idempotent.name(c.id)) {
+		return t.find(ctx, c) // a router made the id, perhaps in an earlier process: it is not let in again
 	}
 	switch err := send(ctx); {
 	case errors.Is(err, dataflow.ErrDuplicateKey):
-		return d.find(ctx, c)
+		return t.find(ctx, c)
 	case err != nil:
 		return Response{}, err
 	}
@@ -76,23 +76,23 @@ func (d *desk) recall(ctx context.Context, c *call, send func(context.Context) e
 }
 
 // find answers a call whose id was used before.
-func (d *desk) find(ctx context.Context, c *call) (Response, error) {
-	short, cancel := context.WithTimeoutCause(ctx, d.opts.Patience, errUsed)
+func (t *requestTable) find(ctx context.Context, c *call) (Response, error) {
+	short, cancel := context.WithTimeoutCause(ctx, t.opts.Patience, errUsed)
 	defer cancel()
 	known, err := c.contents.Await(short, c.id)
 	if err != nil {
 		return Response{}, err
 	}
-	return d.compare(ctx, c, known)
+	return t.compare(ctx, c, known)
 }
 
 // compare answers a call whose id was used before, by a request with the content known.
-func (d *desk) compare(ctx context.Context, c *call, known content) (Response, error) {
+func (t *requestTable) compare(ctx context.Context, c *call, known content) (Response, error) {
 	if known != c.content {
 		return Response{}, errOther
 	}
-	if d.opts.Idempotent != nil {
-		short, cancel := context.WithTimeoutCause(ctx, d.opts.Patience, errRunning)
+	if t.opts.Idempotent != nil {
+		short, cancel := context.WithTimeoutCause(ctx, t.opts.Patience, errRunning)
 		defer cancel()
 		ctx = short
 	}

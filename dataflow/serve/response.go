@@ -85,14 +85,14 @@ func Reply(status int, v any) Response {
 }
 
 // send writes a response.
-func (d *desk) send(w http.ResponseWriter, id RequestID, a Response) {
+func (t *requestTable) send(w http.ResponseWriter, id RequestID, a Response) {
 	status := cmp.Or(a.Status, http.StatusOK)
 	if status < 200 || status > 999 {
 		a = Response{err: fmt.Errorf("%d is not the status of a response", status)}
 		status = http.StatusInternalServerError
 	}
 	if a.err != nil {
-		d.opts.Log.Error("serve: a response cannot be sent", "router", d.name, "request", id, "error", a.err)
+		t.opts.Log.Error("serve: a response cannot be sent", "router", t.name, "request", id, "error", a.err)
 	}
 	h := w.Header()
 	for k, v := range a.Header {

@@ -31,10 +31,10 @@ type Route[L dataflow.Location] struct {
 func newRoute[V any, L dataflow.Location](
 	r *Router[L], verb, pattern string, accept func(*Request) (V, error),
 ) (*Route[L], dataflow.KeyedSingleton[RequestID, V, L, bounds.BoundedValue]) {
-	if r == nil || r.desk == nil {
+	if r == nil || r.requests == nil {
 		engine.Unmade("serve.Router", routersAreMade)
 	}
-	name, all := r.desk.name, verb == "serve.HTTP"
+	name, all := r.requests.name, verb == "serve.HTTP"
 	if !all {
 		name += " " + pattern
 	}
@@ -47,9 +47,9 @@ func newRoute[V any, L dataflow.Location](
 	var send func(context.Context, RequestID, content, V) error
 	var n *engine.KeyedNode[RequestID, V]
 	if site.Graph.Kept() {
-		send, n, t.expire = newKeptInput[V](site, t.op, r.desk.opts)
+		send, n, t.expire = newKeptInput[V](site, t.op, r.requests.opts)
 	} else {
-		// The desk ensures that no key comes twice. Unlike an input that accepts each key
+		// The table ensures that no key comes twice. Unlike an input that accepts each key
 		// once, it need not remember the keys that it made.
 		var in *port.KeyedInput[RequestID, V]
 		in, n = port.NewKeyedInput[RequestID, V](site, t.op)
@@ -58,7 +58,7 @@ func newRoute[V any, L dataflow.Location](
 	operators.Inspect(operators.Constant(site, nil, []struct{}{{}}), t.op, func(struct{}) { t.check() })
 	t.attend = func(w http.ResponseWriter, req *http.Request) {
 		t.check()
-		r.desk.attend(w, req, gate{pattern, func(req *Request, c content) (func(context.Context) error, error) {
+		r.requests.attend(w, req, endpoint{pattern, func(req *Request, c content) (func(context.Context) error, error) {
 			v, err := accept(req)
 			return func(ctx context.Context) error { return send(ctx, req.ID, c, v) }, err
 		}, t.out, t.contents})

@@ -13,11 +13,11 @@ import (
 //
 // A request that comes before the flow is started waits.
 type Router[L dataflow.Location] struct {
-	at     L
-	desk   *desk
-	mux    *http.ServeMux
-	routed bool      // mux has routes
-	rest   *Route[L] // for requests without a route; nil if they are refused
+	at       L
+	requests *requestTable
+	mux      *http.ServeMux
+	routed   bool      // mux has routes
+	rest     *Route[L] // for requests without a route; nil if they are refused
 }
 
 // HTTP returns a router and the keyed singleton of its requests, without those that
@@ -44,7 +44,7 @@ const routersAreMade = "routers come from serve.HTTP and serve.Routes"
 
 func newRouter[L dataflow.Location](at L, op, name string, opts Options) *Router[L] {
 	placeOf(at, op).Input(op)
-	return &Router[L]{at: at, desk: newDesk(name, opts.filled(op)), mux: http.NewServeMux()}
+	return &Router[L]{at: at, requests: newRequestTable(name, opts.filled(op)), mux: http.NewServeMux()}
 }
 
 // Handle returns a route and the keyed singleton of its requests: those that match the
@@ -57,18 +57,18 @@ func (r *Router[L]) Handle(pattern string) (*Route[L], dataflow.KeyedSingleton[R
 
 // Respond answers the requests that [HTTP] returned with responses; see [Route.Respond].
 func (r *Router[L]) Respond(responses dataflow.KeyedSingleton[RequestID, Response, L, bounds.BoundedValue]) {
-	if r == nil || r.desk == nil {
+	if r == nil || r.requests == nil {
 		engine.Unmade("serve.Router", routersAreMade)
 	}
 	if r.rest == nil {
-		engine.Misuse("serve.Respond "+r.desk.name, "a router made by Routes has no requests of its own: its routes have")
+		engine.Misuse("serve.Respond "+r.requests.name, "a router made by Routes has no requests of its own: its routes have")
 	}
 	r.rest.Respond(responses)
 }
 
 // ServeHTTP lets a request into the flow, waits for its response, and writes it.
 func (r *Router[L]) ServeHTTP(w http.ResponseWriter, req *http.Request) {
-	if r == nil || r.desk == nil {
+	if r == nil || r.requests == nil {
 		engine.Unmade("serve.Router", routersAreMade)
 	}
 	if r.rest != nil {

@@ -15,17 +15,17 @@ import (
 	"github.com/millrace/millrace/internal/engine/logdriven"
 )
 
-// A door connects the ports of this process with the history. It finds the partition of a record, makes the
+// A gateway connects the ports of this process with the history. It finds the partition of a record, makes the
 // record durable, and passes its result to the waiting caller.
-type door struct {
+type gateway struct {
 	*core
-	partitions []*doorway
+	partitions []*partitionGateway
 	telling    chan struct{} // of capacity 1: full while a goroutine records what was read
 	halting    sync.Mutex    // held while a partition stops: the last one has to see that the others have stopped
 }
 
-// A doorway is the part of the door for one partition.
-type doorway struct {
+// A partitionGateway is the part of the gateway for one partition.
+type partitionGateway struct {
 	mu           sync.Mutex
 	owning       bool                              // this process tries to own the partition
 	owned        bool                              // this process owns the partition, so the results of records are known here
@@ -59,10 +59,10 @@ type doorway struct {
 	saved   atomic.Int64  // bytes of the state in the last snapshot
 }
 
-func newDoor(c *core) *door {
-	d := &door{core: c, partitions: make([]*doorway, c.log.Partitions()), telling: make(chan struct{}, 1)}
+func newGateway(c *core) *gateway {
+	d := &gateway{core: c, partitions: make([]*partitionGateway, c.log.Partitions()), telling: make(chan struct{}, 1)}
 	for i := range d.partitions {
-		d.partitions[i] = &doorway{
+		d.partitions[i] = &partitionGateway{
 			waiting: make(map[uint64]*verdict), refused: make(map[uint64]uint64),
 			reads: make(map[int32]uint64), turned: make(chan struct{}),
 			reports: reports{wanted: make(chan struct{}, 1)}, pressed: make(chan struct{}, 1), backlog: backlog{tell: make(chan struct{}, 1)},
@@ -75,15 +75,15 @@ func newDoor(c *core) *door {
 // encode appends a record of the operator with an index, for a partition. The record has the number of the
 // operator in the history. While this process does not know the number, the record has the identity of the
 // operator instead, and the process asks the owner of the partition for the number.
-func (d *door) encode(dst []byte, p int, r codec.Record) []byte {
-	way := d.partitions[p]
+func (g *gateway) encode(dst []byte, p int, r codec.Record) []byte {
+	way := g.partitions[p]
 	numbers, op := way.numbers.Load(), r.Op
-	if numbers == nil && d.peers != nil && way.learning.CompareAndSwap(false, true) {
+	if numbers == nil && g.peers != nil && way.learning.CompareAndSwap(false, true) {
 		go func() {
 			defer way.learning.Store(false)
-			ctx, cancel := context.WithTimeout(d.ctx, askWithin)
+			ctx, cancel := context.WithTimeout(g.ctx, askWithin)
 			defer cancel()
-			_, _ = d.peers.learn(ctx, p) // else the next send asks again
+			_, _ = g.peers.learn(ctx, p) // else the next send asks again
 		}()
 	}
 	if numbers != nil {
@@ -92,22 +92,22 @@ func (d *door) encode(dst []byte, p int, r codec.Record) []byte {
 			return r.Encode(dst)
 		}
 	}
-	site, _ := d.layout.place(p)
-	sender := d.senders[site][op]
+	site, _ := g.layout.place(p)
+	sender := g.senders[site][op]
 	r.Name = sender.Sent()
 	return r.Encode(dst)
 }
 
 // agree returns an error if this program's records for an operator do not fit the history. If no owner answers,
 // it returns nil: the record then says what types it has, and the next owner compares them.
-func (d *door) agree(ctx context.Context, p int, op int32) error {
-	way := d.partitions[p]
+func (g *gateway) agree(ctx context.Context, p int, op int32) error {
+	way := g.partitions[p]
 	numbers := way.numbers.Load()
-	if numbers == nil && d.peers != nil && !way.unanswered.Load() {
+	if numbers == nil && g.peers != nil && !way.unanswered.Load() {
 		asking, cancel := context.WithTimeout(ctx, askWithin)
 		defer cancel()
 		var err error
-		if numbers, err = d.peers.learn(asking, p); err != nil && ctx.Err() == nil {
+		if numbers, err = g.peers.learn(asking, p); err != nil && ctx.Err() == nil {
 			way.unanswered.Store(true) // the next sender does not wait for an answer
 		}
 	}
@@ -125,39 +125,39 @@ func misfitError(p int, why string) error {
 }
 
 // append makes records durable, once the partition takes records and the log has space.
-func (d *door) append(ctx context.Context, p int, records ...[]byte) (at uint64, err error) {
-	if err = d.partitions[p].failure(); err == nil {
-		err = d.partitions[p].room(ctx, d.facade, d.done)
+func (g *gateway) append(ctx context.Context, p int, records ...[]byte) (at uint64, err error) {
+	if err = g.partitions[p].failure(); err == nil {
+		err = g.partitions[p].room(ctx, g.facade, g.done)
 	}
 	if err == nil {
-		at, err = d.counted(ctx, p, true, d.keep, records)
+		at, err = g.counted(ctx, p, true, g.keep, records)
 	}
-	if err != nil && d.ctx.Err() != nil {
-		return 0, d.refusal()
+	if err != nil && g.ctx.Err() != nil {
+		return 0, g.refusal()
 	}
 	return at, err
 }
 
 // keep makes records durable, once the log has space. A position that steps had already passed before the
 // records were sent is an error, not an acknowledgment: no step would take them.
-func (d *door) keep(ctx context.Context, p int, records ...[]byte) (uint64, error) {
-	taken := d.partitions[p].takenUpTo()
+func (g *gateway) keep(ctx context.Context, p int, records ...[]byte) (uint64, error) {
+	taken := g.partitions[p].takenUpTo()
 	for wait := firstWait; ; wait = min(2*wait, longestWait) {
-		at, err := d.write(ctx, p, records...)
+		at, err := g.write(ctx, p, records...)
 		if err == nil && at <= taken && len(records) > 0 {
 			return 0, fmt.Errorf("%w: partition %d took records up to message %d, and new ones are at %d: the records were replaced by an older copy", ErrDamaged, p, taken, at)
 		}
 		if !errors.Is(err, journal.ErrFull) {
 			return at, err
 		}
-		if d.opts.Reject && journal.PurposeOf(ctx, journal.ToSend) == journal.ToSend {
-			return 0, d.full(p, err, ErrNoRoom)
+		if g.opts.Reject && journal.PurposeOf(ctx, journal.ToSend) == journal.ToSend {
+			return 0, g.full(p, err, ErrNoRoom)
 		}
 		select {
 		case <-time.After(wait):
 		case <-ctx.Done():
-			return 0, d.full(p, err, context.Cause(ctx))
-		case <-d.done:
+			return 0, g.full(p, err, context.Cause(ctx))
+		case <-g.done:
 			return 0, ErrStopped
 		}
 	}
@@ -165,24 +165,24 @@ func (d *door) keep(ctx context.Context, p int, records ...[]byte) (uint64, erro
 
 // Read notes how far readers are. The history gets it a little later, all at once: after a crash, what was
 // read since then comes again.
-func (d *door) Read(_ int, op int32, partition int, number uint64) {
-	way := d.partitions[partition]
+func (g *gateway) Read(_ int, op int32, partition int, number uint64) {
+	way := g.partitions[partition]
 	way.mu.Lock()
 	way.reads[op] = max(way.reads[op], number)
 	way.mu.Unlock()
 	select {
-	case d.readers <- struct{}{}:
+	case g.readers <- struct{}{}:
 	default:
 	}
 }
 
 // Given asks the owner of a partition how many elements an output has given. Owned is false if another process
 // owns the partition.
-func (d *door) Given(ctx context.Context, op int32, partition int) (n uint64, owned bool, err error) {
-	if partition < 0 || partition >= len(d.partitions) {
+func (g *gateway) Given(ctx context.Context, op int32, partition int) (n uint64, owned bool, err error) {
+	if partition < 0 || partition >= len(g.partitions) {
 		return 0, false, nil
 	}
-	err = d.between(ctx, partition, func(s *engine.Location) {
+	err = g.between(ctx, partition, func(s *engine.Location) {
 		for _, out := range s.OutputsInOrder {
 			if out.Operator().Index == op {
 				n, owned = out.Figures().Given, true
@@ -193,18 +193,18 @@ func (d *door) Given(ctx context.Context, op int32, partition int) (n uint64, ow
 }
 
 // tellReads writes into the history what was read.
-func (d *door) tellReads(ctx context.Context) {
+func (g *gateway) tellReads(ctx context.Context) {
 	select {
-	case d.telling <- struct{}{}: // a caller that waits here also waits for what another one is recording
+	case g.telling <- struct{}{}: // a caller that waits here also waits for what another one is recording
 	case <-ctx.Done():
 		return
 	}
-	defer func() { <-d.telling }()
-	for p, way := range d.partitions {
+	defer func() { <-g.telling }()
+	for p, way := range g.partitions {
 		way.mu.Lock()
 		var records [][]byte
 		for op, number := range way.reads {
-			records = append(records, d.encode(nil, p, logdriven.ReadRecord(op, number)))
+			records = append(records, g.encode(nil, p, logdriven.ReadRecord(op, number)))
 		}
 		was := maps.Clone(way.reads)
 		clear(way.reads)
@@ -212,18 +212,18 @@ func (d *door) tellReads(ctx context.Context) {
 		if len(records) == 0 {
 			continue
 		}
-		at, err := d.core.append(journal.For(ctx, journal.ToSave), p, records...)
+		at, err := g.core.append(journal.For(ctx, journal.ToSave), p, records...)
 		if errors.Is(err, journal.ErrFull) { // only what is read frees space
 			way.mu.Lock()
 			for op, number := range was {
 				way.reads[op] = max(way.reads[op], number)
 			}
 			way.mu.Unlock()
-			signal(d.readers)
+			signal(g.readers)
 			continue
 		}
-		if err != nil && d.ctx.Err() == nil {
-			d.opts.Logger.Warn("what was read will come again after a restart", "partition", p, "error", err)
+		if err != nil && g.ctx.Err() == nil {
+			g.opts.Logger.Warn("what was read will come again after a restart", "partition", p, "error", err)
 		}
 		way.mu.Lock()
 		way.readsTold = max(way.readsTold, at)
@@ -233,16 +233,16 @@ func (d *door) tellReads(ctx context.Context) {
 
 // takeReads waits until the partitions that this process owns have taken what was recorded of readers, so that
 // their last steps include it. It stops waiting when ctx ends.
-func (d *door) takeReads(ctx context.Context) {
-	d.tellReads(ctx)
-	for _, way := range d.partitions {
+func (g *gateway) takeReads(ctx context.Context) {
+	g.tellReads(ctx)
+	for _, way := range g.partitions {
 		way.mu.Lock()
 		told, owned := way.readsTold, way.owned
 		way.mu.Unlock()
 		if !owned || told == 0 {
 			continue
 		}
-		vs := way.await([]uint64{d.nonce()})
+		vs := way.await([]uint64{g.nonce()})
 		way.placed(vs, told)
 		select {
 		case <-vs[0].done:
@@ -254,9 +254,9 @@ func (d *door) takeReads(ctx context.Context) {
 }
 
 // Take asks for an entry. The first request in the history gets it.
-func (d *door) Take(ctx context.Context, site int, op int32, key []byte) error {
+func (g *gateway) Take(ctx context.Context, site int, op int32, key []byte) error {
 	r := logdriven.TakenRecord(op, key)
-	err := d.decide(ctx, site, []codec.Record{r}, d.admit)[0]
+	err := g.decide(ctx, site, []codec.Record{r}, g.admit)[0]
 	if errors.Is(err, engine.ErrDuplicate) {
 		return engine.ErrTaken
 	}
@@ -264,26 +264,26 @@ func (d *door) Take(ctx context.Context, site int, op int32, key []byte) error {
 }
 
 // admit makes records durable that free space, and are therefore not held back.
-func (d *door) admit(ctx context.Context, p int, records ...[]byte) (at uint64, err error) {
-	if err = d.partitions[p].failure(); err == nil {
-		at, err = d.counted(journal.For(ctx, journal.ToSave), p, false, d.keep, records)
+func (g *gateway) admit(ctx context.Context, p int, records ...[]byte) (at uint64, err error) {
+	if err = g.partitions[p].failure(); err == nil {
+		at, err = g.counted(journal.For(ctx, journal.ToSave), p, false, g.keep, records)
 	}
-	if err != nil && d.ctx.Err() != nil {
-		return 0, d.refusal()
+	if err != nil && g.ctx.Err() != nil {
+		return 0, g.refusal()
 	}
 	return at, err
 }
 
 // Want fetches an entry from the partition's owner while a caller waits for it, whenever another process is the
 // owner. The wait ends if the partition stops.
-func (d *door) Want(ctx context.Context, site int, op int32, key []byte) (_ context.Context, done func()) {
-	p := d.ofKey(site, op, key)
-	ctx, cancel := d.partitions[p].whileRuns(ctx)
-	if d.peers == nil {
+func (g *gateway) Want(ctx context.Context, site int, op int32, key []byte) (_ context.Context, done func()) {
+	p := g.ofKey(site, op, key)
+	ctx, cancel := g.partitions[p].whileRuns(ctx)
+	if g.peers == nil {
 		return ctx, func() { cancel(nil) }
 	}
-	fetching, stop := context.WithCancel(d.ctx)
-	go d.peers.fetch(fetching, p, op, key, cancel)
+	fetching, stop := context.WithCancel(g.ctx)
+	go g.peers.fetch(fetching, p, op, key, cancel)
 	return ctx, func() {
 		stop()
 		cancel(nil)
@@ -291,8 +291,8 @@ func (d *door) Want(ctx context.Context, site int, op int32, key []byte) (_ cont
 }
 
 // opened notes that this process runs a partition.
-func (d *door) opened(p int, numbers *logdriven.Numbers) {
-	way := d.partitions[p]
+func (g *gateway) opened(p int, numbers *logdriven.Numbers) {
+	way := g.partitions[p]
 	way.mu.Lock()
 	way.numbers.Store(numbers)
 	way.turn(true)
@@ -302,11 +302,11 @@ func (d *door) opened(p int, numbers *logdriven.Numbers) {
 
 // closed notes that this process no longer runs a partition. Its ports forget the entries, since they no
 // longer learn when one is taken; after the flow has ended they can still be read.
-func (d *door) closed(p int) {
-	way := d.partitions[p]
-	if !d.ending.Load() {
-		if err := d.feedWhole(p, nil, nil); err != nil {
-			d.opts.Logger.Error("entries of a partition that another process owns are still here", "partition", p, "error", err)
+func (g *gateway) closed(p int) {
+	way := g.partitions[p]
+	if !g.ending.Load() {
+		if err := g.feedWhole(p, nil, nil); err != nil {
+			g.opts.Logger.Error("entries of a partition that another process owns are still here", "partition", p, "error", err)
 		}
 	}
 	way.mu.Lock()
@@ -319,7 +319,7 @@ func (d *door) closed(p int) {
 }
 
 // open notes, with mu held, that nobody has to wait for the partition to take records.
-func (w *doorway) open() {
+func (w *partitionGateway) open() {
 	if w.shut != nil {
 		close(w.shut)
 		w.shut, w.full = nil, nil
@@ -327,7 +327,7 @@ func (w *doorway) open() {
 }
 
 // turn notes, with mu held, whether this process owns the partition.
-func (w *doorway) turn(owned bool) {
+func (w *partitionGateway) turn(owned bool) {
 	if w.owned != owned {
 		w.owned = owned
 		close(w.turned)
@@ -337,21 +337,21 @@ func (w *doorway) turn(owned bool) {
 	}
 }
 
-func (w *doorway) isOwned() bool {
+func (w *partitionGateway) isOwned() bool {
 	owned, _ := w.ownership()
 	return owned
 }
 
 // ownership returns whether this process owns the partition, and a channel that is
 // closed when that changes.
-func (w *doorway) ownership() (owned bool, turned <-chan struct{}) {
+func (w *partitionGateway) ownership() (owned bool, turned <-chan struct{}) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.owned, w.turned
 }
 
 // whenMoved returns a channel that is closed when the partition has a new owner.
-func (w *doorway) whenMoved() <-chan struct{} {
+func (w *partitionGateway) whenMoved() <-chan struct{} {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.moved == nil {
@@ -362,7 +362,7 @@ func (w *doorway) whenMoved() <-chan struct{} {
 
 // move notes that the partition has a new owner, whose program may have operators that the previous one did
 // not have.
-func (w *doorway) move() {
+func (w *partitionGateway) move() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if !w.owned {
@@ -376,7 +376,7 @@ func (w *doorway) move() {
 }
 
 // room waits until the partition takes records.
-func (w *doorway) room(ctx context.Context, facade *engine.Graph, done <-chan struct{}) error {
+func (w *partitionGateway) room(ctx context.Context, facade *engine.Graph, done <-chan struct{}) error {
 	for {
 		w.mu.Lock()
 		shut, full := w.shut, w.full

@@ -9,7 +9,7 @@ import (
 	"github.com/millrace/millrace/dataflow"
 )
 
-// A desk is a router's idempotency table: it knows which requests have come before, and
+// A requestTable is a router's idempotency table: it knows which requests have come before, and
 // which of them have waiting callers.
 //
 // It maintains, whenever mu is free:
@@ -23,8 +23,8 @@ import (
 // It has no goroutine and no timer: due work is done when the next request comes.
 //
 // In a durable flow known has only calls with waiters, and strays and kept are empty, since
-// the flow's history has the answers; see [desk.recall].
-type desk struct {
+// the flow's history has the answers; see [requestTable.recall].
+type requestTable struct {
 	name string
 	opts Options
 	ids  idSource
@@ -38,10 +38,10 @@ type desk struct {
 	kept   queue[*call]
 }
 
-func newDesk(name string, opts Options) *desk {
-	d := &desk{name: name, opts: opts, ids: idSource{start: time.Now().UnixNano()}, known: make(map[RequestID]*call)}
-	d.ids.last.Store(d.ids.start - 1)
-	return d
+func newRequestTable(name string, opts Options) *requestTable {
+	t := &requestTable{name: name, opts: opts, ids: idSource{start: time.Now().UnixNano()}, known: make(map[RequestID]*call)}
+	t.ids.last.Store(t.ids.start - 1)
+	return t
 }
 
 // A call is a request and all its repeats.
@@ -57,7 +57,7 @@ type call struct {
 
 	contents *dataflow.EntryOutputPort[RequestID, content] // nil unless the flow is durable
 
-	// guarded by the desk's mu
+	// guarded by the table's mu
 	put      bool          // the request is in the flow; set when the leader leaves
 	told     bool          // a client knows the id
 	waiters  int           // including the leader
@@ -70,8 +70,8 @@ type call struct {
 	since    time.Time
 }
 
-// A gate connects a route to the flow: it sends requests and receives responses.
-type gate struct {
+// An endpoint connects a route to the flow: it sends requests and receives responses.
+type endpoint struct {
 	route string // the pattern of the route, "" if it has none
 	// accept returns the function that sends a request to the flow, or the reason why it is
 	// refused.
@@ -80,91 +80,91 @@ type gate struct {
 	contents *dataflow.EntryOutputPort[RequestID, content] // nil unless the flow is durable
 }
 
-// attend serves a request that has come to a gate.
-func (d *desk) attend(w http.ResponseWriter, r *http.Request, g gate) {
-	if !d.enter() {
-		d.refuse(w, d.refused(errPending, false))
+// attend serves a request that has come to an endpoint.
+func (t *requestTable) attend(w http.ResponseWriter, r *http.Request, e endpoint) {
+	if !t.enter() {
+		t.refuse(w, t.refused(errPending, false))
 		return
 	}
-	defer d.leave()
-	ctx, cancel := context.WithTimeoutCause(r.Context(), d.opts.Timeout, errLate)
+	defer t.leave()
+	ctx, cancel := context.WithTimeoutCause(r.Context(), t.opts.Timeout, errLate)
 	defer cancel()
-	id, answer, err := d.serve(ctx, w, r, g)
+	id, answer, err := t.serve(ctx, w, r, e)
 	if err != nil {
-		why := d.refused(err, r.Context().Err() != nil)
+		why := t.refused(err, r.Context().Err() != nil)
 		if why == errWait {
-			w.Header().Set(d.opts.Header, string(d.opts.Idempotent.name(id)))
+			w.Header().Set(t.opts.Header, string(t.opts.Idempotent.name(id)))
 		}
-		d.refuse(w, why)
+		t.refuse(w, why)
 		return
 	}
-	d.send(w, id, answer)
+	t.send(w, id, answer)
 }
 
 // serve returns the response to a request, and the key of the request.
-func (d *desk) serve(ctx context.Context, w http.ResponseWriter, r *http.Request, g gate) (RequestID, Response, error) {
-	id, err := named(r.Header, d.opts.Header)
+func (t *requestTable) serve(ctx context.Context, w http.ResponseWriter, r *http.Request, e endpoint) (RequestID, Response, error) {
+	id, err := named(r.Header, t.opts.Header)
 	if err != nil {
 		return "", Response{}, err
 	}
-	if id == "" && d.opts.Idempotent.requires(r) {
+	if id == "" && t.opts.Idempotent.requires(r) {
 		return "", Response{}, errUnnamed
 	}
-	req, err := read(w, r, d.opts.Body)
+	req, err := read(w, r, t.opts.Body)
 	if err != nil {
 		return "", Response{}, err
 	}
-	c := &call{content: contentOf(r, req.Body, d.opts.Same), named: id != "", told: id != "", out: g.out, contents: g.contents, waiters: 1}
+	c := &call{content: contentOf(r, req.Body, t.opts.Same), named: id != "", told: id != "", out: e.out, contents: e.contents, waiters: 1}
 	if !c.named {
-		id = d.ids.next()
+		id = t.ids.next()
 	}
-	c.id = d.opts.Idempotent.key(r, g.route, id)
+	c.id = t.opts.Idempotent.key(r, e.route, id)
 	req.ID = c.id
-	send, err := g.accept(req, c.content)
+	send, err := e.accept(req, c.content)
 	if err != nil {
 		return "", Response{}, err
 	}
-	if c, err = d.open(c); err != nil {
+	if c, err = t.open(c); err != nil {
 		return "", Response{}, err
 	}
-	answer, err := d.await(ctx, c, send)
+	answer, err := t.await(ctx, c, send)
 	return c.id, answer, err
 }
 
 // enter counts a request in. It reports false if too many are pending.
-func (d *desk) enter() bool {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.tidy(time.Now())
-	if d.inside+d.astray >= d.opts.Pending {
+func (t *requestTable) enter() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.tidy(time.Now())
+	if t.inside+t.astray >= t.opts.Pending {
 		return false
 	}
-	d.inside++
+	t.inside++
 	return true
 }
 
-func (d *desk) leave() {
-	d.mu.Lock()
-	d.inside--
-	d.mu.Unlock()
+func (t *requestTable) leave() {
+	t.mu.Lock()
+	t.inside--
+	t.mu.Unlock()
 }
 
 // open adds c to known, or returns the call that c repeats.
-func (d *desk) open(c *call) (*call, error) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	first, ok := d.known[c.id]
+func (t *requestTable) open(c *call) (*call, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	first, ok := t.known[c.id]
 	switch {
-	case ok && first == nil, !ok && c.contents == nil && c.named && d.ids.made(d.opts.Idempotent.name(c.id)):
+	case ok && first == nil, !ok && c.contents == nil && c.named && t.ids.made(t.opts.Idempotent.name(c.id)):
 		return nil, errUsed
 	case !ok:
-		d.known[c.id] = c
+		t.known[c.id] = c
 		return c, nil
 	case first.content != c.content && c.contents != nil:
 		return c, nil // the history decides which of them came first
 	case first.content != c.content:
 		return nil, errOther
-	case d.opts.Idempotent != nil && !first.answered && !first.ready():
+	case t.opts.Idempotent != nil && !first.answered && !first.ready():
 		return nil, errRunning
 	}
 	first.waiters++
@@ -172,7 +172,7 @@ func (d *desk) open(c *call) (*call, error) {
 }
 
 // ready reports whether the response to a call without waiters has come. It must be called
-// with the desk's mu held.
+// with the table's mu held.
 func (c *call) ready() bool {
 	if c.leading || !c.put {
 		return false
@@ -182,15 +182,15 @@ func (c *call) ready() bool {
 }
 
 // await returns the answer to a call as soon as there is one.
-func (d *desk) await(ctx context.Context, c *call, send func(context.Context) error) (Response, error) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	defer d.quit(c)
+func (t *requestTable) await(ctx context.Context, c *call, send func(context.Context) error) (Response, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	defer t.quit(c)
 	for !c.answered {
 		var err error
 		if c.leading {
-			err = d.follow(ctx, c)
-		} else if err = d.lead(ctx, c, send); err == nil {
+			err = t.follow(ctx, c)
+		} else if err = t.lead(ctx, c, send); err == nil {
 			break
 		}
 		if err != nil && !c.answered {
@@ -205,13 +205,13 @@ func (d *desk) await(ctx context.Context, c *call, send func(context.Context) er
 
 // follow waits until the leader has the answer or leaves. It is called with mu held and
 // returns with mu held.
-func (d *desk) follow(ctx context.Context, c *call) error {
+func (t *requestTable) follow(ctx context.Context, c *call) error {
 	if c.turn == nil {
 		c.turn = make(chan struct{})
 	}
 	turn := c.turn
-	d.mu.Unlock()
-	defer d.mu.Lock()
+	t.mu.Unlock()
+	defer t.mu.Lock()
 	select {
 	case <-turn:
 		return nil
@@ -222,31 +222,31 @@ func (d *desk) follow(ctx context.Context, c *call) error {
 
 // lead puts the call into the flow and takes its answer out. It is called with mu held and
 // returns with mu held.
-func (d *desk) lead(ctx context.Context, c *call, send func(context.Context) error) (err error) {
+func (t *requestTable) lead(ctx context.Context, c *call, send func(context.Context) error) (err error) {
 	c.leading = true
 	put := c.put || c.contents != nil // a durable flow may have stored a request that it did not acknowledge
-	d.mu.Unlock()
+	t.mu.Unlock()
 	var answer Response
 	defer func() {
-		d.mu.Lock()
+		t.mu.Lock()
 		c.leading, c.put = false, put
 		if c.turn != nil {
 			close(c.turn)
 			c.turn = nil
 		}
 		if put && err == nil {
-			d.settle(c, answer, time.Now())
+			t.settle(c, answer, time.Now())
 		}
 	}()
 	if c.contents != nil {
-		answer, err = d.recall(ctx, c, send)
+		answer, err = t.recall(ctx, c, send)
 		return err
 	}
 	if !put {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		room, cancel := context.WithTimeoutCause(ctx, d.opts.Patience, errFull)
+		room, cancel := context.WithTimeoutCause(ctx, t.opts.Patience, errFull)
 		err = send(room)
 		cancel()
 		if err != nil {
@@ -259,18 +259,18 @@ func (d *desk) lead(ctx context.Context, c *call, send func(context.Context) err
 }
 
 // quit removes a waiter from a call. It is called with mu held.
-func (d *desk) quit(c *call) {
+func (t *requestTable) quit(c *call) {
 	c.waiters--
 	switch {
 	case c.waiters > 0:
 	case c.contents != nil:
-		if d.known[c.id] == c {
-			delete(d.known, c.id) // the history knows it
+		if t.known[c.id] == c {
+			delete(t.known, c.id) // the history knows it
 		}
 	case c.answered:
 	case !c.put:
-		delete(d.known, c.id) // as if it had never come
+		delete(t.known, c.id) // as if it had never come
 	default:
-		d.abandon(c, time.Now())
+		t.abandon(c, time.Now())
 	}
 }

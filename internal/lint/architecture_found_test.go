@@ -58,6 +58,7 @@ func step(do func()) { do() }
 		{inWalk, "loop.run begins", "not a function and its file"},
 		{inWalk, "loop.run  p/loop.go  has Loop.Size and Loop.Gone", "line 1: there is no Loop.Gone"},
 		{inText, "see `run` and\n`step` in `p/loop.go`, and `loop.after` in `p`", ""},
+		{inText, "- see `run` and\n  `gone` in\n  `p/loop.go`", "there is no gone in p/loop.go"},
 		{inText, "see `run` and `stop` in `p/loop.go`", "no stop in p/loop.go"},
 		{inText, "see `stop`\nin `p`", "no stop in p"},
 		{inText, "see `step` in `q`", "no step in q"},

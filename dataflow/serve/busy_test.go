@@ -10,9 +10,9 @@ import (
 
 // TestBusy answers a request for which a durable flow has no room as one that may come again.
 func TestBusy(t *testing.T) {
-	d := newRequestTable("", Options{})
+	table := newRequestTable("", Options{})
 	err := fmt.Errorf("sending: %w", &durable.BacklogError{Partition: 1, Err: durable.ErrNoRoom})
-	if why := d.refused(err, false); why.status != http.StatusServiceUnavailable {
+	if why := table.refused(err, false); why.status != http.StatusServiceUnavailable {
 		t.Errorf("a full partition is %d: %s", why.status, why.words)
 	}
 }

@@ -121,13 +121,13 @@
 //
 // Location, bound, order and retries are part of a collection's type. Only the functions of
 // this module make and open collections, so a type can be trusted: no conversion, type
-// inference, embedding or reflection turns a collection into one of another type. Each
-// function that gives up a promise, or relies on one that the compiler cannot check, takes
-// a reason or a proof.
+// inference, embedding or reflection turns a collection into one of another type. A
+// function whose result depends on timing, or that relies on a promise that the compiler
+// cannot check, takes a reason or a proof.
 //
 // A location gets its identity from the call that made it. A location that was converted
-// from another type, or copied from another location, panics when it is used, and so does a
-// zero location, slice or collection.
+// from another type, or that embeds the Process or Cluster of another one, panics when it is
+// used, and so does a zero location, slice or collection.
 //
 // Two things are not prevented. A program with unsafe pointers can write anything; that
 // includes reflect.NewAt, which takes one. And a module whose path begins with this

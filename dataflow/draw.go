@@ -43,8 +43,8 @@ func (g Graph) SVG() string {
 }
 
 // Draw returns the graph as an SVG element for a page. Inputs are at the top, locations side by side,
-// slices shaded, and feedback edges dashed. Text of the program is escaped, and its characters that are
-// not printable are shown by their codes. The element has classes and no style:
+// slices shaded, and lines that lead back dashed. Text of the program is escaped, and its characters
+// that are not printable are shown by their codes. The element has classes and no style:
 //
 //	port   an input or an output     why     depends on timing       shade  a slice
 //	state  it remembers something    proof   a proof was given       back   a line that leads back

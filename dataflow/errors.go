@@ -73,8 +73,8 @@ func stepError(p *engine.Panic) error {
 //
 // A port that is given such a key returns the error and does nothing else. An operator
 // whose function made such a key ends the flow with a [StepError] that wraps the error. The
-// readers of a durable flow also refuse a key that is not equal to its own encoding and
-// decoding, such as a pointer, since no entry is ever found under it.
+// readers of a durable flow also refuse a key that is different after encoding and decoding,
+// such as a pointer, since no entry is ever found under it.
 type KeyError struct {
 	Op   string // operator that made the port or the key, such as "keyedsingleton.Input"
 	Port string // name of the port, or empty

@@ -44,7 +44,7 @@ func (p *EntryInputPort[K, V]) PutBatch(ctx context.Context, ks []K, vs []V) ([]
 }
 
 // PutNumbered is Put for senders that number their puts, so that a repeated Put has the outcome
-// of the first: nil if this sender put k, and [ErrDuplicateKey] if another one did; see
+// of the first: nil if it put k, and [ErrDuplicateKey] if another Put had done so before; see
 // [SharedInputPort.SendNumbered]. The flow remembers the outcome of the last Put of each
 // sender. Repeats of earlier ones return nil.
 func (p *EntryInputPort[K, V]) PutNumbered(ctx context.Context, sender string, n uint64, k K, v V) error {
@@ -216,9 +216,9 @@ func (p *EntryOutputPort[K, V]) Await(ctx context.Context, k K) (V, error) {
 // In memory, a Take whose ctx ends when the entry comes either returns the entry or leaves it
 // for the next. In a durable flow the history decides, across all processes. Each Take is then
 // a record for a step, and costs as much as a Put. If Take returns a value together with an
-// error, as when ctx ends, it is unknown whether the entry was taken. A process that ends at
-// that moment may have taken an entry that it never saw. To handle every entry, Await it, handle
-// it, and then Take it.
+// error other than ErrTaken, as when ctx ends, it is unknown whether the entry was taken. A
+// process that ends at that moment may have taken an entry that it never saw. To handle every
+// entry, Await it, handle it, and then Take it.
 func (p *EntryOutputPort[K, V]) Take(ctx context.Context, k K) (V, error) {
 	out := made(p.out(), "dataflow.EntryOutputPort")
 	if ctx == nil {

@@ -20,8 +20,8 @@ type RequestOf[T any] struct {
 }
 
 // JSON is [Router.Handle] for requests whose body is JSON. The flow sees only requests
-// whose body can be decoded as a T. Others are answered 400, or 415 if their Content-Type
-// is not JSON.
+// whose body can be decoded as a T; others are answered 400. A request with a Content-Type
+// other than JSON is answered 415, whatever its body.
 //
 //	orders, placed := serve.JSON[Order](router, "POST /orders")
 //	orders.Respond(keyedsingleton.Map(placed, func(r *serve.RequestOf[Order]) serve.Response {

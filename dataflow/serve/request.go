@@ -11,8 +11,8 @@ import (
 	"strings"
 )
 
-// A Request is a complete copy of an HTTP request, with its body in memory. All readers
-// of its collection share it, so it must not be changed.
+// A Request holds what a flow sees of an HTTP request. It is a copy, with the whole body
+// in memory. All readers of its collection share it, so it must not be changed.
 type Request struct {
 	ID         RequestID         // the key of the request
 	Method     string            // such as "POST"

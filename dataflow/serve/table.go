@@ -18,7 +18,7 @@ import (
 //     kept; under an id that a client chose, nil once neither is the case,
 //  2. a call that was put and is not answered has waiters or is in strays,
 //  3. astray is the number of strays that count as pending,
-//  4. kept holds the calls that were answered, oldest first.
+//  4. kept holds only calls that were answered, oldest first.
 //
 // It has no goroutine and no timer: due work is done when the next request comes.
 //

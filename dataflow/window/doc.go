@@ -25,8 +25,9 @@
 // A mark passes through operators that handle one element at a time. Send and Divide pass it to
 // another location, behind the events that it covers. A result that arrives as a record of its
 // own has no mark: elements that a slice emits, results of keyedsingleton.MapAsync and After,
-// elements from a cycle, and entries from Send that are forgotten. A window without a mark panics
-// while the flow is built, and says where the mark was lost. Stamp events again there.
+// elements from a cycle, and results of Send of a collection that forgets entries. A window
+// without a mark panics while the flow is built, and says where the mark was lost. Stamp events
+// again there.
 //
 // Each partition of a Cluster has its own mark. Send to a Cluster passes the mark to every
 // partition, also to those that get no event. After Send from a Cluster, the mark is the smallest

@@ -12,7 +12,7 @@ import (
 // StampNow gives each element of s the time at which the location takes it, so that windows are
 // windows of the clock. No element is late.
 //
-// The mark of the events advances to the time of each element, and while nothing comes to each
+// The mark of the events advances to the time of each element and, while nothing comes, to each
 // multiple of every in UTC. So a window is closed at most every after its end, or at its end if
 // that is a multiple of every. Each such time is a step of the location, which a durable flow
 // keeps like any other: choose every as long as results may wait.

@@ -25,8 +25,8 @@ func Every(size time.Duration) Shape {
 // probe for each of them.
 const mostSliding = 64
 
-// Sliding returns overlapping spans of one size. One begins at each multiple of step, which
-// must divide the size. An event counts in size/step spans, at most 64. For a finer step use
+// Sliding returns spans of one size. One begins at each multiple of step, which must divide
+// the size. An event counts in size/step spans, at most 64. For a finer step use
 // [Trailing], which has one aggregate for each event.
 func Sliding(size, step time.Duration) Shape {
 	positive("window.Sliding", "size", size)

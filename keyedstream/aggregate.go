@@ -46,7 +46,7 @@ func FoldEarlyStop[K comparable, V, A any, L dataflow.Location, B bounds.Final[O
 // each of the key's values, in order. It returns the aggregate, revised as values come.
 //
 // If the aggregate is a map, slice or pointer that step changes in place, earlier
-// snapshots change as well: let step return to a fresh one, or read the aggregate only
+// snapshots change as well: let step store a fresh one in acc, or read the aggregate only
 // inside slices.
 func Fold[K comparable, V, A any, L dataflow.Location, B bounds.Folded[Out], O dataflow.Ordered, R dataflow.NoRetries, Out bounds.KeyedSingleton](
 	ks dataflow.KeyedStream[K, V, L, B, O, R], init func() A, step func(acc *A, v V),

@@ -5,7 +5,7 @@
 // at one point of the history, so they agree with each other: with inputs 1, 2 and
 // their running sum, a batch and a snapshot see (1, 1), (2, 3) or (1, 3), (2, 3), never
 // (1, 0). Inside, every collection is [bounds.Bounded] and lives at [dataflow.Tick], so
-// every operator is available. Results leave the slice through Emit functions:
+// every operator is available. Results leave the slice through Emit and Latest functions:
 //
 //	tick := slice.At(server)
 //	fresh := slice.BatchEntries(tick, orders, "each order is quoted alone, once")

@@ -11,11 +11,11 @@ import (
 // concurrent use.
 type EntryInputPort[K comparable, V any] entryInputPort[K, V]
 
-// Put adds the entry (k, v), once and forever. It returns [ErrDuplicateKey] and changes nothing
-// if k was put before, and a [KeyError] for a k that cannot be a key. Otherwise it is like
-// [InputPort.Send].
+// Put adds the entry (k, v). It returns [ErrDuplicateKey] and changes nothing if k was put
+// before, and a [KeyError] for a k that cannot be a key. Otherwise it is like [InputPort.Send].
 //
-// Keys are remembered for as long as the flow runs.
+// Keys are remembered for as long as the flow runs, except by a port of
+// keyedsingleton.InputWithin. Such a port accepts a forgotten key again.
 func (p *EntryInputPort[K, V]) Put(ctx context.Context, k K, v V) error {
 	in := made(p.in(), "dataflow.EntryInputPort")
 	if ctx == nil {
@@ -55,13 +55,14 @@ func (p *EntryInputPort[K, V]) PutNumbered(ctx context.Context, sender string, n
 	return in.SendBy(ctx, sender, n, k, v)
 }
 
-// Has reports whether k was put. It sees every Put that returned before Has was called, also in
-// another process that shares the flow, or before a crash. It may or may not see a Put that has
-// not returned.
+// Has reports whether k was put and is remembered; see [EntryInputPort.Put]. It sees every Put
+// that returned before Has was called, also in another process that shares the flow, or before
+// a crash. It may or may not see a Put that has not returned.
 //
 // In memory it is a lookup under the location's lock, also after the flow has ended. A durable
 // flow writes a record for it, like a Put that adds nothing, and answers when that is in the
-// history. Cache a true result, since it stays true. The errors are those of such a Put.
+// history. Cache a true result, since it stays true, unless the port forgets keys. The errors
+// are those of such a Put.
 func (p *EntryInputPort[K, V]) Has(ctx context.Context, k K) (bool, error) {
 	return made(p.in(), "dataflow.EntryInputPort").Has(ctx, k)
 }

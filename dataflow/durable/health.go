@@ -45,14 +45,14 @@ type Health struct {
 	Witness error
 
 	// Size is the disk space that the log takes, as of the time Measured. Both are zero if the log does not
-	// report it: see [journal.Sized]. Health asks the log at most once a second; an answer that takes longer is
-	// in a later Health.
+	// report it: see [journal.Sized]. Health asks the log at most once a second, and waits at most 10 ms
+	// for the answer; an answer that comes later is in a later Health.
 	Size     journal.Size
 	Measured time.Time
 
 	// Members are the sorted IDs of the processes that share the partitions, as this one sees them: without
 	// those that it suspects to be gone, and without itself while it cannot renew its own lease. It is nil in a
-	// client, if no other process shares the flow, and if the log does not report it: see [journal.Roster].
+	// client, if the log is for one process, and if the log does not report it: see [journal.Roster].
 	Members []string
 
 	Ended bool  // the flow has ended in this process

@@ -22,8 +22,8 @@ type Options struct {
 	Name string
 
 	// Client makes this process own no partition: it sends and awaits entries, but makes no steps. It needs a
-	// log that processes share. Outputs other than entries stay empty, since they are given where a partition
-	// is owned.
+	// log that processes share. Outputs of elements stay empty, since elements are given where a partition is
+	// owned. Outputs of one value show the value that the owner of their partition has.
 	Client bool
 
 	// Partitions is the number of parts into which the keys of each [dataflow.Cluster] location are divided. It

@@ -69,7 +69,8 @@ func (w *partitionGateway) say() (word, bool) {
 	return is, true
 }
 
-// hear records a report of the owner of the partition. It ignores a report of an owner that has been replaced.
+// hear records a report of the owner of the partition. It ignores the report if this process owns the partition,
+// or if records were taken further in an earlier report: then it is from an owner that has been replaced.
 func (w *partitionGateway) hear(is word) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

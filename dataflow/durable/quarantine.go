@@ -81,10 +81,9 @@ func (c *core) letters(ctx context.Context, p int, way *partitionGateway) ([]Let
 	return slices.Clone(way.letters), nil
 }
 
-// Retry has the program handle a letter and then the records that wait behind it, in their order. A record that
-// the program still cannot handle is quarantined again. Retry returns when the result is durable: nil,
-// [ErrNoLetter], a [*QuarantinedError] if the program still cannot handle the letter, or the cause of the end
-// of ctx.
+// Retry has the program handle a letter and then the records that wait behind it, in their order. If the program
+// still cannot handle one of them, the letter stays. Retry returns when the result is durable: nil,
+// [ErrNoLetter], a [*QuarantinedError] if the letter stays, or the cause of the end of ctx.
 func (a *App[P]) Retry(ctx context.Context, partition int, id uint64) error {
 	return a.made().order(ctx, "durable.App.Retry", partition, logdriven.RetryRecord(id))
 }

@@ -23,6 +23,7 @@ type Codec interface {
 // encoding/json, and times with nanoseconds. Types with MarshalBinary and UnmarshalBinary, or with MarshalCBOR
 // and UnmarshalCBOR, encode themselves.
 //
-// It refuses types that would lose something: functions, channels, interfaces, and structs with fields that are
-// unexported or have the tag "-".
+// It refuses other types that would lose something: functions, channels, interfaces, and structs with fields
+// that have the tag "-" or are unexported. An unexported field is accepted if it is an embedded struct or takes
+// no space.
 func CBOR() Codec { return cbor.Codec{} }

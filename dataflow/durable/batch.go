@@ -211,7 +211,7 @@ func (g *gateway) put(ctx context.Context, part *group, nonces []uint64, errs []
 }
 
 // putPiece appends records and waits for their results, which it stores in errs at the indexes in at. It
-// returns an error only if the records are not durable.
+// returns an error only if the append failed.
 func (g *gateway) putPiece(ctx context.Context, p int, records [][]byte, at []int, nonces []uint64, errs []error, do appending) error {
 	names := make([]uint64, len(at))
 	for i, j := range at {

@@ -114,8 +114,8 @@ func (w *partitionGateway) took(s *step, full *engine.Blocked) (stopped bool) {
 	return w.stop(full)
 }
 
-// committed notes how far a step took records. It must be called before the ports show the step: a process
-// that sees the step and then sends must not be acknowledged at a position that the step took.
+// committed notes how far a step took records. It must be called before the ports show the step: a caller that
+// sees the step and then sends must not be acknowledged at a position that the step took.
 func (w *partitionGateway) committed(s *step) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -152,7 +152,7 @@ func pair(was, is []dataflow.StateEntry) (all []StateChange) {
 }
 
 // A comparison walks the entries of one state at two moments. An entry keeps its number as long as it exists,
-// so most entries are compared in order, and none is held in memory.
+// so the entries are compared in order, and only those that differ are held in memory.
 type comparison struct {
 	was, is   entries
 	gone, new []dataflow.StateEntry

@@ -234,10 +234,10 @@ func (g *gateway) nonce() uint64 { return g.nonces.Add(1) }
 
 // Stop ends this process's part in the flow: it refuses further sends, makes a last snapshot of each partition
 // and hands the partitions over. It does not wait until all incoming records are handled, since they are
-// stored, and it does not wait for space in a full log: the next owner replays what the log has no space for.
-// Elements of outputs that readers have acknowledged do not come again, unless a partition is so far behind
-// that it does not take the acknowledgement within a second. If ctx ends first, Stop ends at once, without
-// snapshots, and returns the cause.
+// stored, and it does not wait for space in a full log: if a snapshot does not fit, the next owner replays the
+// steps instead. Elements of outputs that readers have acknowledged do not come again, unless a partition is so
+// far behind that it does not take the acknowledgement within a second. If ctx ends first, Stop ends at once,
+// without snapshots, and returns the cause.
 func (a *App[P]) Stop(ctx context.Context) error {
 	c := a.made()
 	if ctx == nil {

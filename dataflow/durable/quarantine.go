@@ -89,8 +89,9 @@ func (a *App[P]) Retry(ctx context.Context, partition int, id uint64) error {
 }
 
 // Drop forgets a letter, and has the program handle the records that wait behind it, in their order. If the
-// program cannot handle one of them, that record and those behind it stay under the same ID, and Drop returns a
-// [*QuarantinedError]. It returns when [App.Retry] would.
+// program cannot handle one of them, that record and those behind it stay under the same ID, as may those before
+// it, which are handled in the same attempt. Drop then returns a [*QuarantinedError]. It returns when [App.Retry]
+// would.
 func (a *App[P]) Drop(ctx context.Context, partition int, id uint64) error {
 	return a.made().order(ctx, "durable.App.Drop", partition, logdriven.DropRecord(id))
 }

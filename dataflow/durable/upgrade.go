@@ -18,7 +18,7 @@ import (
 // the same name, the name may be prefixed with the name of the location and a slash.
 type Change struct{ apply func(*identity.Lines) }
 
-// Was says that the operator known as now was known as before.
+// Was says that an operator that is known by the name now was known by the name before.
 func Was(now, before string) Change {
 	return Change{func(l *identity.Lines) { l.Was[now] = before }}
 }

@@ -52,8 +52,8 @@
 // A file that is missing, truncated or changed is noticed when the log is opened, or else when the
 // damaged data is read. The error is journal.ErrDamaged, with the folder, and with the partition if
 // only that is affected. The end of a file that was being written when the process ended, and that
-// was never acknowledged, is cut off and logged. Harmless damage is not an error: a missing
-// identity or mark is written again, and purged data is not read.
+// was never acknowledged, is cut off and logged. Harmless damage is not an error: an identity or a
+// mark that is missing or cannot be read is written again, and purged data is not read.
 //
 // Not noticed are:
 //

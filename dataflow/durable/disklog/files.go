@@ -16,7 +16,7 @@ import (
 )
 
 // files is the file system of pebble. After a failed write pebble panics, calls Fatalf, or retries
-// in a tight loop. So files hides every failure from it:
+// in a tight loop. So files hides every failed write from it:
 //
 //   - A write for which there is no room waits until there is.
 //   - Any other failure ends the log. From then on writes are discarded and succeed, so that pebble can be
@@ -84,7 +84,7 @@ func (fs *files) update(change func()) {
 	fs.do("write", "the mark", func() error { return fs.mark.write(fs.synced) })
 }
 
-// forget removes a file that is about to be removed or reused from the mark.
+// forget removes from the mark a file that is about to be removed or reused.
 func (fs *files) forget(path string) {
 	kind, number, ok := fileKind(fs.PathBase(path))
 	if !ok || fs.PathDir(path) != fs.dir {

@@ -44,7 +44,7 @@ func (l *Log) Restore(ctx context.Context, partition int) (*journal.History, err
 	return nil, l.unreadable(partition, "its history", err)
 }
 
-// restores is how often a history that is inconsistent is read again: another owner may have
+// restores is how often a history that is inconsistent is read at most: another owner may have
 // committed, saved a snapshot and purged while it was read.
 const restores = 5
 

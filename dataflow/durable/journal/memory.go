@@ -21,7 +21,7 @@ type MemoryOptions struct {
 	// next step of their partition, or after 10 ms. Records that are not durable when a handle ends
 	// are lost, so only one handle may be in use at a time.
 	Ahead bool
-	// Hook is called before and after each durable action. Nil lets every action succeed.
+	// Hook is called before and after each durable action. Nil means no faults.
 	Hook Hook
 }
 

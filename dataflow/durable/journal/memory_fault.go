@@ -37,7 +37,7 @@ type Action struct {
 // itself. Every goroutine that uses the log may call it, at the same time as others.
 type Hook func(Action) Fault
 
-// A Fault is the decision of a [Hook]. The zero value lets the action succeed.
+// A Fault is the decision of a [Hook]. The zero value is no fault.
 type Fault struct {
 	// Until delays the action, or its answer, until the channel is closed. Nil means no delay. When
 	// the context of the action or the handle ends, the delay ends too, and the action fails as if

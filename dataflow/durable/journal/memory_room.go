@@ -52,7 +52,7 @@ func (m *Memory) Usage(ctx context.Context, partition int) (Usage, error) {
 	return u, nil
 }
 
-// Size returns how much memory the log takes.
+// Size returns how many bytes the log keeps, in memory.
 func (m *Memory) Size(ctx context.Context) (Size, error) {
 	var s Size
 	for p := range m.Partitions() {

@@ -175,7 +175,7 @@ func (l place) collect(t *testing.T, r journal.Reader, n int) (records []string,
 	return records, positions
 }
 
-// noise returns bytes without any repetition, so that pieces in the wrong order are detected.
+// noise returns random bytes, the same for each seed, so that pieces in the wrong order are detected.
 func noise(size int, seed uint64) []byte {
 	var key [32]byte
 	binary.LittleEndian.PutUint64(key[:], seed)

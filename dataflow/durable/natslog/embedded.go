@@ -24,7 +24,7 @@ type embedded struct {
 	said   *serverLog
 }
 
-// full reports whether the server has given up writing because its disk is full. Then it answers
+// full reports whether the server has given up writing, as it does on a full disk. Then it answers
 // nothing until it is started again, and only its log says why.
 func (e *embedded) full() bool { return e.said.full.Load() || !e.server.JetStreamEnabled() }
 

@@ -13,7 +13,7 @@ var (
 )
 
 // Size returns the size of the two streams as the servers report it. If the server is in this
-// process, it also returns the free space of the file system.
+// process, it also returns the free space and the size of the file system.
 func (l *Log) Size(ctx context.Context) (s journal.Size, err error) {
 	s.MaxBytes = uint64(max(l.opts.MaxBytes, 0))
 	if l.ctx.Err() != nil {

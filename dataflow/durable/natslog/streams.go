@@ -65,8 +65,8 @@ func (l *Log) ensureStreams(ctx context.Context) error {
 	return nil
 }
 
-// both returns an error if only one of the streams exists, or if neither does and the log must
-// exist. The stream of records is created first, so without the other one it must be empty.
+// both returns an error if one of the streams was lost, or if the log must exist and does not. The
+// stream of records is created first, so it may exist alone while it is empty.
 func (l *Log) both(ctx context.Context) error {
 	steps, err := l.has(ctx, l.st())
 	if err != nil {

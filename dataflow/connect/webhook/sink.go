@@ -31,7 +31,6 @@ import (
 //
 // No proxy is used. A Sink connects only to addresses that are public, that URL names as an IP address or as localhost, or that
 // are in Networks, whatever a name resolves to. It connects to public addresses only with TLS.
-// Networks, whatever a name resolves to; and a public one is connected to with TLS only.
 type Sink[T any] struct {
 	// URL is the endpoint, http or https. A user and password in it are sent as basic authentication.
 	URL string

@@ -43,8 +43,8 @@ type Options struct {
 	// SkipGaps continues after records that the source no longer has, and sends a dead letter that says which. Without it, the
 	// split ends with [ErrGap]. It requires DeadLetters, and a reader that can then be opened at the zero position.
 	SkipGaps bool
-	// OnError is called with each error of a split, including those after which the split is tried
-	// again, in the goroutine of the split.
+	// OnError is called with each error of a split, including those after which the split is tried again. If a later look for
+	// splits fails and is repeated, it is called with an empty Split. Several goroutines may call it at once.
 	OnError func(s Split, err error)
 }
 

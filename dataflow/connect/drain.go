@@ -53,7 +53,7 @@ type Drains struct {
 //
 // Each partition is a lane. The process that owns the partition writes its batches one after another, and concurrently with other
 // lanes. The flow keeps an element until the sink has it. When a process is killed, or the partition moves, the lane is opened
-// again: an [Atomic] sink says what it has, and elements that the flow gives again are dropped.
+// again: an [Atomic] sink says what it has, and elements that it has are dropped when the flow gives them again.
 //
 // A lane that cannot continue ends, and with it all of Drain. The error is [ErrGap] if the flow has forgotten elements that the
 // sink does not have, such as after the sink was restored from a backup. It is [ErrAhead] if the sink has elements that the flow

@@ -116,7 +116,7 @@ const MaxRaw = 64 << 10
 type Poison struct {
 	Split string // its ID
 	At    dataflow.Position
-	Raw   []byte // the record, or its first [MaxRaw] bytes
+	Raw   []byte // the record if its bytes are known, or the first [MaxRaw] of them
 	Cut   bool   // whether the record had more bytes
 	Cause string
 }

@@ -51,7 +51,7 @@ const headersOfWriter = 512
 // measured to take 35 ms, while a message takes 0.1 ms. On a network, batches are faster from about this number on.
 var fewest = 32
 
-// mostAtOnce is the number of messages in an atomic batch. The server allows 1,000; one is left for a mark.
+// mostAtOnce is the largest number of elements in an atomic batch. The server allows 1,000 messages; one is left for a mark.
 const mostAtOnce = 999
 
 // Open writes a mark. The previous writer does not know it, so the server refuses everything that it writes from then on.

@@ -15,7 +15,7 @@
 // unclean election and has others in their place, the error is a [connect.ErrGap]. It is the same error if records
 // are gone by age. No offset is ever reset.
 //
-// Only committed transactions are read, unless [Topic].Client says otherwise.
+// Records of a transaction are read only when it is committed, unless [Topic].Client says otherwise.
 //
 // # Writing
 //

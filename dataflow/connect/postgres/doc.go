@@ -1,5 +1,5 @@
-// Package postgres reads the changes of a PostgreSQL database, and writes to one. It is a separate module. [Slot] is the subject
-// of reading, and [Upsert], [Append] and [Exec] are the usual sinks.
+// Package postgres reads the changes of a PostgreSQL database, and writes to one. It is a separate module. A [Slot] is what
+// is read, and [Upsert], [Append] and [Exec] are the usual sinks.
 //
 // # Changes of tables
 //

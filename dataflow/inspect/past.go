@@ -38,7 +38,7 @@ type past struct {
 	busy    chan struct{} // of capacity 1: full while steps are repeated
 	mu      sync.Mutex
 	history *durable.History // nil if it has not been used for a while
-	idle    *time.Timer      // closes the history, with the images that it keeps in memory
+	idle    *time.Timer      // drops the history, with the images that it keeps in memory
 }
 
 // pastKept is how long an unused history is kept.

@@ -37,7 +37,7 @@
 //
 // To keep the number of series small in a large flow, not all operators have these metrics. Operators that are ports, remember
 // something, or have a name, a reason or a proof have millrace_operator_records_total. Of these, only those that remember
-// something have the other metrics of operators.
+// something have the other millrace_operator metrics.
 //
 // Of partitions of a durable flow, with the labels location and partition:
 //

@@ -166,8 +166,8 @@ func (t *turn) postpone(e Event) {
 	}
 }
 
-// crowded reports whether the waiting events exceed the limits of their number and bytes, times the given factors. Small events
-// arrive fast: before the host stops them, thousands may arrive.
+// crowded reports whether the waiting events have reached the limit of their number or that of their bytes, each times the given
+// factor. Small events arrive fast: before the host stops them, thousands may arrive.
 func (t *turn) crowded(events, size int) bool {
 	n, bytes := 0, 0
 	for _, e := range t.s.Deferred {

@@ -118,7 +118,7 @@ func (m *Model) failure(e *reported, header http.Header) error {
 	return conversation.Permanent(said)
 }
 
-// after returns when to ask again: as long as the service says, at most five minutes, or 30 s by default.
+// after returns how long to wait before asking again: as long as the service says, but at most five minutes, or else 30 s.
 func after(header http.Header) time.Duration {
 	if seconds, err := strconv.Atoi(header.Get("Retry-After")); err == nil && seconds >= 0 {
 		return min(time.Duration(seconds)*time.Second, 5*time.Minute)

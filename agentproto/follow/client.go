@@ -170,7 +170,7 @@ func (c *Client) once(ctx context.Context, thread string, from int, last *string
 	}
 }
 
-// decode decodes an event. For an unknown name it sets no field.
+// decode decodes an event. For an unknown name it sets only Name.
 func decode(read sse.Event) (e Event, err error) {
 	e.Name = read.Name
 	switch e.Name {

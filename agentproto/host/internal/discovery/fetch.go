@@ -108,7 +108,7 @@ func (s *source) lastGood() *toolset {
 	return s.last
 }
 
-// askAgainAfter is how long a server whose manifest could not be fetched is left alone before a session without it asks again.
+// askAgainAfter is how long a server that did not serve a valid manifest is left alone before a session without one asks again.
 const askAgainAfter = time.Second
 
 // failedJustNow returns why the last fetch of the manifest failed if it is too early for another one, otherwise nil.

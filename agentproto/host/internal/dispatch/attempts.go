@@ -62,7 +62,7 @@ func (a *attempts) posted(key agentproto.CallKey) {
 	a.watched[key] = true
 }
 
-// watch reports whether this process has posted a call, and forgets it.
+// watch reports whether this process has posted a call that is to be watched, and removes the record of that.
 func (a *attempts) watch(key agentproto.CallKey) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()

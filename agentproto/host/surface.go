@@ -89,8 +89,9 @@ func (rt *Runtime) ToolsetOf(key agentproto.CallKey) string {
 	return s.Base
 }
 
-// Views returns the latest views of a thread, for a viewer that joins late. Cleared views and those of closed threads are not
-// included. Views do not survive a restart: tools send them again. [Bounds] limits their number. See doc/protocol.md §5.6.
+// Views returns the latest views of a thread in the order of their types, for a viewer that joins late. Cleared views and those
+// of closed threads are not included. Views do not survive a restart: tools send them again. [Bounds] limits their number. See
+// doc/protocol.md §5.6.
 func (rt *Runtime) Views(groupID string) []*agentproto.ViewUpdate { return rt.display.ViewsOf(groupID) }
 
 // prompt shows a detour until it is over, as [agentproto.ProgramOptions] requires. It is called for every detour, and again for

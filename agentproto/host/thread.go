@@ -108,7 +108,8 @@ func (t *Thread) Views(ctx context.Context) (map[string]jsontext.Value, error) {
 	return st.Views, err
 }
 
-// Prompts returns the open choices of the thread, for a viewer that joins late (case U08). [Runtime.Answer] takes the answers.
+// Prompts returns the open choices of the thread, in the order of their calls' identifiers, for a viewer that joins late (case
+// U08). [Runtime.Answer] takes the answers.
 func (t *Thread) Prompts() []*agentproto.UserChoice { return t.rt.display.ChoicesOf(t.id) }
 
 // do applies a method of the program that needs only the thread's id.

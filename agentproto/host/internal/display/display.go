@@ -83,7 +83,7 @@ func (d *Display) View(key agentproto.CallKey, v *agentproto.ViewUpdate) error {
 	return d.views.put(v, func() bool { return d.shown.TryPush(show, MaxWaiting) })
 }
 
-// ViewsOf returns the latest views of a thread, one for each type.
+// ViewsOf returns the latest views of a thread, one for each type, in the order of the types.
 func (d *Display) ViewsOf(thread string) []*agentproto.ViewUpdate { return d.views.of(thread) }
 
 // Forget drops the views of a thread.

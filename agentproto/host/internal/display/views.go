@@ -110,7 +110,7 @@ func (v *views) forget(thread string) {
 	}
 }
 
-// of returns the latest views of a thread, one for each type.
+// of returns the latest views of a thread, one for each type, in the order of the types.
 func (v *views) of(groupID string) []*agentproto.ViewUpdate {
 	v.mu.Lock()
 	defer v.mu.Unlock()

@@ -151,7 +151,7 @@ type kept struct {
 	Old   bool // it existed at the last sweep
 }
 
-// count adds a result, and cuts the oldest ones until the sum is within most.
+// count adds a result, and cuts the oldest ones until the sum is within most or only the new one is left.
 func (t *thread) count(k *kept, most int, emit func(told)) {
 	t.Kept = append(t.Kept, *k)
 	sum := 0
@@ -165,7 +165,7 @@ func (t *thread) count(k *kept, most int, emit func(told)) {
 	}
 }
 
-// age removes the results that existed two sweeps ago. Their calls have forgotten them by now.
+// age removes the results that existed at the last sweep. Their calls have forgotten them by now.
 func (t *thread) age() {
 	t.Kept = slices.DeleteFunc(t.Kept, func(k kept) bool { return k.Old })
 	for i := range t.Kept {

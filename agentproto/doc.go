@@ -33,8 +33,8 @@
 //
 // A call is named by its thread and its id, the [CallKey]. The result may arrive before the acknowledgement. An [OAuth] says that
 // the user has to authorize the tool first, and a [UserChoice] asks the user something. To the runtime the call only takes
-// longer, up to a documented timeout. No message reports a failure: a call fails with a ToolResult whose text starts with "Error:
-// ". A [ViewUpdate] may arrive at any time and belongs to the thread, not to a call.
+// longer, up to a documented timeout. No message reports a failure: a call fails with a ToolResult whose text starts with
+// "Error: ". A [ViewUpdate] may arrive at any time and belongs to the thread, not to a call.
 //
 // The runtime posts [CloseThread] and [CancelToolCall] to every server once, and does not wait for them. It posts [Migrate] to
 // the servers whose manifest asks for it, when a session moves to another host.

@@ -57,9 +57,9 @@ type ProgramOptions struct {
 	Lifetime time.Duration
 	// Flow is the flow that the program is built on. Nil means a new flow. The simulator and a durable flow supply their own.
 	Flow *dataflow.Flow
-	// Retain is how long a finished call is remembered, with its resolution. A key can be used again when its call is forgotten
-	// and the key was put at least Retain ago, and in some cases twice that; see [Call].Incarnation. A closed thread is
-	// remembered for Retain, too, and one that moved away for at least seven days. Zero means forever.
+	// Retain is how long a finished call is remembered, with its resolution. A key can be used again as soon as its call is
+	// forgotten; see [Call].Incarnation. A closed thread is remembered for Retain, too, and one that moved away for at least
+	// seven days. Zero means forever.
 	Retain time.Duration
 	// Results is how many bytes of large, unread results a thread keeps. A result counts if it has 16 KiB or more, see
 	// [Program.Read]. Beyond the limit the oldest results are replaced by a text that gives their size. Zero means

@@ -55,7 +55,8 @@ const (
 
 // A Span is a span that has begun.
 type Span interface {
-	// Trace returns the name of the span, for spans that follow it. It is zero if the span is not recorded.
+	// Trace returns the name of the span, for spans that follow it. It is zero if the tracer does not name its spans; a span that is
+	// not sampled has a name.
 	Trace() Trace
 	// End ends the span. Outcome describes the result in a few words; it is an error if failed is set.
 	End(outcome string, failed bool)

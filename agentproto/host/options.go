@@ -55,12 +55,12 @@ type Options struct {
 
 	// AllowNetworks are networks that tool servers may be in besides public ones, such as 10.0.0.0/8. The address of the actual
 	// connection is checked, whatever a name resolved to before. Without AllowNetworks a name must resolve to a public address.
-	// Addresses and localhost are allowed if they are written in Toolsets or AllowOrigins; this machine is also allowed if
-	// PublicURL is an address of it or localhost.
+	// Addresses and localhost are allowed if they are written in Toolsets, AllowOrigins or ToolsetOrigins; this machine is also
+	// allowed if PublicURL is an address of it or localhost.
 	AllowNetworks []netip.Prefix
 
 	// AllowPlainHTTP allows unencrypted requests to public addresses. Without it, http is allowed only for this machine, for
-	// AllowNetworks, and for private addresses written in Toolsets or AllowOrigins.
+	// AllowNetworks, and for private addresses written in Toolsets, AllowOrigins or ToolsetOrigins.
 	AllowPlainHTTP bool
 
 	// Secrets are the secrets that the runtime shares with tool servers, by their base URLs as in Toolsets. A tool server has one
@@ -72,8 +72,8 @@ type Options struct {
 
 	// Headers are additional headers of requests to tool servers, such as an Authorization, by the servers' base URLs as in
 	// Toolsets. They are sent with every request (manifest, invocations, notifications and answers), but only to the origin of
-	// the tool server itself and to AllowOrigins, never to another tool server. Redirects are not followed. No log and no error
-	// contains a value.
+	// the tool server itself, to AllowOrigins and to its ToolsetOrigins, never to another tool server. Redirects are not followed.
+	// No log and no error contains a value.
 	Headers map[string]http.Header
 
 	// Model answers in conversations: see [Runtime.OpenSession]. A [conversation.Models] holds several models. Nil means that the

@@ -220,7 +220,7 @@ func (f *Field) isBounded() bool {
 	return f.Min == nil || f.Max == nil || *f.Min <= *f.Max
 }
 
-// secretWords are words in the names of fields that ask for secrets.
+// secretWords are words in the names and titles of fields that ask for secrets.
 var secretWords = []string{"password", "passphrase", "passwd", "token", "secret", "apikey", "api key", "api_key", "api-key", "private key", "credit card", "card number", "cardnumber", "cvc", "cvv"}
 
 // IsSecret reports whether the name or the title of the field suggests a password, a key or a card.

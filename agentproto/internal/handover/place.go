@@ -5,12 +5,12 @@ type Place uint8
 
 // The places. Something that was never moved is Here.
 const (
-	Here   Place = iota // source: it is stopped, and what arrives for it is held
-	Frozen              // source: the destination may have it, and decides
-	Doubt               // source: the destination has it, and what arrives is forwarded
-	Gone                // destination: nothing of it is here
-	None                // destination: all of it is here, but stopped
-	Staged              // destination: all of it is here, and nothing of it goes on
+	Here   Place = iota // it is served here
+	Frozen              // source: it is stopped, and what arrives for it is held
+	Doubt               // source: the destination may have it, and decides
+	Gone                // source: the destination has it, and what arrives is forwarded
+	None                // destination: nothing of it is here
+	Staged              // destination: all of it is here, but stopped
 )
 
 var places = [...]string{"here", "frozen", "in doubt", "gone", "not here", "staged"}

@@ -205,7 +205,7 @@ func (c *call) await(n need, told authorize.Told) (authorize.Class, error) {
 }
 
 // sendUser posts a message that sends the user to an address. Of the messages with one name, only one waits for delivery. If the
-// runtime does not accept it before ctx ends, sendUser calls lost.
+// message turns out to be undeliverable before ctx ends, lost is called, also after sendUser has returned.
 func (c *call) sendUser(ctx context.Context, m *tools.Message, name string, lost func()) error {
 	c.mu.Lock()
 	m.Same, m.Lost = name, c.sent[name]

@@ -16,8 +16,8 @@ import (
 	"github.com/millrace/millrace/internal/netguard"
 )
 
-// Options are the settings of a [Server]. Name and PublicURL are required; the defaults of all other
-// fields are fit for production.
+// Options are the settings of a [Server]. Name and PublicURL are required; every other field has a
+// usable default.
 type Options struct {
 	// Name is the name of the toolset, of 1 to 128 bytes.
 	Name string
@@ -123,9 +123,9 @@ type Options struct {
 
 	// Migrator moves the tools' state of a session when a runtime moves the session to another host. With
 	// it, the server serves /migrate and announces that in the manifest. It needs a MigrationKey and,
-	// unless PublicURL is on this machine, Authenticate, which must return the same runtime names on all
-	// instances between which sessions move. Nil means that sessions do not move. [OwnState] is for tools
-	// without state.
+	// unless PublicURL is on this machine, Authenticate, which must return one name for all runtimes
+	// between which sessions move. Nil means that sessions do not move. [OwnState] is for tools without
+	// state.
 	Migrator Migrator
 	// MigrationDestinations are where sessions may go: origins or base URLs of other instances of this
 	// server, in lower case. The port * stands for every port. Nil means that sessions may arrive but not

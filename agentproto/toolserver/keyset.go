@@ -10,8 +10,8 @@ import (
 )
 
 // A Keyset holds the keys that encrypt tokens: the primary key, which encrypts and decrypts, and
-// older ones, which only decrypt. Its file has the JSON format of Tink, so Tink's own tools can
-// read it. The methods of a Keyset are safe for concurrent use; only one process at a time may use
+// older ones, which only decrypt. Its file has the JSON format of Tink, so Tink's own tools work on
+// it, too. The methods of a Keyset are safe for concurrent use; only one process at a time may use
 // the file.
 type Keyset struct{ keys *vault.Keyset }
 

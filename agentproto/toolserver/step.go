@@ -128,7 +128,7 @@ func (c *call) recall(ctx context.Context, name string) (data []byte, ok bool, e
 // keep stores a step and returns nil, or the data that was stored under the name before.
 func (c *call) keep(ctx context.Context, name string, data []byte) ([]byte, error) {
 	if c.server.guard.Finds(data) {
-		return nil, errStepLeak // the data is stored, and moved, unencrypted
+		return nil, errStepLeak // the data is stored, and moved, as it is
 	}
 	told, err := c.posted(ctx, tools.Post{Step: &tools.Step{Name: name, Data: data}})
 	if err != nil {

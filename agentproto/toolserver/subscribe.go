@@ -124,7 +124,7 @@ func (sub *Subscription[S]) Send(ctx context.Context, e Event, next S) error {
 	}
 	c := sub.call
 	if c.server.guard.Finds(data) {
-		return errLeak // the state is stored, and moved, unencrypted
+		return errLeak // the state is stored, and moved, as it is
 	}
 	m, err := c.encode(c.event(e))
 	if err != nil {

@@ -36,8 +36,8 @@ type Owner struct{ Runtime, User, Provider string }
 // configured, or that the server itself has generated. Nothing from a request, a tool or a user is
 // added: anyone who could choose what is searched for could choose which messages are withheld.
 //
-// A secret is identified by a window: its last 16 bytes, or the 16 bytes before them if the last
-// ones have too little variety, such as a run of one letter. A text that contains a window is
+// A secret is identified by a window: its last 16 bytes or, if these have too little variety, such
+// as a run of one letter, the last 16 consecutive ones with enough. A text that contains a window is
 // assumed to contain the secret. So the cost depends only on the length of the text, and not on the
 // number of secrets. Texts are searched without a lock.
 type Guard struct {

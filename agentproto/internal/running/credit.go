@@ -14,7 +14,7 @@ type credit struct {
 	sent  tools.Credit
 	queue int64 // undelivered messages, as last seen by an attempt
 	bytes int64
-	seen  tools.Credit  // how much of sent the queue contained at that time
+	seen  tools.Credit  // how much of sent had reached the queue by then
 	space chan struct{} // closed when there is more room; nil if nobody waits
 }
 

@@ -51,8 +51,8 @@ type Options struct {
 	// 0.1, 0.5, 1 and 2 s, and then twice the one before, up to 30 s. Each is shortened or
 	// lengthened at random by up to half.
 	Pauses edge.Curve
-	// Settled is how long a program must run before its end to reset the count of ends, which
-	// determines the pause. Zero means 10 s.
+	// Settled is how long a program must run so that its end is not counted with earlier ends. The
+	// count determines the pause. Zero means 10 s.
 	Settled time.Duration
 	// Grace is how long the program may take to end after it is interrupted. Zero means 5 s.
 	Grace time.Duration

@@ -330,8 +330,8 @@ func (t step) errorResult(inv *agentproto.Invocation, text, what string) *Messag
 	return t.result(agentproto.ErrorResult(inv.Key(), inv.CallID, "%s", text), what, inv.CallbackURL)
 }
 
-// result makes a message of a result that the flow itself sends. Its id is a digest of what and the
-// result's names.
+// result makes a message of a result that the flow itself sends. Its id is a digest of what, the
+// session, the call and the time.
 func (t step) result(r *agentproto.ToolResult, what ...string) *Message {
 	body, err := agentproto.Encode(r)
 	if err != nil {

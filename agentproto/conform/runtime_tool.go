@@ -35,7 +35,7 @@ type scriptedTool struct {
 type invocation struct {
 	posting
 	tool        *scriptedTool
-	OK          bool            // the body is valid JSON
+	OK          bool            // the body could be decoded
 	Operation   string          `json:"operation"`
 	Arguments   json.RawMessage `json:"arguments"`
 	ID          string          `json:"id"`

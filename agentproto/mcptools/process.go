@@ -33,7 +33,7 @@ func environment(s *Server) []string {
 }
 
 // How long a program may take to end after its standard input is closed, and then after it is asked to terminate; and how long
-// a program without any output may take after it is asked to terminate.
+// a program that has not completed the handshake may take after it is asked to terminate.
 const (
 	closeGrace  = 2 * time.Second
 	termGrace   = 3 * time.Second

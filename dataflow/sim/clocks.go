@@ -79,10 +79,10 @@ func parts(t *simulate.Tick) (all []engine.Object) {
 	return slices.DeleteFunc(all, func(o engine.Object) bool { return o == engine.World })
 }
 
-// share finds, for each step, the timers that fired before it in every order of independent moves. If
-// something after the step depends on another clock, or would do so if it came after the step, both
-// share one clock: otherwise it could be seen that a timer had not fired although it was due before
-// one that had.
+// share finds, for each step, the timers that fired before it in every order of independent moves. They
+// share one clock with the step, with the events on which the step depends but which could come after it
+// instead, and with what follows from these events: otherwise it could be seen that a timer had not
+// fired although it was due before one that had.
 func (d *descent) share(events []event, groups *simulate.Groups) {
 	type firing struct {
 		event int

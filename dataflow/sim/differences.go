@@ -11,8 +11,8 @@ type moment struct {
 type difference struct {
 	x, y int
 	by   int64
-	// tie allows x and y to be equal if there is no other solution; by preference x is at least a
-	// nanosecond later.
+	// tie allows the two moments to be equal if there is no other solution; by preference that of x is
+	// at least a nanosecond later.
 	tie bool
 }
 

@@ -174,8 +174,8 @@ func stateOf(d host.Description) stateBody {
 	return s
 }
 
-// A callAnswer is an answer to a prompt of a call. If Selected is null, it dismisses the prompt. Values are the answers to
-// questions of its form.
+// A callAnswer is an answer to a prompt of a call. Values are the answers to questions of its form. If both Selected and Values
+// are null, it dismisses the prompt.
 type callAnswer struct {
 	Prompt   int            `json:"prompt"`
 	Selected *int           `json:"selected"`

@@ -106,7 +106,7 @@ type chatEvent struct {
 	end bool
 }
 
-// catchUp finds out how many messages already exist. The user cannot speak before that.
+// catchUp finds out how many messages already exist. No line is read before these have been shown.
 func (c *chatting) catchUp(ctx context.Context) error {
 	_, err := c.until(ctx, func() (bool, error) {
 		status, text, err := c.api.do(ctx, http.MethodGet, "/threads/"+url.PathEscape(c.thread)+"/messages", nil)

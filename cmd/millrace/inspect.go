@@ -42,7 +42,7 @@ answer.
 // inspectTokenEnv is the environment variable with the token of a page.
 const inspectTokenEnv = "MILLRACE_INSPECT_TOKEN"
 
-// inspectWithin limits the time of an answer. A flow in a long step answers within 10 ms.
+// inspectWithin limits the time of an answer. The answer of a flow in a long step takes 10 ms.
 const inspectWithin = 10 * time.Second
 
 // An inspection holds the flags of 'millrace inspect'.

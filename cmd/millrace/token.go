@@ -14,8 +14,8 @@ import (
 	"strings"
 )
 
-// The files of the API's token in the folder of serve: the token, and the header with the
-// token for 'curl -H @FILE'.
+// The files of the API's token in the folder of serve: the token, and the headers of a request
+// with the token, which 'curl -H @FILE' sends.
 const (
 	tokenName   = "api.token"
 	headersName = "api.headers"
@@ -28,8 +28,8 @@ func newToken() string {
 	return base64.RawURLEncoding.EncodeToString(secret[:])
 }
 
-// keptToken returns the token in the folder of serve. If there is none, it makes the token and
-// the file with the header.
+// keptToken returns the token in the folder of serve, which it makes if there is none. Each time
+// it writes the file with the headers anew.
 func keptToken(state string) (string, error) {
 	name := filepath.Join(state, tokenName)
 	token, err := readToken(name)

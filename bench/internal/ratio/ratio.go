@@ -17,7 +17,7 @@ type Impl struct {
 	New  func() Run // makes a new one; not measured
 }
 
-// A Run is an implementation that is ready to work.
+// A Run is an implementation that is ready to work once.
 type Run struct {
 	Do    func() int             // does the job and returns the number of events
 	Lat   func() []time.Duration // how long each event took, if Do measured that

@@ -12,7 +12,7 @@ type Parts interface {
 	Each(f func(k, v any) bool)
 	// Fill replaces the view by one with n entries, in the order in which they are set.
 	// It calls set for each, with pointers to the key and the value. If set returns
-	// false, the view is unchanged.
+	// false, Fill stops and the view is unchanged.
 	Fill(n int, set func(k, v any) bool)
 }
 

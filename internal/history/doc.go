@@ -24,9 +24,9 @@
 // keyed record, the key and then the value. The last frame says how many steps there are and how
 // the run ended.
 //
-// A file that is truncated, or that has no last frame, is read up to its end, and [Reader.Note]
-// says so. Any other defect is an [Error] with the offset of the frame. A reader allocates no
-// more than a small multiple of what it has read.
+// A file that is truncated, or that has no last frame, is read up to its last complete frame, and
+// [Reader.Note] says so. Any other defect is an [Error] with the offset of the frame. A reader
+// allocates no more than a small multiple of what it has read.
 //
 // Start reading at [Reader] and [Writer]. A [Recorder] writes steps as they are made, [Save]
 // those of a recording in memory, and [Load] reads a file into one.

@@ -103,7 +103,8 @@ func (m *Marks) Unchanged() {
 	m.list = m.list[:0]
 }
 
-// release frees all memory. Nothing must have changed, and there must be no cut in progress.
+// release frees all memory. It must only be called when nothing is marked as changed and no cut is
+// in progress.
 func (m *Marks) release() { *m = Marks{early: m.early, notes: m.notes, noted: m.noted} }
 
 // Freeze begins a cut of what has changed. The previous cut must have been taken.

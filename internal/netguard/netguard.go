@@ -30,8 +30,8 @@ import (
 var ErrBlocked = errors.New("netguard: blocked")
 
 // A Policy says which addresses may be connected to. The zero Policy allows public
-// addresses, on the ports 80, 443 and those from
-// 1024. It must not be changed while it is in use; several goroutines may then use it.
+// addresses, on the ports 80, 443 and those from 1024. It must not be changed while it is in
+// use; several goroutines may then use it.
 type Policy struct {
 	// AllowLoopback also allows 127.0.0.0/8 and ::1, on every port. It is for a side that
 	// is itself reachable only on this machine. It must never depend on what a peer says.
@@ -47,8 +47,8 @@ type Policy struct {
 	Trusted []string
 }
 
-// extra are blocked addresses that are in no registry of special addresses: the metadata
-// service of a cloud that has a public address.
+// extra are blocked addresses that are in no registry of special addresses: that of a cloud's
+// metadata service, which is at a public address.
 var extra = []netip.Prefix{netip.MustParsePrefix("168.63.129.16/32")}
 
 var guardian = ssrf.New(ssrf.WithAnyPort(), ssrf.WithAnyNetwork(), ssrf.WithDeniedV4Prefixes(extra...))

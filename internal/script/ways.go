@@ -54,8 +54,8 @@ func (s *Script) ways() []way {
 	return append(all, way{name: "with repeats", steps: func(st *Stage, lines []Line) ([]step, error) { return s.together(st, repeated(st, lines)) }})
 }
 
-// shuffled reorders consecutive records for an input without order. Keys that are put twice
-// are not reordered, since only the first Put counts.
+// shuffled reorders consecutive records for an input without order. It does not reorder puts
+// among which a key occurs twice, since only the first Put counts.
 func shuffled(st *Stage, lines []Line, rng *rand.Rand) []Line {
 	out := slices.Clone(lines)
 	for i := 0; i < len(out); {

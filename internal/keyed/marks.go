@@ -95,7 +95,7 @@ func (m *Marks) Noted() []uint32 {
 	return m.noted
 }
 
-// Unchanged marks all things as unchanged since the last cut. There must be no cut in progress.
+// Unchanged marks all things as unchanged since the last cut. It does not affect a cut in progress.
 func (m *Marks) Unchanged() {
 	for _, p := range m.list {
 		m.dirty[p] = page{}

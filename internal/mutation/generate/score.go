@@ -37,7 +37,7 @@ type tally struct {
 	wrong      int
 }
 
-// count counts an outcome. It prints unexpected outcomes and counts them as wrong.
+// count counts and prints an outcome. Unexpected outcomes also count as wrong.
 func (t *tally) count(m mutant, what outcome, by string) error {
 	if _, listed := t.equivalent[m.listed()]; listed && (what == survived || what == uncovered) {
 		what = same

@@ -221,8 +221,8 @@ type Loop struct {
 	Done bool
 }
 
-// Reaches returns the loops on a path from l back to target, or nil. It visits each loop at most once, since loops that are
-// separated by a record may be circular.
+// Reaches returns path extended by the loops from l back to target, or nil. It does not follow a loop that is on the path already,
+// since loops that are separated by a record may be circular.
 func (l *Loop) Reaches(target *Loop, path []*Loop) []*Loop {
 	if slices.Contains(path, l) {
 		return nil

@@ -56,7 +56,7 @@ type Simulation struct {
 	trail   trail
 	known   Known
 	made    []Move             // memory of moves
-	calling [][]engine.Calling // reused memory of moves
+	calling [][]engine.Calling // by location
 	steps   int                // since something was sent
 	time    timeline
 	mover   engine.Object     // whose clock the current move uses
@@ -264,7 +264,8 @@ func (d *Simulation) next(all []Move) bool {
 }
 
 // Run runs clients and everything that follows from what they do, until nothing more can happen or the simulation is ended. When
-// nothing else can happen, a client that waits for something that will never come gets [ErrQuiet].
+// nothing else can happen, a client that waits for something that will never come gets [ErrQuiet], or the error of the graph if
+// that has failed.
 func (d *Simulation) Run(clients ...func()) {
 	for i, f := range clients {
 		d.clients = append(d.clients, d.newClient(i, f))

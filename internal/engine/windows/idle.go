@@ -9,7 +9,7 @@ import (
 // A silence moves the mark of a stream when nothing has come to the inputs before it for a while. It maintains:
 //
 //  1. the mark is not before that of the stream, unless it is silent,
-//  2. no mark that is made of a silent mark passes it: it continues from behind all of them, see [mark.Mark.Behind].
+//  2. a silent mark continues at the greatest of the marks that are made of it, so none is ahead of it; see [mark.Mark.Behind].
 type silence struct {
 	engine.Tiring
 	op       *engine.Op

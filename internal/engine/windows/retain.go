@@ -2,8 +2,8 @@ package windows
 
 import "github.com/millrace/millrace/internal/engine"
 
-// Retain returns the entries of in, and forgets each when the mark is more than after behind the end of its span. At the end of
-// time nothing is forgotten: what exists then is the result.
+// Retain returns the entries of in, and forgets each when the mark is more than after past the end of its span. At the end of time
+// nothing is forgotten: what exists then is the result.
 func Retain[W comparable, A any](in *engine.KeyedNode[W, A], op *engine.Op, end func(W) int64, after int64) *engine.KeyedNode[W, A] {
 	marks := follow(op, &in.Head)
 	h := engine.Derived(op, in)

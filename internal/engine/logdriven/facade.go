@@ -140,7 +140,7 @@ func FeedFrom(g *engine.Graph, i, source int, l *Executor, of func(op *engine.Op
 }
 
 // FeedWhole is [Feed] with everything that the outputs of a partition have. The entries of the partition are those with keys for
-// which of reports true; the ports drop all others of these.
+// which of reports true. Of these, the ports drop the ones that outputs does not contain.
 func FeedWhole(g *engine.Graph, i, source int, n *Numbers, outputs []byte, of func(op *engine.Op, key []byte) bool) error {
 	return publish(g.Locations[i], func(s *engine.Location) error {
 		if err := feed(s, source, n, outputs); err != nil {

@@ -147,7 +147,7 @@ func (b *sending) Acknowledge(r *codec.Record, _ codec.Codec) (bool, error) {
 	b.Go(int(r.Number - b.first))
 	b.buf = slices.Delete(b.buf, 0, int(r.Number-b.first))
 	b.first = r.Number
-	b.handed = max(b.handed, b.first) // another process sent it
+	b.handed = max(b.handed, b.first) // another executor sent it
 	return true, nil
 }
 

@@ -130,7 +130,7 @@ func sortHeads(hs []engine.LaneHead) {
 type recordLanes struct {
 	values reflect.Type   // their type
 	opaque bool           // equal digests do not imply equal records
-	byWhat map[uint64]int // lanes by the digest of their records; nil until the first look
+	byWhat map[uint64]int // lanes by the digest of their records; may be nil before the first look
 	of     []int          // lanes of the waiting records, as far as they were looked at
 	ids    []uint64       // of each lane, what distinguishes it from the others
 }

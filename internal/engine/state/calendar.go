@@ -107,7 +107,7 @@ func (c *Calendar[K, V]) Until(now int64, f func(i uint32, k K, v *V)) {
 	}
 }
 
-// turn opens the next bucket. near is empty, because everything in it ends earlier.
+// turn opens the next bucket. near is empty: everything that was in it ended before that bucket, and has come up.
 func (c *Calendar[K, V]) turn() {
 	b := take(&c.next).at
 	h := c.hash.Hash(b)

@@ -10,7 +10,7 @@ import (
 // An EventKind says what happened to a call.
 type EventKind uint8
 
-// The events of a call that come from outside. The program adds timers and dispatch outcomes of its own.
+// The events that a call receives from outside. The program adds timers and dispatch outcomes of its own.
 const (
 	ResultArrived  EventKind = iota + 1 // Event.Result
 	OAuthArrived                        // Event.OAuth, Event.Timeout

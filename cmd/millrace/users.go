@@ -37,7 +37,7 @@ func (f *serveFlags) apiURL() string {
 	return cmp.Or(*f.oidc.api, scheme+*f.address)
 }
 
-// guard returns the policy of who may use the API.
+// guard returns the policy that says which callers may use the API.
 func (u users) guard(token, api string, hosts []string) edge.Policy {
 	p := edge.Policy{Token: edge.NewToken(token), Hosts: hosts, JSON: true, Pages: inspectPages}
 	if u.file != nil || u.oidc != nil {

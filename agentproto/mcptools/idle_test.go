@@ -129,12 +129,7 @@ func TestIdle(t *testing.T) {
 		}
 		l.is(t, "again", o, Running, 3)
 		l.release()
-		m.mu.Lock()
-		m.closed = true
-		m.mu.Unlock()
-		m.stop()
-		_ = s.cs.Close()
-		m.tasks.Wait()
+		m.end()
 		time.Sleep(time.Hour) // the timer finds it closed
 	})
 }
@@ -158,17 +153,12 @@ func TestIdleAfterCrashes(t *testing.T) {
 		time.Sleep(time.Hour)
 		l.is(t, "idle", o, Idle, 4)
 		began := time.Now()
-		s := l.use(t)
+		l.use(t)
 		if d := time.Since(began); d > 0 {
 			t.Errorf("it was there in %v", d)
 		}
 		l.release()
-		m.mu.Lock()
-		m.closed = true
-		m.mu.Unlock()
-		m.stop()
-		_ = s.cs.Close()
-		m.tasks.Wait()
+		m.end()
 		time.Sleep(time.Hour)
 	})
 }
@@ -185,4 +175,26 @@ func TestStatusString(t *testing.T) {
 			t.Errorf("%q, want %q", got, want)
 		}
 	}
+}
+
+// MT42: a connection that has just been made when the servers are closed ends as well. It would catch one that nobody closes, for
+// whose end Close waits for ever.
+func TestCloseWhileConnecting(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := &slowly{t: t}
+		m := idleMember(t, o)
+		s, err := m.shared.open(m.ctx, "", m.starter) // the link does not know it yet
+		if err != nil {
+			t.Fatal(err)
+		}
+		m.end()
+		select {
+		case <-s.ended:
+		default:
+			t.Error("it has not ended")
+		}
+		if n := o.alive.Load(); n != 0 {
+			t.Errorf("%d programs run", n)
+		}
+	})
 }

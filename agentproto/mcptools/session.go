@@ -105,9 +105,10 @@ func capabilities() *mcp.ClientCapabilities {
 	return c
 }
 
-// watch waits for the end of a connection, and records its reason.
+// watch waits for the end of a connection, and records its reason. It closes the connection when the member ends.
 func (l *link) watch(s *session) {
 	m := l.m
+	defer context.AfterFunc(m.ctx, func() { _ = s.cs.Close() })() // the error only says how the program has ended
 	over := make(chan error, 1)
 	go func() { over <- s.cs.Wait() }()
 	var err error

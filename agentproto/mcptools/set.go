@@ -263,20 +263,7 @@ func (s *Set) Close(ctx context.Context) error {
 
 func (m *member) close(ctx context.Context) error {
 	err := m.tools.Close(ctx)
-	m.mu.Lock()
-	m.closed = true
-	live := []*session{m.shared.live}
-	for _, l := range m.users {
-		live = append(live, l.live)
-	}
-	m.mu.Unlock()
-	m.stop()
-	for _, s := range live {
-		if s != nil {
-			_ = s.cs.Close() // the error only says how the program has ended
-		}
-	}
-	m.tasks.Wait()
+	m.end()
 	if m.outside != nil {
 		m.outside.closeIdle()
 	}
@@ -284,6 +271,15 @@ func (m *member) close(ctx context.Context) error {
 		_ = os.Remove(filepath.Join(m.folder, processFile))
 	}
 	return err
+}
+
+// end closes the connections, those that are being made too, and waits until they have ended.
+func (m *member) end() {
+	m.mu.Lock()
+	m.closed = true
+	m.mu.Unlock()
+	m.stop()
+	m.tasks.Wait()
 }
 
 // manifestTime is how long a request for the manifest waits for a server that is not connected.

@@ -44,9 +44,11 @@ func (o *owner) fitShapes(saved, last *identity.Shape, fence uint64) error {
 		last = &identity.Shape{Location: loc.Name}
 		saved = last
 	}
-	if digest := identity.Of(loc).Digest(); o.shared != nil && last.Overtaken(digest) {
-		return fmt.Errorf("%w: program %s made an earlier part of it, and program %s has gone on: start that one, or restore a backup; a program that is to go on otherwise gives an operator another name",
-			ErrChanged, digest, last.Programs[len(last.Programs)-1])
+	if o.shared != nil {
+		if digest := identity.Of(loc).Digest(); last.Overtaken(digest) {
+			return fmt.Errorf("%w: program %s made an earlier part of it, and program %s has gone on: start that one, or restore a backup; a program that is to go on otherwise gives an operator another name",
+				ErrChanged, digest, last.Programs[len(last.Programs)-1])
+		}
 	}
 	next, changes := identity.Next(last, loc, lines)
 	if refuses(changes) {

@@ -134,10 +134,15 @@ func (s *Location) AddOutput(op *Op, out Output) {
 
 // Output returns the output of the operator with number op.
 func (s *Location) Output(op int32) (Output, error) {
-	if op < 0 || int(op) >= len(s.outputs) || s.outputs[op] == nil {
+	if !s.HasOutput(op) {
 		return nil, fmt.Errorf("%w: operator %d is no output", codec.ErrRecord, op)
 	}
 	return s.outputs[op], nil
+}
+
+// HasOutput reports whether the operator with number op is an output.
+func (s *Location) HasOutput(op int32) bool {
+	return op >= 0 && int(op) < len(s.outputs) && s.outputs[op] != nil
 }
 
 // Input returns the input of the operator with number op, or nil.

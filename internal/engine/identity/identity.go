@@ -80,8 +80,9 @@ func Of(s *engine.Location) *Shape { return of(s, nil) }
 func of(s *engine.Location, was map[string]string) *Shape {
 	b := builder{
 		was: was, is: make(map[*engine.Op]string), before: make(map[*engine.Op]string),
-		bases: make(map[*engine.Op]string), twins: make(map[twin]int),
+		bases: make(map[*engine.Op]string), twins: make(map[twin]int), next: make(map[*engine.Location]int32),
 	}
+	texts := make(map[reflect.Type]string)
 	shape := &Shape{Location: s.Name}
 	for _, op := range s.Ops {
 		if !has(op) {
@@ -96,7 +97,7 @@ func of(s *engine.Location, was map[string]string) *Shape {
 		for _, x := range op.States {
 			o.Keeps = append(o.Keeps, x.Kind())
 		}
-		o.Types = structs(op.Types)
+		o.Types = structs(op.Types, texts)
 		shape.Operators = append(shape.Operators, o)
 	}
 	return shape
@@ -104,11 +105,7 @@ func of(s *engine.Location, was map[string]string) *Shape {
 
 // has reports whether an operator has an identity.
 func has(op *engine.Op) bool {
-	if op.Label != "" || len(op.States) > 0 || op.Loc.Input(op.Index) != nil {
-		return true
-	}
-	_, err := op.Loc.Output(op.Index)
-	return err == nil
+	return op.Label != "" || len(op.States) > 0 || op.Loc.Input(op.Index) != nil || op.Loc.HasOutput(op.Index)
 }
 
 // A builder makes the identities of the operators of a graph, in the order of construction in each location.
@@ -117,6 +114,7 @@ type builder struct {
 	is, before map[*engine.Op]string
 	bases      map[*engine.Op]string
 	twins      map[twin]int
+	next       map[*engine.Location]int32 // the first operator that has not been visited
 }
 
 // A twin is what operators have in common that only their order distinguishes.
@@ -131,7 +129,9 @@ func (b *builder) of(op *engine.Op) (is, before string) {
 	if is, ok := b.is[op]; ok {
 		return is, b.before[op]
 	}
-	for _, other := range op.Loc.Ops[:op.Index] {
+	for b.next[op.Loc] < op.Index {
+		other := op.Loc.Ops[b.next[op.Loc]]
+		b.next[op.Loc]++
 		if has(other) {
 			b.of(other)
 		}
@@ -204,15 +204,16 @@ func (b *builder) text(op *engine.Op, known map[*engine.Op]string) string {
 	return fmt.Sprintf("%s[%s]@{%s}", name, strings.Join(kinds, " "), list)
 }
 
-// structs returns the struct types that occur in types, with their fields, sorted.
-func structs(types []reflect.Type) []string {
-	found := make(map[reflect.Type]string)
+// structs returns the struct types that occur in types, with their fields, sorted. Texts has those that were
+// described before.
+func structs(types []reflect.Type, texts map[reflect.Type]string) []string {
+	found := make(map[reflect.Type]bool)
 	for _, t := range types {
-		find(t, found)
+		find(t, found, texts)
 	}
 	var all []string
-	for _, text := range found {
-		if text != "" {
+	for t := range found {
+		if text := texts[t]; text != "" {
 			all = append(all, text)
 		}
 	}
@@ -220,27 +221,35 @@ func structs(types []reflect.Type) []string {
 	return slices.Compact(all)
 }
 
-func find(t reflect.Type, found map[reflect.Type]string) {
-	if _, ok := found[t]; ok {
+// find adds the types that occur in t to found, and to texts those that have no text there.
+func find(t reflect.Type, found map[reflect.Type]bool, texts map[reflect.Type]string) {
+	if found[t] {
 		return
 	}
-	found[t] = ""
+	found[t] = true
 	switch t.Kind() {
 	case reflect.Pointer, reflect.Slice, reflect.Array:
-		find(t.Elem(), found)
+		find(t.Elem(), found, texts)
 	case reflect.Map:
-		find(t.Key(), found)
-		find(t.Elem(), found)
+		find(t.Key(), found, texts)
+		find(t.Elem(), found, texts)
 	case reflect.Struct:
-		fields := make([]string, 0, t.NumField())
+		var fields []string
+		_, described := texts[t]
 		for i := range t.NumField() {
 			if f := t.Field(i); f.IsExported() || f.Anonymous {
-				fields = append(fields, f.Name+" "+f.Type.String())
-				find(f.Type, found)
+				if !described {
+					fields = append(fields, f.Name+" "+f.Type.String())
+				}
+				find(f.Type, found, texts)
 			}
 		}
-		if len(fields) > 0 {
-			found[t] = t.String() + " {" + strings.Join(fields, "; ") + "}"
+		switch {
+		case described:
+		case len(fields) > 0:
+			texts[t] = t.String() + " {" + strings.Join(fields, "; ") + "}"
+		default:
+			texts[t] = ""
 		}
 	}
 }

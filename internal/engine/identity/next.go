@@ -58,7 +58,10 @@ func (c Change) String() string {
 func Next(was *Shape, s *engine.Location, lines Lines) (next *Shape, changes []Change) {
 	c := comparison{lines: lines, at: s.Name, next: &Shape{Location: s.Name, Operators: slices.Clone(was.Operators)}}
 	is := of(s, lines.Was)
-	digest := Of(s).Digest()
+	digest := is.Digest()
+	if len(lines.Was) > 0 {
+		digest = Of(s).Digest()
+	}
 	c.next.Programs = append(slices.DeleteFunc(slices.Clone(was.Programs), func(d string) bool { return d == digest }), digest)
 	c.next.Programs = c.next.Programs[max(0, len(c.next.Programs)-mostPrograms):]
 	c.match(is.Operators)

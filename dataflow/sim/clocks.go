@@ -132,7 +132,7 @@ func (d *descent) share(events []event, groups *simulate.Groups) {
 		if e.Name.Kind == simulate.Crashes {
 			crashes = append(crashes, i)
 		} else if len(before) > 0 && !e.All && e.place >= 0 {
-			for _, x := range p.rivals(i) {
+			for _, x := range p.rivals(i, nil) {
 				if v := &events[x]; v.All || v.place < 0 || v.Name.Kind == simulate.Crashes {
 					continue
 				}

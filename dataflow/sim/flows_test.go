@@ -13,7 +13,7 @@ import (
 )
 
 var (
-	flows    = flag.Int("flows", long.Of(20, 100), "how many random flows are explored with and without the reduction")
+	flows    = flag.Int("flows", long.Of(12, 100), "how many random flows are explored with and without the reduction")
 	flowSeed = flag.Uint64("seed", 1, "seed of the random flows")
 )
 

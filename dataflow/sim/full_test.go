@@ -21,7 +21,7 @@ import (
 	"github.com/millrace/millrace/slice"
 )
 
-var fullPrograms = flag.Int("full.programs", long.Of(6, 60), "how many random programs with full outputs are explored, and run in production")
+var fullPrograms = flag.Int("full.programs", long.Of(3, 60), "how many random programs with full outputs are explored, and run in production")
 
 // A logged is a flow that answers what it is sent, and keeps a log that somebody has to read.
 type logged struct {

@@ -230,7 +230,7 @@ func untimed(events []event) []event {
 			after(j)
 		}
 		p.takes(i, after)
-		for _, j := range p.rivals(i) {
+		for _, j := range p.rivals(i, e.before) {
 			after(j)
 		}
 		p.note(i)

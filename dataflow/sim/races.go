@@ -71,7 +71,7 @@ func (d *descent) races() (found []addition) {
 			after(j)
 		}
 		if e.Name.Kind == simulate.Crashes { // it may come before the return of a call at a point whose answer it has taken
-			for _, j := range slices.Backward(p.rivals(i)) {
+			for _, j := range slices.Backward(p.rivals(i, nil)) {
 				if a, ok := d.race(p, j, i); ok && p.events[j].Name.Kind == simulate.Resumes {
 					found = append(found, a)
 				}
@@ -79,7 +79,7 @@ func (d *descent) races() (found []addition) {
 		}
 		found = append(found, d.competes(p, i)...) // before what has sent what it takes in this execution
 		p.takes(i, after)
-		for _, j := range slices.Backward(p.rivals(i)) {
+		for _, j := range slices.Backward(p.rivals(i, e.before)) {
 			if !e.before.has(j) {
 				found = d.tryBefore(p, j, i, found)
 				after(j)
@@ -148,18 +148,23 @@ func (p *past) note(i int) {
 	}
 }
 
-// rivals returns the events before event i on which it depends, in order. It leaves out some that happen
-// before one of these anyway.
-func (p *past) rivals(i int) (all []int) {
+// rivals returns the events before event i on which it depends, in order, without those in known. It
+// leaves out some that happen before one of these anyway.
+func (p *past) rivals(i int, known set) (all []int) {
 	e := &p.events[i]
+	add := func(j int) {
+		if !known.has(j) { // in a long execution nearly all are
+			all = append(all, j)
+		}
+	}
 	if e.All {
 		for j := max(p.barrier, 0); j < i; j++ {
-			all = append(all, j)
+			add(j)
 		}
 		return all
 	}
 	if p.barrier >= 0 {
-		all = append(all, p.barrier)
+		add(p.barrier)
 	}
 	for _, t := range e.Touched {
 		for _, d := range slices.Backward(p.objects[t.Object]) {
@@ -167,7 +172,7 @@ func (p *past) rivals(i int) (all []int) {
 				break
 			}
 			if t.Conflicts(d.access) {
-				all = append(all, d.event)
+				add(d.event)
 			}
 			if d.access&engine.Writes != 0 {
 				break // all events before it happen before it

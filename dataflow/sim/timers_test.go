@@ -13,6 +13,7 @@ import (
 
 	"github.com/millrace/millrace/dataflow"
 	"github.com/millrace/millrace/dataflow/sim"
+	"github.com/millrace/millrace/internal/long"
 	"github.com/millrace/millrace/keyedsingleton"
 )
 
@@ -175,9 +176,9 @@ func differ(got, want []string) string {
 
 // TestEveryTimeAtRandom is TestEveryTime for random durations.
 func TestEveryTimeAtRandom(t *testing.T) {
-	const seed, n = 1, 30
+	const seed = 1
 	rng := rand.New(rand.NewPCG(seed, 0))
-	for range n {
+	for range long.Of(10, 30) {
 		all := make([]wait, 2+rng.IntN(2))
 		for i := range all {
 			for range 1 + rng.IntN(6)/5 {

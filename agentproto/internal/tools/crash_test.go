@@ -10,6 +10,7 @@ import (
 	"github.com/millrace/millrace/agentproto"
 	"github.com/millrace/millrace/dataflow"
 	"github.com/millrace/millrace/dataflow/durable/durabletest"
+	"github.com/millrace/millrace/internal/long"
 )
 
 // peers are what is around a flow whose process dies, by the epoch of the call: a function, and a runtime that takes
@@ -70,7 +71,7 @@ func crashes(t *testing.T, ahead bool) {
 			}
 			return ctx.Err()
 		},
-	}, durabletest.Options{Again: 2, ReadAhead: ahead})
+	}, durabletest.Options{Again: long.Of(1, 2), ReadAhead: ahead})
 	t.Logf("%d runs", runs)
 	if runs < 60 || len(all.runs) < runs*9/10 {
 		t.Errorf("%d runs with %d calls are too few to show anything", runs, len(all.runs))

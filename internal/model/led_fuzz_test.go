@@ -13,6 +13,7 @@ import (
 	"github.com/millrace/millrace/dataflow/durable"
 	"github.com/millrace/millrace/internal/engine/codec"
 	"github.com/millrace/millrace/internal/engine/logdriven"
+	"github.com/millrace/millrace/internal/long"
 )
 
 // flowNames are the flows by hand, in a fixed order.
@@ -104,7 +105,7 @@ func TestLoadDamaged(t *testing.T) {
 		records, _, saved := aHistory(t, name, *seed)
 		rng := rand.New(rand.NewPCG(*seed, 8))
 		var before, after runtime.MemStats
-		for n := range 1000 {
+		for n := range long.Of(100, 1000) {
 			damaged := slices.Clone(saved)
 			if n%2 == 0 {
 				damaged = damaged[:rng.IntN(len(damaged))]

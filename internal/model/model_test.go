@@ -6,11 +6,13 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+
+	"github.com/millrace/millrace/internal/long"
 )
 
 var (
 	seed     = flag.Uint64("seed", 1, "seed of the random tests")
-	programs = flag.Int("programs", 600, "how many programs the random tests make")
+	programs = flag.Int("programs", long.Of(120, 600), "how many programs the random tests make")
 )
 
 func rerun(t *testing.T) string {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/millrace/millrace/internal/engine/simulate"
+	"github.com/millrace/millrace/internal/long"
 )
 
 // The standing test says that production does nothing that the definition of a flow does
@@ -32,7 +33,7 @@ import (
 // record that is lost, repeated or overtaken, a call or a message that is ahead of the step
 // that asked for it, and a simulator that does not have what production does.
 var (
-	standingFlows = flag.Int("standing.flows", 1000, "how many flows the standing test runs in production")
+	standingFlows = flag.Int("standing.flows", long.Of(200, 1000), "how many flows the standing test runs in production")
 	standingFrom  = flag.Int("standing.from", 0, "the number of the first of them")
 	standingTries = flag.Int("standing.tries", 1, "how often each of them is run")
 )

@@ -93,7 +93,7 @@ func readNode(t *testing.T, file string) (inputs [][]byte, answers []string) {
 // TestNode is TestRecordedNode with other inputs each time, where there is a Node to ask.
 func TestNode(t *testing.T) {
 	if _, err := exec.LookPath("node"); err != nil {
-		t.Skip("there is no node in PATH to try new inputs with; see doc/testing.md")
+		t.Skip("there is no node in PATH to try new inputs with; see doc/testing-edge.md")
 	}
 	if *seed == 0 {
 		*seed = time.Now().UnixNano()

@@ -28,7 +28,7 @@ import (
 	"github.com/millrace/millrace/agentproto/toolserver"
 )
 
-var oidcProvider = flag.String("oidc-provider", "", "folder where the npm package oidc-provider is installed; doc/testing.md says how")
+var oidcProvider = flag.String("oidc-provider", "", "folder where the npm package oidc-provider is installed; doc/testing-edge.md says how")
 
 // A strictProvider is the npm package oidc-provider in a process of node.
 type strictProvider struct {
@@ -66,7 +66,7 @@ func startStrictProvider(t *testing.T, redirect string) *strictProvider {
 	t.Helper()
 	folder := packageFolder()
 	if folder == "" {
-		t.Skip("needs node and the npm package oidc-provider: go test -oidc-provider=DIR, see doc/testing.md")
+		t.Skip("needs node and the npm package oidc-provider: go test -oidc-provider=DIR, see doc/testing-edge.md")
 	}
 	certificates := httptest.NewTLSServer(nil) // for its certificate, which is for 127.0.0.1
 	defer certificates.Close()

@@ -53,7 +53,7 @@
 // These are the choices at level [Types]. At level [Engine] less can happen: only what this version of the
 // module does.
 //
-// A production run makes the same choices, except for the holes that doc/testing.md lists. [Rerun] runs a
+// A production run makes the same choices, except for the holes that doc/testing-engine.md lists. [Rerun] runs a
 // recorded one.
 //
 // # What is not tried twice

@@ -146,7 +146,7 @@ func (m *moments) read(at *clock, t *simulate.Tick, event int) {
 // those, and later than the time of the step before.
 func (at *clock) rests(so *differences, left []pending) {
 	for _, x := range left {
-		if !x.Endless { // hole H13 of doc/testing.md
+		if !x.Endless { // hole H13 of doc/testing-engine.md
 			so.after(x.due, at.last, false)
 			so.after(x.due, at.read, false)
 		}
@@ -157,7 +157,7 @@ func (at *clock) rests(so *differences, left []pending) {
 // order of their operators, and then in the order in which they were set.
 func (x pending) first(so *differences, among []pending) {
 	for _, y := range among {
-		if x.due != y.due && !x.Endless && !y.Endless { // hole H13 of doc/testing.md
+		if x.due != y.due && !x.Endless && !y.Endless { // hole H13 of doc/testing-engine.md
 			so.after(y.due, x.due, x.Queue < y.Queue || x.Queue == y.Queue && x.set < y.set)
 		}
 	}
@@ -180,7 +180,7 @@ func (m *moments) fires(at *clock, event, tick int, again, fresh bool) {
 				m.possible(so)
 			}
 			for _, y := range left {
-				if y.due != x.due && !y.Endless && !x.Endless && m.matters(event, t.Clock, y.Timer) { // hole H13 of doc/testing.md
+				if y.due != x.due && !y.Endless && !x.Endless && m.matters(event, t.Clock, y.Timer) { // hole H13 of doc/testing-engine.md
 					so := slices.Clip(m.so)
 					y.first(&so, left)
 					m.possible(so)

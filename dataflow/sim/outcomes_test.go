@@ -38,7 +38,7 @@ type outcomesTest struct {
 
 	simulated []string // the outcomes of all schedules
 	// A run of production has one of them, or of those here, with the hole of the simulator
-	// that is the reason. The number of a hole is that of the list in doc/testing.md.
+	// that is the reason. The number of a hole is that of the list in doc/testing-engine.md.
 	beside map[string]string
 	always bool // production always shows what is only in beside
 	hangs  bool // the simulator says that production hangs

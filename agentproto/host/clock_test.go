@@ -56,6 +56,7 @@ func wantCause(t *testing.T, rt *Runtime, id string, cause agentproto.Cause) {
 // TestT03ClockJumps sets the system's clock an hour forward or back while a runtime runs.
 // It would catch a deadline that comes early, or not at all, because of that.
 func TestT03ClockJumps(t *testing.T) {
+	t.Parallel()
 	for _, jump := range []time.Duration{time.Hour, -time.Hour} {
 		t.Run(fmt.Sprint(jump), func(t *testing.T) {
 			base, got := recorder(t)
@@ -90,6 +91,7 @@ func TestT03ClockJumps(t *testing.T) {
 // TestT04DeadlineWhileDown has the deadline of a call pass while no runtime runs. It would
 // catch one that begins to wait anew, or that takes a result which comes too late.
 func TestT04DeadlineWhileDown(t *testing.T) {
+	t.Parallel()
 	base, got := recorder(t)
 	opts, wrong := keptWith(t, base)
 	rt, err := Start(t.Context(), opts)

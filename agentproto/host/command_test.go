@@ -15,6 +15,7 @@ import (
 	"github.com/millrace/millrace/agentproto/conversation"
 	"github.com/millrace/millrace/agentproto/host/internal/discovery"
 	"github.com/millrace/millrace/dataflow/durable"
+	"github.com/millrace/millrace/internal/overlap"
 )
 
 // actEnv makes the test binary a tool server at the address that it has.
@@ -25,6 +26,7 @@ func TestMain(m *testing.M) {
 		serveTest(at)
 		return
 	}
+	overlap.Tests()
 	os.Exit(m.Run())
 }
 
@@ -115,6 +117,7 @@ func freePort(t *testing.T) string {
 // A host that a session is offered to starts its tool servers first, though one of them has ended
 // and would be started later.
 func TestCommandForSession(t *testing.T) {
+	t.Parallel()
 	there := self()
 	there.URL = "http://127.0.0.1:" + freePort(t)
 	here := self()

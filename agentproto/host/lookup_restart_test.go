@@ -18,6 +18,7 @@ import (
 
 // D04: over a restart, too, a server that is down is missing for no longer than it is down.
 func TestD04Restart(t *testing.T) {
+	t.Parallel()
 	var up atomic.Bool
 	var server *httptest.Server
 	server = httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {

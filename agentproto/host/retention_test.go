@@ -45,6 +45,7 @@ func TestKeyOfForgottenCall(t *testing.T) {
 // TestNoticesAreKept has calls that tell their threads that they go on, and how much is kept of them, and makes the history of it again. It
 // would catch a notice that gets to the thread and not into the history.
 func TestNoticesAreKept(t *testing.T) {
+	t.Parallel()
 	inWorld(t, func(t *testing.T, w *world) {
 		tool := w.tool("tool.test", "echo")
 		sealer, err := SealerOf([32]byte{1})

@@ -20,6 +20,7 @@ import (
 // only the process knows that made it, or that got its result; a call that is made twice, or is lost, when its
 // session has a new owner; and a runtime that runs nothing.
 func TestProcessesShareSessions(t *testing.T) {
+	t.Parallel()
 	s, err := natsserver.NewServer(&natsserver.Options{Host: "127.0.0.1", Port: -1, JetStream: true, StoreDir: t.TempDir(), NoLog: true, NoSigs: true})
 	if err != nil {
 		t.Fatal(err)

@@ -17,6 +17,7 @@ import (
 // A conversation goes on after a restart where it was: calls that are pending get their
 // results, a model that had not answered is asked again, and what waits goes on waiting.
 func TestConversationRestart(t *testing.T) {
+	t.Parallel()
 	late := lateServer(t)
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -16,6 +16,7 @@ import (
 // A thousand threads talk at once, three calls each at a time, while the model of one and
 // the tool of another hang: nobody waits for anybody else. Case L02.
 func TestConversationThreads(t *testing.T) {
+	t.Parallel()
 	inWorld(t, func(t *testing.T, w *world) {
 		const threads = 1000
 		tool, hung := w.tool("tool.test"), w.tool("hung.test", "hung")

@@ -14,6 +14,7 @@ import (
 // A thread is forgotten a day after its closure, also if the runtime was restarted in
 // between, and can be opened again then.
 func TestClosedThreadIsForgotten(t *testing.T) {
+	t.Parallel()
 	for _, kept := range []string{"memory", "disk"} {
 		t.Run(kept, func(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {

@@ -60,6 +60,7 @@ func (r *remote) options(o *mcptools.Options) {
 // TestMB14a_AnswerLost has a server carry out a call and close the connection, and one that says that it does not carry it
 // out. It would catch a call that is sent twice, and one that is given up although it could be sent again.
 func TestMB14a_AnswerLost(t *testing.T) {
+	t.Parallel()
 	r := newRemote(t)
 	d := newDesk(t, r.options)
 	d.call("t", "one", "hit", "{}")
@@ -142,6 +143,7 @@ func TestMB29_TokensStayHere(t *testing.T) {
 // out, and in those that do not say so. It would catch a call that fails although it could be sent again, and one that is sent
 // again although it may have been carried out.
 func TestRefusedCallsAreSentAgain(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name   string
 		status int
@@ -177,6 +179,7 @@ func TestRefusedCallsAreSentAgain(t *testing.T) {
 
 // TestServerThatComesBack has a server of sessions restart, and one that is not there for a while. The calls of then are carried out once, when it is back.
 func TestServerThatComesBack(t *testing.T) {
+	t.Parallel()
 	for _, stateless := range []bool{true, false} {
 		var calls atomic.Int32
 		l, err := net.Listen("tcp", "127.0.0.1:0")

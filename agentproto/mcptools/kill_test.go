@@ -181,6 +181,7 @@ func killed(t *testing.T, folder, url, tool string) map[string]string {
 // counts how often each was carried out. It would catch a call that is sent again, one that gets no result, and a result that says
 // that nobody knows although the answer was there.
 func TestMB16_Killed(t *testing.T) {
+	t.Parallel()
 	folder := t.TempDir()
 	results := killed(t, folder, "", "count")
 	d := &desk{t: t, notes: filepath.Join(folder, "counts")}

@@ -127,6 +127,7 @@ func (d *desk) everything() {
 
 // TestMB02_StreamableHTTP calls the tools of a server that others have written over HTTP: one with sessions, whose answers are streams.
 func TestMB02_StreamableHTTP(t *testing.T) {
+	t.Parallel()
 	path := npx(t, everything)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

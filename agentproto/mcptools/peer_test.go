@@ -14,6 +14,8 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/millrace/millrace/internal/overlap"
 )
 
 // peerEnv makes the test binary be an MCP server, and setEnv a program with MCP servers, so that what is
@@ -35,6 +37,7 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(0)
 	}
+	overlap.Tests()
 	os.Exit(m.Run())
 }
 

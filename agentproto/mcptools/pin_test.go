@@ -47,6 +47,7 @@ func (d *desk) offers(tool string) bool {
 // TestMB31_Pin has a server change the description of a tool, while it runs and between two starts. It would catch a tool that is
 // offered all the same, one that comes back under its name later, and a report without the digests.
 func TestMB31_Pin(t *testing.T) {
+	t.Parallel()
 	const digests = `"late" is not offered: it has changed since it was first seen, from the digest [0-9a-f]{32} to [0-9a-f]{32}`
 	folder, logged := t.TempDir(), new(log)
 	open := func(pin bool) *desk {

@@ -29,6 +29,7 @@ func (d *desk) event() string {
 // TestMB30_Resources lists, reads and watches a resource of a program, which ends and is started again, as is this process. Every text
 // that is new comes once.
 func TestMB30_Resources(t *testing.T) {
+	t.Parallel()
 	for _, mode := range []string{"legacy", "newest"} {
 		t.Run(mode, func(t *testing.T) {
 			t.Parallel()

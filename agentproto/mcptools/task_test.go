@@ -12,6 +12,7 @@ import (
 // TestMB17_Tasks makes calls of a server that makes tasks of them: with a result at once, with errors, with a state that nobody
 // knows, and with a result that claims to be one.
 func TestMB17_Tasks(t *testing.T) {
+	t.Parallel()
 	for _, mode := range []string{"events", "plain", "stdio"} {
 		t.Run(mode, func(t *testing.T) {
 			d, _ := newTaskDesk(t, mode, nil)
@@ -122,6 +123,7 @@ func TestMB17_Forgotten(t *testing.T) {
 // TestMB17_Killed kills the process at random points while calls are under way that become tasks. Wherever the server was asked
 // for a task its id was kept, and the result has to be that of the task.
 func TestMB17_Killed(t *testing.T) {
+	t.Parallel()
 	d := &desk{t: t, notes: t.TempDir() + "/counts"}
 	p := &taskPeer{note: func(line string) {
 		if err := note(d.notes, line); err != nil {

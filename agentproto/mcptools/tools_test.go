@@ -87,6 +87,7 @@ func TestMB01_ToolsAndResults(t *testing.T) {
 
 // TestMB15_CrashInCall has the peer end in a call, and looks at which calls it gets again.
 func TestMB15_CrashInCall(t *testing.T) {
+	t.Parallel()
 	d := newDesk(t, func(o *mcptools.Options) {
 		o.Servers[0].Repeat = map[string]mcptools.Repeat{"crash_always": mcptools.Always, "crash_never": mcptools.Never}
 		o.Bounds.Ends = 100
@@ -179,6 +180,7 @@ func TestMB23_Noise(t *testing.T) {
 
 // TestMB19_WholeGroupEnds closes a set whose program ignores that, as does what it has started.
 func TestMB19_WholeGroupEnds(t *testing.T) {
+	t.Parallel()
 	d := newDesk(t, func(o *mcptools.Options) { o.Servers[0].Env["MODE"] = "stubborn" })
 	data, err := os.ReadFile(d.notes)
 	if err != nil {

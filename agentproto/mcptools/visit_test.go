@@ -19,6 +19,7 @@ import (
 // TestMB14_URLElicitation has a server send users to an address in each of the three ways of MCP. It would catch a user who is not asked, or asked
 // twice, a call that does not go on when they were there, and an address without TLS that is shown.
 func TestMB14_URLElicitation(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct{ mode, how, plain, want string }{
 		{"newest", "rounds", "not booked: decline", "booked order-17"}, {"legacy", "error", "Error: users are not sent to the page that p names; the call was not carried out", "booked "},
 		{"legacy", "request", "not booked: decline", "booked "},
@@ -67,6 +68,7 @@ func TestMB14_URLElicitation(t *testing.T) {
 // the state of the server and has no answer. It would catch a state of the server that gets lost, a call that begins anew, and one that is
 // carried out twice.
 func TestMB14_Killed(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct{ how, want string }{
 		{"rounds", "booked order-17"}, {"hangs", "It may have been carried out; it was not repeated."},
 	} {

@@ -42,6 +42,7 @@ func (st *stage) code(authURL, name, password string) []string {
 // TestN12_PauseAfterWrongNumber has somebody else authorize, and the one who has sent the link guess. It would miss a
 // second guess: in another tab, with a new call, with another call, or after a restart.
 func TestN12_PauseAfterWrongNumber(t *testing.T) {
+	t.Parallel()
 	st := newStage(t, toolserver.Options{State: t.TempDir()}, confirmed)
 	st.call("whoami", "c1", "{}", user("mallory"))
 	first := st.authURL()
@@ -85,6 +86,7 @@ func TestN12_PauseAfterWrongNumber(t *testing.T) {
 // TestN15_RedirectTwiceAfterCrash ends the process while a code is exchanged, and opens the redirect again in the next
 // one. The code is not sent again, and the user is asked anew.
 func TestN15_RedirectTwiceAfterCrash(t *testing.T) {
+	t.Parallel()
 	st := newStage(t, toolserver.Options{State: t.TempDir()})
 	st.call("whoami", "c1", "{}", user("u1"))
 	first := st.authURL()
@@ -262,6 +264,7 @@ func TestCancelledDuringExchange(t *testing.T) {
 // TestNoSecretInHistory goes through an authorization with the state kept, and looks for everything secret in the files
 // of the history. It would miss a code, a state or an address of a start page that is in a record.
 func TestNoSecretInHistory(t *testing.T) {
+	t.Parallel()
 	st := newStage(t, toolserver.Options{State: t.TempDir()})
 	st.call("whoami", "c1", "{}", user("u1"))
 	to := st.grant(st.authURL())

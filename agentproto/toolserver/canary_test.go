@@ -138,6 +138,7 @@ func (st *stage) withheld(where string) {
 // tools that put tokens wherever they can, and then looks for every code, verifier,
 // token and client secret in everything that the server has produced.
 func TestO19_Canaries(t *testing.T) {
+	t.Parallel()
 	st := newStage(t, toolserver.Options{State: t.TempDir()}, func(p *toolserver.OAuthProvider) {
 		p.ClientID, p.ClientSecret = confidential, toolserver.NewSecret(confidentialSecret)
 	})

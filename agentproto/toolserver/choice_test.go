@@ -193,6 +193,7 @@ func TestChoiceRefused(t *testing.T) {
 // closed, with patience or without, and started again at each moment of that. The user is
 // asked each question once.
 func TestU08_QuestionSurvivesRestart(t *testing.T) {
+	t.Parallel()
 	restart := func(h *house, patient bool) {
 		synctest.Wait()
 		if !patient {
@@ -267,6 +268,7 @@ func TestU08_QuestionSurvivesRestart(t *testing.T) {
 // server be started again while the result cannot be delivered. A runtime that sends the
 // answer again would otherwise be told that nobody asked, and give up a call that is done.
 func TestU08_AnswerAgainAfterRestart(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		h := newHouse(t, toolserver.Options{}, addMenu)
 		h.answer = func(n int, _ received) (*http.Response, error) {
@@ -295,6 +297,7 @@ func TestU08_AnswerAgainAfterRestart(t *testing.T) {
 
 // TestAnswerBetweenProcesses has the answer come before the function asks again.
 func TestAnswerBetweenProcesses(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		wait := time.Duration(0)
 		h := newHouse(t, toolserver.Options{}, func(s *toolserver.Server) {
@@ -322,6 +325,7 @@ func TestAnswerBetweenProcesses(t *testing.T) {
 
 // TestU11_NoAnswerAcrossRestart has the time for the answer not begin anew.
 func TestU11_NoAnswerAcrossRestart(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		h := newHouse(t, toolserver.Options{}, addMenu)
 		start := time.Now()
@@ -340,6 +344,7 @@ func TestU11_NoAnswerAcrossRestart(t *testing.T) {
 // TestAskByName asks two questions with the same words, the second one alone in the run after a restart. It would catch one that
 // has the answer to the other, and a question that is sent twice.
 func TestAskByName(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		runs := 0
 		h := newHouse(t, toolserver.Options{}, func(s *toolserver.Server) {

@@ -29,6 +29,7 @@ func addDelete(s *toolserver.Server) {
 }
 
 func TestU12_Grants(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		h := newHouse(t, toolserver.Options{}, addDelete)
 		n := 0

@@ -56,6 +56,7 @@ func TestO24_AnotherUserAuthorizes(t *testing.T) {
 
 // TestIDTokens has answers of the token endpoint whose id_token is not good.
 func TestIDTokens(t *testing.T) {
+	t.Parallel()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		t.Fatal(err)
@@ -226,6 +227,7 @@ func TestO24_Confirmation(t *testing.T) {
 }
 
 func TestO24_ConfirmationAfterRestart(t *testing.T) {
+	t.Parallel()
 	st := newStage(t, toolserver.Options{State: t.TempDir(), OAuthTimeout: time.Minute}, confirmed)
 	st.call("whoami", "c1", "{}", user("u1"))
 	first := st.authURL()

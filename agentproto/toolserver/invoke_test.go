@@ -293,6 +293,7 @@ func TestA12_CallIDEchoed(t *testing.T) {
 }
 
 func TestC08_ThousandCalls(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		rt := newRuntime(t, toolserver.Options{})
 		addTools(rt.server)

@@ -22,6 +22,7 @@ import (
 
 	"github.com/millrace/millrace/agentproto"
 	"github.com/millrace/millrace/agentproto/toolserver"
+	"github.com/millrace/millrace/internal/overlap"
 )
 
 // stateEnv makes the test binary be a tool server with its state in that folder, so
@@ -37,6 +38,7 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, serveInstance(at, os.Getenv(instanceStateEnv)))
 		os.Exit(1)
 	}
+	overlap.Tests()
 	os.Exit(m.Run())
 }
 
@@ -252,6 +254,7 @@ func (w *witness) complete(id string, subscription bool) (done bool, wrong strin
 // the runtime fail at random. Every call that was acknowledged has one result in the
 // end, by webhook-id, and every subscription has all its events, in order.
 func TestA09_C03_S13_Killed(t *testing.T) {
+	t.Parallel()
 	runtime := &witness{messages: make(map[string][]heard), news: make(chan struct{}, 1), faults: true}
 	web := httptest.NewUnstartedServer(runtime)
 	web.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)

@@ -34,6 +34,7 @@ func TestG09_UnknownSession(t *testing.T) {
 // TestG10_Destinations refuses every destination that is not on the list, also for
 // sessions that are not here.
 func TestG10_Destinations(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		m := newMove(t, addTools)
 		m.notes.set("thread-1", "state")
@@ -64,6 +65,7 @@ func TestG10_Destinations(t *testing.T) {
 // TestG11_Afterwards repeats the request, asks for another destination, and calls
 // the source.
 func TestG11_Afterwards(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		m := newMove(t, addTools)
 		m.notes.set("thread-1", "state")
@@ -103,6 +105,7 @@ func TestG11_Afterwards(t *testing.T) {
 
 // TestThereAndBack moves a session back to where it came from.
 func TestThereAndBack(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		ran := make(chan string, 10)
 		m := newMove(t, addStation(ran))
@@ -135,6 +138,7 @@ func TestThereAndBack(t *testing.T) {
 
 // TestCancelledMeanwhile cancels a call of a frozen session, which then stays.
 func TestCancelledMeanwhile(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		ran := make(chan string, 10)
 		m := newMove(t, addStation(ran))
@@ -169,6 +173,7 @@ func TestCancelledMeanwhile(t *testing.T) {
 // another: the user is asked again what has no answer, at the new address, and only
 // that.
 func TestMovesInTheMiddleOfQuestions(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		m := newMove(t, func(s *toolserver.Server) {
 			toolserver.Add(s, "ask", "Asks twice.", func(ctx context.Context, _ none) (int, error) {

@@ -75,6 +75,7 @@ func (r *road) bodies() (bodies []string) {
 
 // TestG12_Strangers (N85) has no key, another one, or one for another purpose or instance.
 func TestG12_Strangers(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		m := newMove(t, addTools)
 		payload, err := json.Marshal(map[string]any{
@@ -129,6 +130,7 @@ func TestG12_Strangers(t *testing.T) {
 
 // TestG12_Replayed (N85) sends what was on the road again, and mixes two sessions.
 func TestG12_Replayed(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		ran := make(chan string, 10)
 		m := newMove(t, addStation(ran))
@@ -170,6 +172,7 @@ func TestG12_Replayed(t *testing.T) {
 // TestG12_NamesAreNoPaths moves sessions whose names would be paths, and looks at the
 // files (threats 26, 33).
 func TestG12_NamesAreNoPaths(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		m := newMove(t, addTools)
 		for i, id := range []string{"../../../../escape", "/etc/escape", `..\..\escape`, "C:escape", "a/b/escape", "%2e%2e%2fescape", "~/escape", strings.Repeat("escape", 100)} {

@@ -96,6 +96,7 @@ func (i *instance) kill() {
 // repeats /migrate until it is answered 200. Every event of the session's subscription
 // comes, in its order, and none from both sides: each has one webhook-id.
 func TestMigrationKilled(t *testing.T) {
+	t.Parallel()
 	for round := range 6 {
 		t.Run(fmt.Sprint(round), func(t *testing.T) {
 			var mu sync.Mutex

@@ -198,6 +198,7 @@ func addStation(ran chan<- string) func(*toolserver.Server) {
 // an older one, or removed. What is for another instance is refused in TestG12_Strangers, and what is of another
 // session in TestG12_Replayed.
 func TestN85_EarlierTransfer(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		m := newMove(t, addTools)
 		m.notes.set("thread-1", "old")

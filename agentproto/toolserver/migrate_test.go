@@ -13,6 +13,7 @@ import (
 
 // TestG07_Moves moves a session with everything that one can have.
 func TestG07_Moves(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		ran := make(chan string, 10)
 		m := newMove(t, addStation(ran))
@@ -81,6 +82,7 @@ func TestG07_Moves(t *testing.T) {
 // TestG08_DestinationFails breaks the road at every place. The session is afterwards
 // on exactly one side, and a repeated /migrate brings it over.
 func TestG08_DestinationFails(t *testing.T) {
+	t.Parallel()
 	lost := func(at ...int) func(int) (*http.Response, error) {
 		return func(n int) (*http.Response, error) {
 			if slices.Contains(at, n) {
@@ -179,6 +181,7 @@ func TestG08_DestinationFails(t *testing.T) {
 
 // TestG08_Hangs has a destination that does not answer.
 func TestG08_Hangs(t *testing.T) {
+	t.Parallel()
 	for at, limit := range map[int]time.Duration{1: 10 * time.Second, 2: 10*time.Minute + time.Second, 3: time.Minute} {
 		t.Run(fmt.Sprint(at), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -202,6 +205,7 @@ func TestG08_Hangs(t *testing.T) {
 
 // TestG08_NotExported keeps a session whose state cannot be had, or is too large.
 func TestG08_NotExported(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		m := newMove(t, addTools)
 		m.notes.set("thread-1", "state")
@@ -233,6 +237,7 @@ func TestG08_NotExported(t *testing.T) {
 // TestRunOnceIsNotInterrupted keeps a session while a call runs that must not run
 // again, and moves it when that is done.
 func TestRunOnceIsNotInterrupted(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		ran := make(chan string, 10)
 		m := newMove(t, addStation(ran))

@@ -74,6 +74,7 @@ func (c *child) kill() (last string) {
 // TestKillWhileSaving kills processes that save one rotated token after the other.
 // In the vault is the last one that the process has seen saved, or the next, whole.
 func TestKillWhileSaving(t *testing.T) {
+	t.Parallel()
 	type settings struct{ Folder, Keys string }
 	key := toolserver.TokenKey{Runtime: "r", User: "user:u", Provider: "p"}
 	open := func(s settings) *toolserver.FileVault {
@@ -132,6 +133,7 @@ func TestKillWhileSaving(t *testing.T) {
 // TestO23_KilledWhilePending kills a tool server that waits for a user. The next one
 // goes on: the same address is good, and the call has its result (case O23).
 func TestO23_KilledWhilePending(t *testing.T) {
+	t.Parallel()
 	type settings struct{ State, Addr, PublicURL, Issuer, AuthURL, TokenURL, UserInfoURL, CA string }
 	if text := os.Getenv(childEnv); text != "" {
 		var s settings

@@ -153,6 +153,7 @@ func TestO14_MixUp(t *testing.T) {
 }
 
 func TestO15_TokenEndpointFails(t *testing.T) {
+	t.Parallel()
 	for name, fault := range map[string]func(*stage) func(){
 		"500":  func(st *stage) func() { st.idp.FailTokenEndpoint(500, 100); return func() {} },
 		"400":  func(st *stage) func() { st.idp.FailTokenEndpoint(400, 100); return func() {} },

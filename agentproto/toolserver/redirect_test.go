@@ -25,6 +25,7 @@ func (st *stage) addEcho() {
 // code: words that every message has in it, and words of other results. Other users' calls
 // must have their results, before and after a restart.
 func TestO19_CodesFromRedirects(t *testing.T) {
+	t.Parallel()
 	for _, code := range []string{"tool_result", `"type":"tool_result"`, "group_id", "thread-1", "Error: the authorization failed", "credential in it and was withheld", "harmless words"} {
 		for _, state := range []string{"", t.TempDir()} {
 			t.Run(fmt.Sprintf("%s/%t", code, state != ""), func(t *testing.T) {

@@ -59,6 +59,7 @@ const (
 // TestA06_OtherCallbackURL invokes a key again with another callback_url: while it runs, while
 // the result is on its way, and after it was delivered, with restarts between.
 func TestA06_OtherCallbackURL(t *testing.T) {
+	t.Parallel()
 	for _, restart := range []bool{false, true} {
 		t.Run(fmt.Sprint("restart ", restart), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -129,6 +130,7 @@ func TestA06_OtherCallbackURL(t *testing.T) {
 // callback_url, when nothing waits for its delivery. It would catch an invocation that is not answered, and
 // events that go on to the first address.
 func TestA06_OtherCallbackURLOfSubscription(t *testing.T) {
+	t.Parallel()
 	for _, restart := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
 			h := newHouse(t, toolserver.Options{}, func(s *toolserver.Server) { addFeed(s, nil) })
@@ -157,6 +159,7 @@ func TestA06_OtherCallbackURLOfSubscription(t *testing.T) {
 // TestA06_OtherArguments uses the id of a call for another one: that one has an error result,
 // and never in the place of the first call's own.
 func TestA06_OtherArguments(t *testing.T) {
+	t.Parallel()
 	for _, restart := range []bool{false, true} {
 		t.Run(fmt.Sprint("restart ", restart), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -206,6 +209,7 @@ func TestA06_OtherArguments(t *testing.T) {
 // TestA06_AddressOfASubscription has a runtime come back with another address for a call that
 // goes on sending events: it gets the result there first.
 func TestA06_AddressOfASubscription(t *testing.T) {
+	t.Parallel()
 	for _, restart := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
 			h := newHouse(t, toolserver.Options{}, func(s *toolserver.Server) {
@@ -260,6 +264,7 @@ func TestA06_AddressOfASubscription(t *testing.T) {
 // TestA06_AfterMigration invokes the calls of a session that has moved again, at the instance
 // where it is, with other addresses: one that runs, and one that has ended.
 func TestA06_AfterMigration(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var runs atomic.Int32
 		m := newMove(t, func(s *toolserver.Server) { addTools(s); addSlow(s, &runs) })

@@ -56,6 +56,7 @@ func (h *house) begin() {
 }
 
 func TestA09_InFlightCallsRunAgain(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var mu sync.Mutex
 		var keys []string
@@ -134,6 +135,7 @@ func TestA06_NotKeptIsNotAccepted(t *testing.T) {
 }
 
 func TestC03_DeliveredAfterRestart(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		h := newHouse(t, toolserver.Options{}, addTools)
 		var down atomic.Bool
@@ -173,6 +175,7 @@ func TestC03_DeliveredAfterRestart(t *testing.T) {
 }
 
 func TestC04_RetryAfterAcrossRestart(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		h := newHouse(t, toolserver.Options{}, addTools)
 		h.answer = func(n int, _ received) (*http.Response, error) {
@@ -207,6 +210,7 @@ func TestK06_CancelledStaysCancelled(t *testing.T) {
 }
 
 func TestStateInUse(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t, toolserver.Options{}, addTools)
 	if _, err := toolserver.Open(h.opts); err == nil || !strings.Contains(err.Error(), "in use by another process") {
 		t.Errorf("Open = %v", err)
@@ -217,6 +221,7 @@ func TestStateInUse(t *testing.T) {
 // TestHungRuntime has a runtime that never answers: the messages to others are not
 // held up by it.
 func TestHungRuntime(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		rt := newRuntime(t, toolserver.Options{})
 		addTools(rt.server)

@@ -17,6 +17,7 @@ import (
 // TestN61_RuntimeThatIsDown has a runtime not take its results for as long as they are kept. It would catch one that fills the server for
 // others, and results that are kept after they were given up.
 func TestN61_RuntimeThatIsDown(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		rt := newRuntime(t, toolserver.Options{CallbackHorizon: 2 * time.Hour})
 		toolserver.Add(rt.server, "large", "Says much.", func(context.Context, none) (string, error) { return strings.Repeat("x", 1<<20-1000), nil })
@@ -90,6 +91,7 @@ func TestN63_ManyViews(t *testing.T) {
 
 // TestN91_N92_EarlyCancellation cancels calls before they are made, with a restart between.
 func TestN91_N92_EarlyCancellation(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		ahead   time.Duration
 		restart bool

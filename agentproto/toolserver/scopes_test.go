@@ -118,6 +118,7 @@ func TestScopesOfTwoCalls(t *testing.T) {
 // TestScopesChangedAtRestart has a tool need more after a restart. What was asked for before is not
 // enough: it would miss an authorization that is completed for scopes that nobody asked for.
 func TestScopesChangedAtRestart(t *testing.T) {
+	t.Parallel()
 	st := newStage(t, toolserver.Options{State: t.TempDir()})
 	scopes := []string{"read"}
 	st.more = func() {

@@ -17,6 +17,7 @@ import (
 // TestSendTo has a function send its user to an address, wait in one process and in the next, and wait too long. It would catch a user who is
 // given more time by a restart, a function that goes on waiting when nobody was asked, and an address that no runtime shows.
 func TestSendTo(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var done atomic.Bool
 		var waits atomic.Int32

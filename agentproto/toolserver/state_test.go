@@ -12,6 +12,7 @@ import (
 )
 
 func TestO23_RedirectAfterRestart(t *testing.T) {
+	t.Parallel()
 	for name, userFirst := range map[string]bool{"the user is first": true, "the call is first": false} {
 		t.Run(name, func(t *testing.T) {
 			st := newStage(t, toolserver.Options{State: t.TempDir()})
@@ -66,6 +67,7 @@ func TestO23_RedirectAfterRestart(t *testing.T) {
 }
 
 func TestO23_ExpiredAtRestart(t *testing.T) {
+	t.Parallel()
 	st := newStage(t, toolserver.Options{State: t.TempDir(), OAuthTimeout: 300 * time.Millisecond})
 	st.call("whoami", "c1", "{}", user("u1"))
 	to := st.grant(st.authURL())
@@ -84,6 +86,7 @@ func TestO23_ExpiredAtRestart(t *testing.T) {
 }
 
 func TestO23_ChangedMeanwhile(t *testing.T) {
+	t.Parallel()
 	st := newStage(t, toolserver.Options{State: t.TempDir()})
 	st.call("whoami", "c1", "{}", user("u1"))
 	first := st.authURL()
@@ -127,6 +130,7 @@ func TestO23_ChangedMeanwhile(t *testing.T) {
 }
 
 func TestK07_CancelledBeforeRestart(t *testing.T) {
+	t.Parallel()
 	st := newStage(t, toolserver.Options{State: t.TempDir()})
 	st.call("whoami", "c1", "{}", user("u1"))
 	to := st.grant(st.authURL())

@@ -18,6 +18,7 @@ import (
 // TestStepIsKept interrupts a call behind a step and behind the mark of Began, and looks at what its function
 // finds when it runs again. It would catch a step that is done twice, and a mark that is forgotten or is there too early.
 func TestStepIsKept(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var steps, runs atomic.Int32
 		h := newHouse(t, toolserver.Options{}, func(s *toolserver.Server) {
@@ -76,6 +77,7 @@ func (h *house) result() string {
 
 // TestStepBounds does more steps than are kept, larger ones, one that fails and one with a secret.
 func TestStepBounds(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		secret := toolserver.NewSecret("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")
 		h := newHouse(t, toolserver.Options{Secrets: map[string][]toolserver.Secret{"": {secret}}}, func(s *toolserver.Server) {
@@ -176,6 +178,7 @@ func (rt *runtime) want(id, text string) {
 // TestReplaceSubscription opens a subscription with a tool that is known only when the program runs, and starts the server
 // again. It would catch a state that is lost, and a tool with half of the functions that is taken.
 func TestReplaceSubscription(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		h := newHouse(t, toolserver.Options{}, func(s *toolserver.Server) {
 			count := toolserver.Tool{

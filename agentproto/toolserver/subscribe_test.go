@@ -104,6 +104,7 @@ func TestSubscription(t *testing.T) {
 }
 
 func TestS13_SubscriptionSurvivesRestart(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		ran := make(chan string, 4)
 		h := newHouse(t, toolserver.Options{}, func(s *toolserver.Server) {
@@ -134,6 +135,7 @@ func TestS13_SubscriptionSurvivesRestart(t *testing.T) {
 }
 
 func TestS14_S15_SubscriptionIsEnded(t *testing.T) {
+	t.Parallel()
 	for name, end := range map[string]func(rt *runtime){
 		"cancel": func(rt *runtime) { rt.post("/cancel_tool_call", `{"thread_id":"thread-1","tool_call_id":"c1"}`) },
 		"close":  func(rt *runtime) { rt.post("/close_thread", `{"thread_id":"thread-1"}`) },
@@ -183,6 +185,7 @@ func TestS14_S15_SubscriptionIsEnded(t *testing.T) {
 }
 
 func TestS16_EventsKeepTheirOrder(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		h := newHouse(t, toolserver.Options{}, func(s *toolserver.Server) {
 			toolserver.AddSubscription(s, "burst", "Sends 100 events.", toolserver.ToolOptions{},
@@ -306,6 +309,7 @@ func TestPlainToolsOpenNoSubscription(t *testing.T) {
 }
 
 func TestE02_Status(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		h := newHouse(t, toolserver.Options{Status: true}, func(s *toolserver.Server) {
 			addFeed(s, nil)

@@ -250,6 +250,7 @@ func (v *crashingVault) Save(ctx context.Context, key toolserver.TokenKey, t *to
 // refresh and the use of the new token. Whatever is in the vault then, the next
 // process goes on without the user, or asks him again; it has no error for him.
 func TestO16_CrashWhileRotating(t *testing.T) {
+	t.Parallel()
 	for name, after := range map[string]bool{"before it is saved": false, "after it is saved": true} {
 		t.Run(name, func(t *testing.T) {
 			keys, err := toolserver.LoadKeyset(t.TempDir() + "/keys.json")

@@ -83,6 +83,7 @@ func TestW01_W11_Messages(t *testing.T) {
 
 // TestW06_W10_W11_Harmless has messages that look strange and are not.
 func TestW06_W10_W11_Harmless(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct{ body, want string }{
 		"W02 other case beside":  {invocation("Group_ID", `"h"`), "3"},
 		"W06 unknown members":    {invocation("x-more", `{"deep":[1,{"a":null}]}`), "3"},
@@ -122,6 +123,7 @@ func (z *zeros) Read(p []byte) (int, error) {
 }
 
 func TestW07_W08_Requests(t *testing.T) {
+	t.Parallel()
 	rt := newRuntime(t, toolserver.Options{})
 	addTools(rt.server)
 	web := httptest.NewServer(rt.server)

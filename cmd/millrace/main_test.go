@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/json"
-	"flag"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -16,6 +15,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/millrace/millrace/agentproto"
+	"github.com/millrace/millrace/internal/overlap"
 	"github.com/millrace/millrace/internal/plain"
 )
 
@@ -39,10 +39,7 @@ func TestMain(m *testing.M) {
 		}
 		return
 	}
-	flag.Parse()
-	if p := flag.Lookup("test.parallel"); p.Value.String() == p.DefValue {
-		p.Value.Set("6") // they wait for processes more than they compute
-	}
+	overlap.Tests()
 	os.Exit(m.Run())
 }
 

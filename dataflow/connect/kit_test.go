@@ -12,6 +12,7 @@ import (
 
 // TestKit runs the kit on readers in memory that are right.
 func TestKit(t *testing.T) {
+	t.Parallel()
 	t.Run("waiting", func(t *testing.T) { runKit(t, func(s *shelf) connect.Reader[string, int] { return s }) })
 	t.Run("returning", func(t *testing.T) { runKit(t, func(s *shelf) connect.Reader[string, int] { return restless{s} }) })
 }

@@ -28,12 +28,14 @@ import (
 	"github.com/millrace/millrace/dataflow/connect"
 	"github.com/millrace/millrace/dataflow/durable"
 	"github.com/millrace/millrace/dataflow/durable/natslog"
+	"github.com/millrace/millrace/internal/long"
+	"github.com/millrace/millrace/internal/overlap"
 	"github.com/millrace/millrace/keyedstream"
 )
 
 // This file runs a source and a sink in processes that share a flow, and are killed and stopped at random.
 
-var kills = flag.Int("connect.kills", 6, "how often a process is killed or stopped")
+var kills = flag.Int("connect.kills", long.Of(3, 6), "how often a process is killed or stopped")
 
 func TestMain(m *testing.M) {
 	if url := os.Getenv("CONNECT_MEMBER"); url != "" {
@@ -43,6 +45,7 @@ func TestMain(m *testing.M) {
 		}
 		return
 	}
+	overlap.Tests()
 	os.Exit(m.Run())
 }
 
@@ -296,6 +299,7 @@ func (p *process) kill() {
 // TestProcesses is cases 1, 4, 5 and 26: two processes share a flow, read a source and write a sink; one after another is killed, or
 // stopped until the other one has taken over. Each record is there once, those of a key in their order.
 func TestProcesses(t *testing.T) {
+	t.Parallel()
 	server, err := natsserver.NewServer(&natsserver.Options{
 		Host: "127.0.0.1", Port: natsserver.RANDOM_PORT, JetStream: true, StoreDir: t.TempDir(), NoLog: true, NoSigs: true,
 	})

@@ -236,6 +236,7 @@ func TestSplitsAreReadAgain(t *testing.T) {
 // TestIdleProperty lets splits speak and be silent at random, a flow crash, and compares with what was late and what was not: each
 // record is in time or late, once, and one is late only if its split was silent, or came later than others.
 func TestIdleProperty(t *testing.T) {
+	t.Parallel()
 	lates := 0
 	for seed := range uint64(30) {
 		synctest.Test(t, func(t *testing.T) {

@@ -102,6 +102,7 @@ func TestKit(t *testing.T) {
 			return dir
 		}
 		t.Run("lines "+name, func(t *testing.T) {
+			t.Parallel()
 			connecttest.Reader(t, func(t *testing.T) connecttest.Source[struct{}, string] {
 				dir := at(t, lines.String())
 				r := file.Lines(filepath.Join(dir, "*"), opts)
@@ -113,12 +114,14 @@ func TestKit(t *testing.T) {
 			})
 		})
 		t.Run("json "+name, func(t *testing.T) {
+			t.Parallel()
 			connecttest.Reader(t, func(t *testing.T) connecttest.Source[struct{}, order] {
 				r := file.JSON[order](filepath.Join(at(t, js.String()), "*"), opts)
 				return connecttest.Source[struct{}, order]{Reader: r, Want: map[string][]order{only(t, r).String(): orders}, Bad: 3}
 			})
 		})
 		t.Run("csv "+name, func(t *testing.T) {
+			t.Parallel()
 			connecttest.Reader(t, func(t *testing.T) connecttest.Source[struct{}, order] {
 				r := file.CSV(filepath.Join(at(t, csv.String()), "*"), decode, opts)
 				return connecttest.Source[struct{}, order]{Reader: r, Want: map[string][]order{only(t, r).String(): orders}, Bad: 3}

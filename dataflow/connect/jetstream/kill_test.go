@@ -25,6 +25,7 @@ import (
 	"github.com/millrace/millrace/dataflow/connect/jetstream"
 	"github.com/millrace/millrace/dataflow/durable"
 	"github.com/millrace/millrace/dataflow/durable/disklog"
+	"github.com/millrace/millrace/internal/overlap"
 	"github.com/millrace/millrace/keyedstream"
 )
 
@@ -45,6 +46,7 @@ func TestMain(m *testing.M) {
 		}
 		return
 	}
+	overlap.Tests()
 	os.Exit(m.Run())
 }
 
@@ -135,6 +137,7 @@ func copyStream(url string) error {
 // Cases 1, 17 and 26 of JetStream: a process that reads and writes is killed again and again, and the server is started again in
 // between. Each message is there once, those of a subject in their order, and each that cannot be decoded is one letter.
 func TestKilled(t *testing.T) {
+	t.Parallel()
 	b := startBroker(t)
 	b.stream(t, natsjs.StreamConfig{Name: "S", Subjects: []string{"s.>"}})
 	b.stream(t, natsjs.StreamConfig{Name: "O", Subjects: []string{"lanes.>"}, AllowAtomicPublish: true})

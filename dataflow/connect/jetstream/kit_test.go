@@ -24,7 +24,9 @@ func forget(t *testing.T, b *broker, name string) func(string, dataflow.Position
 }
 
 func TestKitOfReaders(t *testing.T) {
+	t.Parallel()
 	t.Run("a stream", func(t *testing.T) {
+		t.Parallel()
 		connecttest.Reader(t, func(t *testing.T) connecttest.Source[struct{}, string] {
 			b := startBroker(t)
 			fill := func(from int) []string {
@@ -50,6 +52,7 @@ func TestKitOfReaders(t *testing.T) {
 		})
 	})
 	t.Run("subjects", func(t *testing.T) {
+		t.Parallel()
 		connecttest.Reader(t, func(t *testing.T) connecttest.Source[struct{}, string] {
 			b := startBroker(t)
 			b.stream(t, natsjs.StreamConfig{Name: "S", Subjects: []string{"s.>"}})

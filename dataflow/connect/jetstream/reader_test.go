@@ -87,6 +87,7 @@ func TestRemovedBeforeTheyCome(t *testing.T) {
 
 // The floor of a quiet subject follows the stream, so what is removed of other subjects is no gap.
 func TestQuietSubject(t *testing.T) {
+	t.Parallel()
 	jetstream.SettledAtOnce(t)
 	b := startBroker(t)
 	s := b.stream(t, natsjs.StreamConfig{Name: "S", Subjects: []string{"s.>"}})
@@ -140,6 +141,7 @@ func TestLostEnd(t *testing.T) {
 
 // Case 45 of JetStream: the server ends and starts again; the cursor says so, and another one goes on.
 func TestServerRestarts(t *testing.T) {
+	t.Parallel()
 	b := startBroker(t)
 	b.stream(t, natsjs.StreamConfig{Name: "S", Subjects: []string{"s"}})
 	b.publish(t, "s", count(0, 100)...)

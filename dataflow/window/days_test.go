@@ -4,15 +4,18 @@ import (
 	"testing"
 	"time"
 	_ "time/tzdata"
+
+	"github.com/millrace/millrace/internal/long"
 )
 
 // TestDays walks 60 years in 17 zones. The days of a zone follow each other without a gap, and
 // each begins where the calendar changes.
 func TestDays(t *testing.T) {
-	for _, name := range []string{
-		"UTC", "Europe/Berlin", "America/New_York", "America/Sao_Paulo", "America/Havana", "Asia/Beirut", "Asia/Tehran", "Africa/Cairo", "America/Santiago",
-		"America/Asuncion", "America/St_Johns", "Pacific/Apia", "Pacific/Kwajalein", "Australia/Lord_Howe", "Asia/Kathmandu", "Asia/Amman", "Asia/Gaza",
-	} {
+	zones := []string{
+		"Europe/Berlin", "America/Havana", "Pacific/Apia", "Asia/Gaza", "UTC", "America/New_York", "America/Sao_Paulo", "Asia/Beirut", "Asia/Tehran", "Africa/Cairo",
+		"America/Santiago", "America/Asuncion", "America/St_Johns", "Pacific/Kwajalein", "Australia/Lord_Howe", "Asia/Kathmandu", "Asia/Amman",
+	}
+	for _, name := range zones[:long.Of(4, len(zones))] {
 		zone := in(t, name)
 		last := dayStart(1970, 1, 1, zone)
 		for d := 2; d < 60*365; d++ {

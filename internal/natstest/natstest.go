@@ -11,6 +11,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/millrace/millrace/internal/overlap"
 )
 
 // Servers are nats-server processes.
@@ -145,6 +147,7 @@ func Main(m *testing.M) int {
 			os.RemoveAll(dir)
 		}
 	}()
+	overlap.Tests()
 	return m.Run()
 }
 

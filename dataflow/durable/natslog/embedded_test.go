@@ -90,6 +90,7 @@ func TestReopen(t *testing.T) {
 }
 
 func TestRefusals(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	open(t, natslog.Settings{Dir: filepath.Join(dir, "taken"), OpenOptions: journal.OpenOptions{Partitions: 4}})
 	open(t, natslog.Settings{Dir: filepath.Join(dir, "four"), OpenOptions: journal.OpenOptions{Partitions: 4}}).Close()

@@ -77,6 +77,7 @@ func (a *authority) issue(name string, c *x509.Certificate) (*x509.Certificate, 
 // TestSecureServers connects to servers that want a certificate and an NKey: with both, and
 // with each thing missing or wrong, which is an error at once.
 func TestSecureServers(t *testing.T) {
+	t.Parallel()
 	a, stranger := newAuthority(t), newAuthority(t)
 	use := []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}
 	a.issue("server", &x509.Certificate{IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, ExtKeyUsage: use})

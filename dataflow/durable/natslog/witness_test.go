@@ -15,6 +15,7 @@ import (
 // TestLost takes messages away from a log behind its back. Whoever needs them gets an error
 // that says where they are missing, and nobody waits for them.
 func TestLost(t *testing.T) {
+	t.Parallel()
 	type log struct {
 		*natslog.Log
 		ctx    context.Context
@@ -123,6 +124,7 @@ func TestLost(t *testing.T) {
 
 // TestLostWhileRead takes away what a reader has yet to get, and what it is acknowledged by.
 func TestLostWhileRead(t *testing.T) {
+	t.Parallel()
 	ctx := soon(t)
 	l := open(t, natslog.Settings{Dir: t.TempDir()})
 	js, err := natsjs.New(l.Conn())
@@ -207,6 +209,7 @@ func TestMadeAnew(t *testing.T) {
 
 // TestRemovedMeanwhile removes the streams of a log that goes on sending to them.
 func TestRemovedMeanwhile(t *testing.T) {
+	t.Parallel()
 	s := startServers(t, 1, "sync_interval: always")
 	l := open(t, natslog.Settings{Options: natslog.Options{URLs: s.urls("app"), Replicas: 1, AssumeDurable: true}})
 	js, err := natsjs.New(l.Conn())

@@ -55,6 +55,7 @@ func TestChaos(t *testing.T) {
 			if !sc.brief && !*all {
 				t.Skip("a part of the long run: -chaos.all -chaos.duration 60s")
 			}
+			t.Parallel()
 			w := newWorld(t, &sc)
 			ctx, cancel := context.WithTimeout(context.Background(), *duration)
 			defer cancel()

@@ -6,7 +6,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/millrace/millrace/internal/plain"
+	"github.com/millrace/millrace/internal/weburl"
 )
 
 // httpURL says what is wrong with the URL of a peer, or returns "". Whether the address may be connected to is for the caller
@@ -32,7 +32,7 @@ func authURL(s string) string {
 		case strings.ContainsRune(s, '\\'):
 			return "must not have a backslash"
 		}
-		if _, ok := plain.Host(u.Hostname()); !ok && u.Hostname() != "" {
+		if _, ok := weburl.Host(u.Hostname()); !ok && u.Hostname() != "" {
 			return "must have the name of a host"
 		}
 		return ""

@@ -16,7 +16,7 @@ import (
 	"github.com/millrace/millrace/agentproto/form"
 	"github.com/millrace/millrace/agentproto/host"
 	"github.com/millrace/millrace/internal/edge"
-	"github.com/millrace/millrace/internal/plain"
+	"github.com/millrace/millrace/internal/weburl"
 )
 
 // A prompt is an open prompt of a call, in JSON. All texts come from the tool server.
@@ -50,7 +50,7 @@ func (v *view) promptsOf(wanted func(prompt) bool) []prompt {
 			}
 			p.Form = open.Choice.Form
 		} else {
-			p.AuthURL, p.Host, _ = plain.URL(open.OAuth.AuthURL)
+			p.AuthURL, p.Host, _ = weburl.Show(open.OAuth.AuthURL)
 		}
 		all = append(all, p)
 	}

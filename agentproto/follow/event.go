@@ -8,7 +8,7 @@ import (
 	"github.com/millrace/millrace/agentproto"
 	"github.com/millrace/millrace/agentproto/conversation"
 	"github.com/millrace/millrace/agentproto/host"
-	"github.com/millrace/millrace/internal/plain"
+	"github.com/millrace/millrace/internal/weburl"
 )
 
 // The names of events.
@@ -110,7 +110,7 @@ func PromptsOf(open []host.OpenPrompt) []Prompt {
 		if o.Choice != nil {
 			p.Prompt, p.Choices, p.Default, p.Form = o.Choice.Prompt, o.Choice.Choices, o.Choice.Default, o.Choice.Form
 		} else {
-			p.AuthURL, p.Host, _ = plain.URL(o.OAuth.AuthURL)
+			p.AuthURL, p.Host, _ = weburl.Show(o.OAuth.AuthURL)
 		}
 		all = append(all, p)
 	}

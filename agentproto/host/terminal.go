@@ -17,6 +17,7 @@ import (
 	"github.com/millrace/millrace/agentproto"
 	"github.com/millrace/millrace/agentproto/form"
 	"github.com/millrace/millrace/internal/plain"
+	"github.com/millrace/millrace/internal/weburl"
 )
 
 // A Terminal is a [Surface] of text. It prints the URL that the user has to visit, and asks choices by number, one at a time; an
@@ -60,7 +61,7 @@ func (t *Terminal) Bind(a Answerer) { t.answerer = a }
 // OAuth prints which tool asks, and the host and the URL that the user has to visit. A host that is not ASCII is printed in the
 // form in which it is looked up.
 func (t *Terminal) OAuth(_ context.Context, key agentproto.CallKey, o *agentproto.OAuth) {
-	shown, host, ok := plain.URL(o.AuthURL)
+	shown, host, ok := weburl.Show(o.AuthURL)
 	if !ok {
 		host = "an unknown host"
 	}

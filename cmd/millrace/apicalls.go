@@ -13,7 +13,7 @@ import (
 	"github.com/millrace/millrace/agentproto"
 	"github.com/millrace/millrace/agentproto/form"
 	"github.com/millrace/millrace/agentproto/host"
-	"github.com/millrace/millrace/internal/plain"
+	"github.com/millrace/millrace/internal/weburl"
 )
 
 // What 'millrace mcp' needs of a runtime over the API: the tools of a thread, the state of a call, and answers by the number of a
@@ -162,7 +162,7 @@ func stateOf(d host.Description) stateBody {
 				s.Prompt.Form, _ = p.Form.Encode() // part of a form that was encoded before
 			}
 		} else {
-			s.Prompt.AuthURL, s.Prompt.Host, _ = plain.URL(p.OAuth.AuthURL)
+			s.Prompt.AuthURL, s.Prompt.Host, _ = weburl.Show(p.OAuth.AuthURL)
 		}
 	}
 	if p := d.Progress; p != nil {

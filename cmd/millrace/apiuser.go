@@ -10,7 +10,7 @@ import (
 
 	"github.com/millrace/millrace/agentproto"
 	"github.com/millrace/millrace/agentproto/host"
-	"github.com/millrace/millrace/internal/plain"
+	"github.com/millrace/millrace/internal/weburl"
 )
 
 // An apiUser is the [host.Surface] of users of the API: it keeps prompts until they are
@@ -59,7 +59,7 @@ func (u *apiUser) asked(thread string) []promptBody {
 		case p.choice != nil:
 			body.Prompt, body.Choices, body.Default, body.Form = p.choice.Prompt, p.choice.Choices, p.choice.Default, p.choice.Form
 		default:
-			body.AuthURL, body.Host, _ = plain.URL(p.oauth.AuthURL)
+			body.AuthURL, body.Host, _ = weburl.Show(p.oauth.AuthURL)
 		}
 		all = append(all, body)
 	}

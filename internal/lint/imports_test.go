@@ -49,10 +49,12 @@ var imports = map[string][]string{
 	"optional":       core,
 	"slice":          core,
 
-	"internal/cow":     {"internal/keyed"},
-	"internal/sse":     {"internal/plain"},
-	"internal/picture": {"internal/plain"},
-	"internal/history": {"internal/cbor", "internal/engine", "internal/engine/codec"},
+	"internal/cow":      {"internal/keyed"},
+	"internal/sse":      {"internal/plain"},
+	"internal/weburl":   {"internal/plain"},
+	"internal/natstest": {"internal/overlap"},
+	"internal/picture":  {"internal/plain"},
+	"internal/history":  {"internal/cbor", "internal/engine", "internal/engine/codec"},
 
 	// Beside what the layers of the engine import of each other, see layers_test.go.
 	"internal/engine":           {"internal/digest", "internal/keyed", "internal/seal"},
@@ -95,13 +97,13 @@ var imports = map[string][]string{
 
 	"internal/mutation/generate": {},
 
-	"agentproto":                      slices.Concat(library, []string{"agentproto/form", "agentproto/internal/handover", "internal/plain"}),
+	"agentproto":                      slices.Concat(library, []string{"agentproto/form", "agentproto/internal/handover", "internal/plain", "internal/weburl"}),
 	"agentproto/form":                 {"internal/plain"},
 	"agentproto/conversation":         slices.Concat(library, []string{"agentproto", "agentproto/internal/handover"}),
 	"agentproto/conversation/openai":  {"agentproto", "agentproto/conversation"},
 	"agentproto/host/promhost":        {"agentproto/host"},
-	"agentproto/agentinspect":         slices.Concat(library, []string{"agentproto", "agentproto/form", "agentproto/conversation", "agentproto/host", "dataflow/inspect", "internal/edge", "internal/plain", "internal/sse"}),
-	"agentproto/follow":               {"agentproto", "agentproto/conversation", "agentproto/host", "internal/edge", "internal/plain", "internal/sse"},
+	"agentproto/agentinspect":         slices.Concat(library, []string{"agentproto", "agentproto/form", "agentproto/conversation", "agentproto/host", "dataflow/inspect", "internal/edge", "internal/weburl", "internal/sse"}),
+	"agentproto/follow":               {"agentproto", "agentproto/conversation", "agentproto/host", "internal/edge", "internal/plain", "internal/weburl", "internal/sse"},
 	"agentproto/internal/trail":       {"agentproto"},
 	"agentproto/internal/tracing":     {"agentproto"},
 	"agentproto/otelagent":            {"agentproto", "agentproto/internal/tracing"},
@@ -134,7 +136,7 @@ var imports = map[string][]string{
 	"agentproto/agui":                 {"agentproto/conversation", "agentproto/follow", "agentproto/host", "internal/plain", "internal/sse"},
 
 	// Packages of the runtime.
-	"agentproto/host":                        slices.Concat(library, []string{"agentproto", "agentproto/form", "agentproto/internal/tracing", "agentproto/conversation", "agentproto/host/internal/callback", "agentproto/host/internal/capability", "agentproto/host/internal/discovery", "agentproto/host/internal/dispatch", "agentproto/host/internal/display", "agentproto/host/internal/migration", "agentproto/host/internal/peer", "agentproto/host/internal/queue", "agentproto/host/internal/quota", "agentproto/host/internal/quote", "agentproto/host/internal/recent", "agentproto/host/internal/room", "agentproto/host/internal/subscriptions", "agentproto/host/internal/tally", "agentproto/internal/supervise", "agentproto/internal/trail", "dataflow/durable", "dataflow/durable/journal", "dataflow/inspect", "internal/edge", "internal/freeport", "internal/plain", "agentproto/host/internal/live", "agentproto/host/internal/watch"}),
+	"agentproto/host":                        slices.Concat(library, []string{"agentproto", "agentproto/form", "agentproto/internal/tracing", "agentproto/conversation", "agentproto/host/internal/callback", "agentproto/host/internal/capability", "agentproto/host/internal/discovery", "agentproto/host/internal/dispatch", "agentproto/host/internal/display", "agentproto/host/internal/migration", "agentproto/host/internal/peer", "agentproto/host/internal/queue", "agentproto/host/internal/quota", "agentproto/host/internal/quote", "agentproto/host/internal/recent", "agentproto/host/internal/room", "agentproto/host/internal/subscriptions", "agentproto/host/internal/tally", "agentproto/internal/supervise", "agentproto/internal/trail", "dataflow/durable", "dataflow/durable/journal", "dataflow/inspect", "internal/edge", "internal/freeport", "internal/plain", "internal/weburl", "agentproto/host/internal/live", "agentproto/host/internal/watch"}),
 	"agentproto/host/internal/callback":      {"agentproto", "agentproto/form", "agentproto/internal/tracing", "agentproto/conversation", "agentproto/host/internal/capability", "agentproto/host/internal/discovery", "agentproto/host/internal/display", "agentproto/host/internal/peer", "agentproto/host/internal/quota", "agentproto/host/internal/quote", "agentproto/host/internal/subscriptions", "agentproto/host/internal/tally", "dataflow/durable/journal", "internal/edge"},
 	"agentproto/host/internal/capability":    {"agentproto", "agentproto/internal/tracing"},
 	"agentproto/host/internal/discovery":     {"agentproto", "agentproto/host/internal/peer", "agentproto/host/internal/quote", "internal/edge"},
@@ -155,7 +157,7 @@ var imports = map[string][]string{
 	"cmd/millrace": slices.Concat(library, []string{
 		"agentproto", "agentproto/agentinspect", "agentproto/agui", "agentproto/conform", "agentproto/conversation", "agentproto/conversation/openai", "agentproto/follow", "agentproto/form", "agentproto/host", "agentproto/host/promhost", "agentproto/mcpserver", "agentproto/mcptools", "agentproto/toolserver",
 		"dataflow/durable", "dataflow/durable/disklog", "dataflow/durable/historycmd", "dataflow/durable/journal", "dataflow/durable/monitor", "dataflow/durable/natslog", "dataflow/inspect", "dataflow/inspect/prominspect",
-		"internal/edge", "internal/exampletools", "internal/freeport", "internal/history", "internal/netguard", "internal/plain",
+		"internal/edge", "internal/exampletools", "internal/freeport", "internal/history", "internal/netguard", "internal/plain", "internal/weburl",
 	}),
 }
 

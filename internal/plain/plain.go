@@ -1,7 +1,6 @@
 // Package plain makes text from strangers safe for a terminal: it spells out the characters that
 // a terminal would obey, that reorder text, or that are invisible. [Line] and [Text] do it for a
-// string, [NewWriter] for a stream, [JSON] for JSON without changing its meaning, and [URL] for
-// an address to which a person is sent.
+// string, [NewWriter] for a stream, and [JSON] for JSON without changing its meaning.
 //
 // Start reading at [Hidden], which defines these characters.
 package plain

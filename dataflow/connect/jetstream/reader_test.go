@@ -87,7 +87,6 @@ func TestRemovedBeforeTheyCome(t *testing.T) {
 
 // The floor of a quiet subject follows the stream, so what is removed of other subjects is no gap.
 func TestQuietSubject(t *testing.T) {
-	t.Parallel()
 	jetstream.SettledAtOnce(t)
 	b := startBroker(t)
 	s := b.stream(t, natsjs.StreamConfig{Name: "S", Subjects: []string{"s.>"}})

@@ -106,7 +106,7 @@ const codeStoreInTheWay natsjs.ErrorCode = 10049
 func (b *broker) publish(t testing.TB, subject string, data ...string) {
 	t.Helper()
 	for _, d := range data {
-		if _, err := b.js.PublishAsync(subject, []byte(d)); err != nil {
+		if _, err := b.js.PublishAsync(subject, []byte(d), natsjs.WithStallWait(patience)); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -21,7 +21,7 @@ var seed = flag.Uint64("seed", 0, "run TestChaos with this `seed` only")
 // TestChaos: clients come, repeat themselves, lose patience and come again, while the
 // flow answers late, drops and is full. Whatever happens, a request is done at most
 // once, all its answers are equal, and in the end nothing is held but used ids. It
-// catches what goes wrong between leaders, followers and strays.
+// catches what goes wrong between waiters that run a call, waiters that wait for them, and abandoned calls.
 func TestChaos(t *testing.T) {
 	seeds := []uint64{*seed}
 	if *seed == 0 {
@@ -116,8 +116,8 @@ func chaos(t *testing.T, seed uint64) {
 			t.Errorf("%s was done %d times", id, n)
 		}
 	}
-	// A stray that is left is one that the flow dropped: its answer will never come.
-	if h := st.Held(); h.Known != h.Used || h.Known > ids || h.Inside+h.Astray+h.Kept+h.Answers > 0 || h.Strays > ids {
+	// An abandoned call that is left is one that the flow dropped: its answer will never come.
+	if h := st.Held(); h.Known != h.Used || h.Known > ids || h.Serving+h.AbandonedPending+h.Retained+h.Answers > 0 || h.Abandoned > ids {
 		t.Errorf("held: %+v", h)
 	}
 	if statuses[200] == 0 || statuses[500] > 0 {

@@ -4,13 +4,13 @@ import "time"
 
 // Held is what a router holds on to.
 type Held struct {
-	Known   int // ids, of which
-	Used    int // remember only that they were used
-	Inside  int
-	Astray  int
-	Strays  int
-	Kept    int
-	Answers int // that the flow gave and nobody has taken
+	Known            int // ids, of which
+	Used             int // remember only that they were used
+	Serving          int
+	AbandonedPending int
+	Abandoned        int
+	Retained         int
+	Answers          int // that the flow gave and nobody has taken
 }
 
 // Held returns what a router holds on to.
@@ -18,7 +18,7 @@ func (r *Router[L]) Held() (h Held) {
 	d := r.requests
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	h = Held{Known: len(d.known), Inside: d.inside, Astray: d.astray, Strays: d.strays.len(), Kept: d.kept.len()}
+	h = Held{Known: len(d.known), Serving: d.serving, AbandonedPending: d.abandonedPending, Abandoned: d.abandoned.len(), Retained: d.retained.len()}
 	for _, c := range d.known {
 		if c == nil {
 			h.Used++
@@ -34,7 +34,7 @@ func (r *Router[L]) Held() (h Held) {
 func (r *Router[L]) Tidy() {
 	r.requests.mu.Lock()
 	defer r.requests.mu.Unlock()
-	for range r.requests.strays.len() + 1 {
+	for range r.requests.abandoned.len() + 1 {
 		r.requests.tidy(time.Now())
 	}
 }

@@ -8,15 +8,15 @@ import (
 // settle stores the answer of a call, and keeps it if a repeat may come.
 func (t *requestTable) settle(c *call, answer Response, now time.Time) {
 	c.answered, c.answer = true, answer
-	if c.lost || c.contents != nil {
+	if c.expired || c.contents != nil {
 		return
 	}
-	if !c.told {
+	if !c.idKnown {
 		t.forget(c)
 		return
 	}
 	c.since = now
-	t.kept.push(c)
+	t.retained.push(c)
 	t.expire(now)
 }
 
@@ -29,59 +29,59 @@ func (t *requestTable) forget(c *call) {
 	}
 }
 
-// abandon adds a call without waiters to strays, so that its answer is taken out later.
+// abandon adds a call without waiters to abandoned, so that its answer is taken out later.
 func (t *requestTable) abandon(c *call, now time.Time) {
 	c.since = now
-	if !c.stray {
-		c.stray = true
-		t.astray++
-		t.strays.push(c)
+	if !c.abandoned {
+		c.abandoned = true
+		t.abandonedPending++
+		t.abandoned.push(c)
 	}
 }
 
 // tidy does the work that is due. The cost is that of a few table probes.
 func (t *requestTable) tidy(now time.Time) {
 	t.expire(now)
-	for range min(2, t.strays.len()) {
-		t.visit(t.strays.pop(), now)
+	for range min(2, t.abandoned.len()) {
+		t.visit(t.abandoned.pop(), now)
 	}
 }
 
 // expire forgets the answers that are too old or exceed the limit.
 func (t *requestTable) expire(now time.Time) {
-	for t.kept.len() > 0 && (t.kept.len() > t.opts.Answers || now.Sub(t.kept.first().since) >= t.opts.Retain) {
-		t.forget(t.kept.pop())
+	for t.retained.len() > 0 && (t.retained.len() > t.opts.Answers || now.Sub(t.retained.first().since) >= t.opts.Retain) {
+		t.forget(t.retained.pop())
 	}
 }
 
 // visit takes the answer of a call without waiters, if it has come. A call that was not
 // answered for Options.Retain is dropped from known and no longer counts as pending. But
-// it stays in strays, because the output keeps an answer until it is taken.
+// it stays in abandoned, because the output keeps an answer until it is taken.
 func (t *requestTable) visit(c *call, now time.Time) {
 	if c.answered || c.waiters > 0 { // a repeat has come
-		t.found(c)
+		t.unabandon(c)
 		return
 	}
 	if _, ok := c.out.Get(c.id); ok {
 		if answer, err := c.out.Take(context.Background(), c.id); err == nil {
-			t.found(c)
+			t.unabandon(c)
 			t.settle(c, answer, now)
 			return
 		}
 	}
-	if !c.lost && now.Sub(c.since) >= t.opts.Retain {
-		c.lost = true
-		t.astray--
+	if !c.expired && now.Sub(c.since) >= t.opts.Retain {
+		c.expired = true
+		t.abandonedPending--
 		t.forget(c)
 	}
-	t.strays.push(c)
+	t.abandoned.push(c)
 }
 
-// found marks a call as no longer in strays.
-func (t *requestTable) found(c *call) {
-	c.stray = false
-	if !c.lost {
-		t.astray--
+// unabandon marks a call as no longer in abandoned.
+func (t *requestTable) unabandon(c *call) {
+	c.abandoned = false
+	if !c.expired {
+		t.abandonedPending--
 	}
 }
 

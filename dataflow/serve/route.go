@@ -13,12 +13,12 @@ import (
 
 // A Route is a subset of a router's requests, with its own responses.
 type Route[L dataflow.Location] struct {
-	_      [0]func(L)
-	name   string // of the router, and the pattern
-	op     *engine.Op
-	site   *engine.Location
-	out    *dataflow.EntryOutputPort[RequestID, Response] // nil until Respond
-	attend http.HandlerFunc
+	_       [0]func(L)
+	name    string // of the router, and the pattern
+	op      *engine.Op
+	site    *engine.Location
+	out     *dataflow.EntryOutputPort[RequestID, Response] // nil until Respond
+	handler http.HandlerFunc
 
 	// In a durable flow, contents has the content of each request whose response is kept or
 	// still to come, from Respond on; expire makes it. Else both are nil.
@@ -56,9 +56,9 @@ func newRoute[V any, L dataflow.Location](
 		send = func(ctx context.Context, id RequestID, _ content, v V) error { return in.Send(ctx, id, v) }
 	}
 	operators.Inspect(operators.Constant(site, nil, []struct{}{{}}), t.op, func(struct{}) { t.check() })
-	t.attend = func(w http.ResponseWriter, req *http.Request) {
+	t.handler = func(w http.ResponseWriter, req *http.Request) {
 		t.check()
-		r.requests.attend(w, req, endpoint{pattern, func(req *Request, c content) (func(context.Context) error, error) {
+		r.requests.handle(w, req, endpoint{pattern, func(req *Request, c content) (func(context.Context) error, error) {
 			v, err := accept(req)
 			return func(ctx context.Context) error { return send(ctx, req.ID, c, v) }, err
 		}, t.out, t.contents})

@@ -77,7 +77,7 @@ func (r *Router[L]) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 			_, matched = r.mux.Handler(req)
 		}
 		if matched == "" {
-			r.rest.attend(w, req)
+			r.rest.handler(w, req)
 			return
 		}
 	}
@@ -92,6 +92,6 @@ func (r *Router[L]) register(op, pattern string, t *Route[L]) {
 			engine.Misuse(op, "%v", p)
 		}
 	}()
-	r.mux.HandleFunc(pattern, func(w http.ResponseWriter, req *http.Request) { t.attend(w, req) })
+	r.mux.HandleFunc(pattern, func(w http.ResponseWriter, req *http.Request) { t.handler(w, req) })
 	r.routed = true
 }

@@ -93,7 +93,7 @@ func TestLoopback(t *testing.T) {
 	if err := app.Stop(t.Context()); err != nil {
 		t.Error(err)
 	}
-	if h := router.Held(); h != (serve.Held{Known: each, Kept: each}) {
+	if h := router.Held(); h != (serve.Held{Known: each, Retained: each}) {
 		t.Errorf("held: %+v", h)
 	}
 }

@@ -16,26 +16,26 @@ import (
 //
 //  1. known has, under each id, the call that is not answered yet or whose answer is
 //     kept; under an id that a client chose, nil once neither is the case,
-//  2. a call that was put and is not answered has waiters or is in strays,
-//  3. astray is the number of strays that count as pending,
-//  4. kept holds only calls that were answered, oldest first.
+//  2. a call that was put and is not answered has waiters or is in abandoned,
+//  3. abandonedPending is the number of abandoned calls that count as pending,
+//  4. retained holds only calls that were answered, oldest first.
 //
 // It has no goroutine and no timer: due work is done when the next request comes.
 //
-// In a durable flow known has only calls with waiters, and strays and kept are empty, since
-// the flow's history has the answers; see [requestTable.recall].
+// In a durable flow known has only calls with waiters, and abandoned and retained are empty,
+// since the flow's history has the answers; see [requestTable.recall].
 type requestTable struct {
 	name string
 	opts Options
 	ids  idSource
 	fail sync.Once // logs a failure of the flow once
 
-	mu     sync.Mutex
-	known  map[RequestID]*call
-	inside int // requests being served
-	astray int
-	strays queue[*call]
-	kept   queue[*call]
+	mu               sync.Mutex
+	known            map[RequestID]*call
+	serving          int // requests being served
+	abandonedPending int
+	abandoned        queue[*call]
+	retained         queue[*call]
 }
 
 func newRequestTable(name string, opts Options) *requestTable {
@@ -46,9 +46,9 @@ func newRequestTable(name string, opts Options) *requestTable {
 
 // A call is a request and all its repeats.
 //
-// One of its waiters leads: it puts the request into the flow, unless that was done, and
-// takes the response out. The others wait for the leader. When a leader gives up, another
-// waiter takes over.
+// One of its waiters runs it: it puts the request into the flow, unless that was done, and
+// takes the response out. The others wait for that one. When it gives up, another waiter
+// takes over.
 type call struct {
 	id      RequestID
 	content content
@@ -58,16 +58,16 @@ type call struct {
 	contents *dataflow.EntryOutputPort[RequestID, content] // nil unless the flow is durable
 
 	// guarded by the table's mu
-	put      bool          // the request is in the flow; set when the leader leaves
-	told     bool          // a client knows the id
-	waiters  int           // including the leader
-	leading  bool          // a waiter leads
-	turn     chan struct{} // closed when the leader leaves; nil if no waiter follows
-	answered bool
-	answer   Response
-	stray    bool // is in strays
-	lost     bool // not answered for Options.Retain, and no longer in known
-	since    time.Time
+	put       bool          // the request is in the flow; set when the waiter that runs the call leaves
+	idKnown   bool          // a client knows the id
+	waiters   int           // including the one that runs the call
+	running   bool          // a waiter runs the call
+	turn      chan struct{} // closed when the waiter that runs the call leaves; nil if no other one waits
+	answered  bool
+	answer    Response
+	abandoned bool // is in requestTable.abandoned
+	expired   bool // not answered for Options.Retain, and no longer in known
+	since     time.Time
 }
 
 // An endpoint connects a route to the flow: it sends requests and receives responses.
@@ -80,8 +80,8 @@ type endpoint struct {
 	contents *dataflow.EntryOutputPort[RequestID, content] // nil unless the flow is durable
 }
 
-// attend serves a request that has come to an endpoint.
-func (t *requestTable) attend(w http.ResponseWriter, r *http.Request, e endpoint) {
+// handle serves a request that has come to an endpoint.
+func (t *requestTable) handle(w http.ResponseWriter, r *http.Request, e endpoint) {
 	if !t.enter() {
 		t.refuse(w, t.refused(errPending, false))
 		return
@@ -114,7 +114,7 @@ func (t *requestTable) serve(ctx context.Context, w http.ResponseWriter, r *http
 	if err != nil {
 		return "", Response{}, err
 	}
-	c := &call{content: contentOf(r, req.Body, t.opts.Same), named: id != "", told: id != "", out: e.out, contents: e.contents, waiters: 1}
+	c := &call{content: contentOf(r, req.Body, t.opts.Same), named: id != "", idKnown: id != "", out: e.out, contents: e.contents, waiters: 1}
 	if !c.named {
 		id = t.ids.next()
 	}
@@ -136,16 +136,16 @@ func (t *requestTable) enter() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.tidy(time.Now())
-	if t.inside+t.astray >= t.opts.Pending {
+	if t.serving+t.abandonedPending >= t.opts.Pending {
 		return false
 	}
-	t.inside++
+	t.serving++
 	return true
 }
 
 func (t *requestTable) leave() {
 	t.mu.Lock()
-	t.inside--
+	t.serving--
 	t.mu.Unlock()
 }
 
@@ -174,7 +174,7 @@ func (t *requestTable) open(c *call) (*call, error) {
 // ready reports whether the response to a call without waiters has come. It must be called
 // with the table's mu held.
 func (c *call) ready() bool {
-	if c.leading || !c.put {
+	if c.running || !c.put {
 		return false
 	}
 	_, ok := c.out.Get(c.id)
@@ -188,14 +188,14 @@ func (t *requestTable) await(ctx context.Context, c *call, send func(context.Con
 	defer t.quit(c)
 	for !c.answered {
 		var err error
-		if c.leading {
-			err = t.follow(ctx, c)
-		} else if err = t.lead(ctx, c, send); err == nil {
+		if c.running {
+			err = t.waitTurn(ctx, c)
+		} else if err = t.run(ctx, c, send); err == nil {
 			break
 		}
 		if err != nil && !c.answered {
 			if late(err) && c.put {
-				c.told, err = true, errWait
+				c.idKnown, err = true, errWait
 			}
 			return Response{}, err
 		}
@@ -203,9 +203,9 @@ func (t *requestTable) await(ctx context.Context, c *call, send func(context.Con
 	return c.answer, nil
 }
 
-// follow waits until the leader has the answer or leaves. It is called with mu held and
+// waitTurn waits until the waiter that runs the call has the answer or leaves. It is called with mu held and
 // returns with mu held.
-func (t *requestTable) follow(ctx context.Context, c *call) error {
+func (t *requestTable) waitTurn(ctx context.Context, c *call) error {
 	if c.turn == nil {
 		c.turn = make(chan struct{})
 	}
@@ -220,16 +220,16 @@ func (t *requestTable) follow(ctx context.Context, c *call) error {
 	}
 }
 
-// lead puts the call into the flow and takes its answer out. It is called with mu held and
+// run puts the call into the flow and takes its answer out. It is called with mu held and
 // returns with mu held.
-func (t *requestTable) lead(ctx context.Context, c *call, send func(context.Context) error) (err error) {
-	c.leading = true
+func (t *requestTable) run(ctx context.Context, c *call, send func(context.Context) error) (err error) {
+	c.running = true
 	put := c.put || c.contents != nil // a durable flow may have stored a request that it did not acknowledge
 	t.mu.Unlock()
 	var answer Response
 	defer func() {
 		t.mu.Lock()
-		c.leading, c.put = false, put
+		c.running, c.put = false, put
 		if c.turn != nil {
 			close(c.turn)
 			c.turn = nil

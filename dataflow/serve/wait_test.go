@@ -63,7 +63,7 @@ func TestTimeout(t *testing.T) {
 			if g, _ := st.do(t.Context(), "POST", "/", "65s", headers...); g != (got{409, used}) {
 				t.Error(g)
 			}
-			if h := st.Held(); h.Known != h.Used || h.Known > 1 || h.Strays+h.Kept+h.Answers > 0 {
+			if h := st.Held(); h.Known != h.Used || h.Known > 1 || h.Abandoned+h.Retained+h.Answers > 0 {
 				t.Errorf("held: %+v", h)
 			}
 		})
@@ -86,13 +86,13 @@ func TestClientGone(t *testing.T) {
 			})
 		}
 		wg.Wait()
-		if h := st.Held(); h != (serve.Held{Known: 4, Astray: 4, Strays: 4}) {
+		if h := st.Held(); h != (serve.Held{Known: 4, AbandonedPending: 4, Abandoned: 4}) {
 			t.Errorf("before the answers: %+v", h)
 		}
 		st.Tidy()
 		time.Sleep(3 * time.Second)
 		synctest.Wait()
-		if h := st.Held(); h != (serve.Held{Known: 4, Astray: 4, Strays: 4, Answers: 4}) {
+		if h := st.Held(); h != (serve.Held{Known: 4, AbandonedPending: 4, Abandoned: 4, Answers: 4}) {
 			t.Errorf("with the answers: %+v", h)
 		}
 		if g := st.post("k", "3s"); g != (got{200, "after 3s"}) {
@@ -101,7 +101,7 @@ func TestClientGone(t *testing.T) {
 		for range 3 {
 			st.post("other", "0s")
 		}
-		if h := st.Held(); h != (serve.Held{Known: 2, Kept: 2}) {
+		if h := st.Held(); h != (serve.Held{Known: 2, Retained: 2}) {
 			t.Errorf("after other requests: %+v", h)
 		}
 	})
@@ -164,7 +164,7 @@ func TestDropped(t *testing.T) {
 		if g := st.post("a", "drop"); g != (got{409, used}) {
 			t.Error(g)
 		}
-		if h := st.Held(); h != (serve.Held{Known: 3, Used: 2, Kept: 1, Strays: 2}) {
+		if h := st.Held(); h != (serve.Held{Known: 3, Used: 2, Retained: 1, Abandoned: 2}) {
 			t.Errorf("%+v", h)
 		}
 	})
@@ -177,7 +177,7 @@ func TestLost(t *testing.T) {
 		st.post("a", "1h")
 		time.Sleep(2 * time.Minute)
 		st.Tidy()
-		if h := st.Held(); h != (serve.Held{Known: 1, Used: 1, Strays: 1}) {
+		if h := st.Held(); h != (serve.Held{Known: 1, Used: 1, Abandoned: 1}) {
 			t.Errorf("before the answer: %+v", h)
 		}
 		time.Sleep(time.Hour)
@@ -225,7 +225,7 @@ func TestBusy(t *testing.T) {
 				t.Errorf("repeated, %d is %v", i, g)
 			}
 		}
-		if h := st.Held(); h != (serve.Held{Known: 12, Kept: 12}) {
+		if h := st.Held(); h != (serve.Held{Known: 12, Retained: 12}) {
 			t.Errorf("%+v", h)
 		}
 	})

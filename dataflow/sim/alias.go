@@ -22,7 +22,7 @@ type AliasError struct {
 func (e *AliasError) Error() string { return e.description }
 
 // Changed implements [engine.Lender].
-func (s *seen) Changed(op, by *engine.Op, value any) error {
+func (s *observations) Changed(op, by *engine.Op, value any) error {
 	return &AliasError{
 		Op: op.Name, Pos: op.Pos, By: by.Name, ByPos: by.Pos, Value: value,
 		description: fmt.Sprintf("a value that %s has given to several readers was changed by one of them, and %s ran last; it is now %s: return a new value instead of changing one in place",
@@ -32,13 +32,13 @@ func (s *seen) Changed(op, by *engine.Op, value any) error {
 
 // lookForChange notes after which operator the first published value was changed, in a
 // schedule whose choices are printed.
-func (s *seen) lookForChange() {
-	if s.notes == nil || s.told {
+func (s *observations) lookForChange() {
+	if s.notes == nil || s.changeNoted {
 		return
 	}
 	for _, p := range s.values {
 		if digest.Of(p.value) != p.digest {
-			s.told = true
+			s.changeNoted = true
 			by := p.op.Loc.Ops[p.op.Loc.At]
 			s.notes.notes = append(s.notes.notes, fmt.Sprintf("a value of %s was changed; %s ran last", p.op, by))
 			return

@@ -11,7 +11,7 @@ import (
 // A Counterexample is a schedule in which a property does not hold.
 type Counterexample struct {
 	trace string
-	tape  tape
+	chart chart
 	log   []string
 }
 
@@ -25,9 +25,9 @@ func (x subject) counterexample(run execution) *Counterexample {
 	if err != nil {
 		return c
 	}
-	notes := &printed{}
+	notes := &printout{}
 	again := x.execute(choices, notes)
-	c.tape, c.log = notes.tape, again.log
+	c.chart, c.log = notes.chart, again.log
 	return c
 }
 
@@ -41,14 +41,14 @@ const (
 // wide. The columns are the clients, followed by the locations. If there are more than 60
 // lines, only the last 60 are written.
 func (c *Counterexample) WriteText(w io.Writer) error {
-	names := slices.Concat(c.tape.clients, c.tape.places)
+	names := slices.Concat(c.chart.clients, c.chart.places)
 	width := 20
 	if n := len(names); n > 0 {
 		width = max(min((chartWidth-timeWidth)/n, 30), 8)
 	}
 	var b strings.Builder
 	b.WriteString(line("time", names, width))
-	rows := c.tape.rows
+	rows := c.chart.rows
 	if n := len(rows) - chartRows; n > 0 {
 		fmt.Fprintf(&b, "          … %d before\n", n)
 		rows = rows[n:]

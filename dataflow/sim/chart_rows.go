@@ -21,41 +21,41 @@ type row struct {
 	bad  bool   // a property does not hold
 }
 
-// A tape records what happens in a schedule. The participants are the clients, followed by
+// A chart records what happens in a schedule. The participants are the clients, followed by
 // the locations.
-type tape struct {
+type chart struct {
 	clients []string
 	places  []string
 	clock   func() time.Duration
 	rows    []row
-	said    string // description of the current move
+	action  string // description of the current move
 	who     int    // the participant that makes the move
 }
 
 // begin sets the participants.
-func (t *tape) begin(clients []string, g *engine.Graph, clock func() time.Duration) {
+func (t *chart) begin(clients []string, g *engine.Graph, clock func() time.Duration) {
 	t.clients, t.clock = clients, clock
 	for _, s := range g.Locations {
 		t.places = append(t.places, s.Name)
 	}
 }
 
-func (t *tape) add(r row) {
+func (t *chart) add(r row) {
 	r.at = t.clock()
 	r.text = strings.Join(strings.Fields(r.text), " ") // on one line
 	t.rows = append(t.rows, r)
 }
 
 // place returns the participant for a location.
-func (t *tape) place(number int32) int { return len(t.clients) + int(number) }
+func (t *chart) place(number int32) int { return len(t.clients) + int(number) }
 
 // move records the move that is made next.
-func (t *tape) move(m *simulate.Move) {
+func (t *chart) move(m *simulate.Move) {
 	if m.Kind == simulate.Acts {
-		t.who, t.said = int(m.Op), m.String()
+		t.who, t.action = int(m.Op), m.String()
 		return
 	}
-	t.who, t.said = t.place(m.Location), m.String()
+	t.who, t.action = t.place(m.Location), m.String()
 	r := row{who: t.who, with: -1, text: m.String()}
 	switch in := m.In(); {
 	case in != nil:
@@ -89,14 +89,14 @@ func cutOf(reasons []*engine.Op, otherwise string) string {
 }
 
 // note records a choice that is not a move.
-func (t *tape) note(text string) {
-	if t.clock != nil && text != t.said {
+func (t *chart) note(text string) {
+	if t.clock != nil && text != t.action {
 		t.add(row{who: t.who, with: -1, text: text})
 	}
 }
 
 // used records a client's use of a port.
-func (t *tape) used(client int, u engine.Use) {
+func (t *chart) used(client int, u engine.Use) {
 	r := row{who: client, with: t.place(int32(u.Op.Loc.Number)), port: portOf(u.Op), text: u.Do}
 	if u.Key != nil && (u.Err == nil || u.Do != "take next") {
 		r.text += " " + printedValue(u.Key)
@@ -129,6 +129,6 @@ func (t *tape) used(client int, u engine.Use) {
 }
 
 // failed records that a property does not hold.
-func (t *tape) failed(property string, err error) {
+func (t *chart) failed(property string, err error) {
 	t.add(row{who: 0, with: -1, text: fmt.Sprintf("%s: %v", property, err), bad: true})
 }

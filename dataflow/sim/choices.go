@@ -18,7 +18,7 @@ type choices struct {
 	among []int  // how many possibilities each choice had
 	steps []step // the choices, moves by name
 	moves int
-	spec  *checked // nil if a function is explored
+	spec  *specRun // nil if a function is explored
 
 	limits []int // the most moves each client makes; nil if there is no limit
 	acts   []int // the number of moves that each client has made
@@ -126,7 +126,7 @@ func (c *choices) Time(p simulate.Passing) int64 {
 	switch from := c.from.(type) {
 	case *descent:
 		at = from.time(p.Usual)
-	case *script, *guided:
+	case *script, *namedScript:
 		high := c.timed(from.choose(len(c.made), math.MaxInt))
 		if high == 0 {
 			return at
@@ -155,7 +155,7 @@ func (c *choices) Clock(usual int) int {
 		if n := from.choose(len(c.made), math.MaxInt); from.known == nil {
 			usual = n
 		}
-	case *guided:
+	case *namedScript:
 		from.choose(len(c.made), math.MaxInt)
 	}
 	return c.timed(usual)
@@ -197,7 +197,7 @@ func (c *choices) known() simulate.Known {
 		if from.known != nil {
 			return *from.known
 		}
-	case *guided:
+	case *namedScript:
 		return from.known
 	}
 	return simulate.Known{}

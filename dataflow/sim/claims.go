@@ -63,7 +63,7 @@ func printedValue(x any) string {
 }
 
 // Broken implements [claims.Watcher].
-func (s *seen) Broken(b claims.Broken) error {
+func (s *observations) Broken(b claims.Broken) error {
 	return &ClaimError{
 		Op: b.Op.Name, Pos: b.Op.Pos, Why: dataflow.Proof(b.Op.Proof), Claim: b.Claim,
 		State: b.State, A: b.A, B: b.B, One: b.One, Other: b.Other,
@@ -74,7 +74,7 @@ func (s *seen) Broken(b claims.Broken) error {
 type unchecked map[string]string
 
 // Unchecked implements [claims.Watcher].
-func (s *seen) Unchecked(op *engine.Op, why string) {
+func (s *observations) Unchecked(op *engine.Op, why string) {
 	if s.unchecked == nil {
 		s.unchecked = make(unchecked)
 	}

@@ -33,7 +33,7 @@ func (c *Ctx) Choose(n int) int {
 		return 0
 	}
 	x := c.s.choices.Choose(n)
-	c.s.seen.Note(func() string { return fmt.Sprintf("%s chooses %d of %d", c.name, x, n) })
+	c.s.observed.Note(func() string { return fmt.Sprintf("%s chooses %d of %d", c.name, x, n) })
 	return x
 }
 
@@ -51,7 +51,7 @@ func (c *Ctx) Never(check func() error) {
 	if c.s.choices.Choose(2) == 1 {
 		return
 	}
-	c.s.seen.Note(func() string { return c.name + ": check for absence, and end" })
+	c.s.observed.Note(func() string { return c.name + ": check for absence, and end" })
 	err := c.s.steps.Quiesce()
 	if err == nil {
 		err = check()
@@ -67,7 +67,7 @@ func (c *Ctx) Never(check func() error) {
 func (c *Ctx) Observe(what any) { c.saw(digest.Of(what)) }
 
 // saw notes what the client has seen.
-func (c *Ctx) saw(what uint64) { c.s.seen.Saw("client", uint64(c.number), what) }
+func (c *Ctx) saw(what uint64) { c.s.observed.Saw("client", uint64(c.number), what) }
 
 // Logf logs a message, which is printed if the schedule fails.
 func (c *Ctx) Logf(format string, args ...any) {

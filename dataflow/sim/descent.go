@@ -12,7 +12,7 @@ import (
 // tree is private to it until it is published.
 type descent struct {
 	whole bool
-	again bool // run it again, to see whether the result is the same
+	rerun bool // run it again, to see whether the result is the same
 	first *branch
 	task  *branch
 	known simulate.Known
@@ -37,7 +37,7 @@ type descent struct {
 // descend returns the execution that explores b.
 func (s *search) descend(b *branch) *descent {
 	d := &descent{
-		whole: s.options.whole, again: s.begun&(s.begun-1) == 0, // every now and then
+		whole: s.options.whole, rerun: s.begun&(s.begun-1) == 0, // every now and then
 		first: s.first, task: b, known: s.known, path: b.path(), here: -1,
 	}
 	d.kept = len(d.path)
@@ -176,24 +176,24 @@ func (d *descent) made(e simulate.Effect) {
 	d.asleep = slices.DeleteFunc(slices.Clone(d.asleep), func(a asleep) bool { return a.name == e.Name || a.effect.Conflicts(&e) })
 }
 
-// verdict returns why the exploration ends or begins anew, or nil if it does neither.
-func (d *descent) verdict(run execution) *verdict {
+// conclusion returns why the exploration ends or begins anew, or nil if it does neither.
+func (d *descent) conclusion(run execution) *conclusion {
 	if run.failed && !d.known.Apart { // whatever else it has shown would be tried after it
-		return &verdict{failed: &run}
+		return &conclusion{failed: &run}
 	}
 	d.found = d.races()
 	switch known := d.clocks(); {
 	case d.known.Apart && !known.None():
 		d.missed.Add(known)
-		return &verdict{missed: d.missed, none: true}
+		return &conclusion{missed: d.missed, none: true}
 	case run.failed:
-		return &verdict{failed: &run}
+		return &conclusion{failed: &run}
 	case d.unsteady != "":
-		return &verdict{unsteady: d.unsteady, trace: run.trace}
+		return &conclusion{unsteady: d.unsteady, trace: run.trace}
 	case !d.missed.None():
-		return &verdict{missed: d.missed}
+		return &conclusion{missed: d.missed}
 	case !known.None():
-		return &verdict{missed: known}
+		return &conclusion{missed: known}
 	}
 	return nil
 }

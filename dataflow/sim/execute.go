@@ -36,7 +36,7 @@ type execution struct {
 	err      error
 	atRest   bool  // the property was checked when the flow was at rest
 	acts     []int // the number of moves that each client has made
-	spec     *checked
+	spec     *specRun
 }
 
 // story returns what was chosen and what was logged, one line each.
@@ -51,24 +51,24 @@ func (e execution) story() string {
 	return strings.TrimRight(b.String(), "\n")
 }
 
-// printed collects the notes of a schedule that is printed.
-type printed struct {
+// printout collects the notes of a schedule that is printed.
+type printout struct {
 	notes []string
-	tape  tape
+	chart chart
 }
 
 // execute runs one schedule.
-func (x subject) execute(c chooser, notes *printed) execution { return x.executeOn(c, notes, nil) }
+func (x subject) execute(c chooser, notes *printout) execution { return x.executeOn(c, notes, nil) }
 
 // executeOn runs one schedule, or a recorded one if recording is not nil.
-func (x subject) executeOn(c chooser, notes *printed, recording *dataflow.Recording) (e execution) {
-	s := &Sim{choices: newChoices(c), seen: newSeen(notes)}
+func (x subject) executeOn(c chooser, notes *printout, recording *dataflow.Recording) (e execution) {
+	s := &Sim{choices: newChoices(c), observed: newObservations(notes)}
 	s.ctx, s.flow = context.WithValue(x.ctx, simKey{}, s), dataflow.New()
 	defer graphOf(s.flow).Abandon() // all schedules of a test share one context
 	switch {
 	case x.plan != nil:
 		s.simulate(c, x.level)
-		s.spec = newChecked(s, x.plan)
+		s.spec = newSpecRun(s, x.plan)
 		s.spec.run()
 		e.discarded, e.property, e.err = s.spec.discarded, s.spec.property, s.spec.err
 		e.atRest, e.acts = s.spec.atRest, s.choices.acts
@@ -81,22 +81,22 @@ func (x subject) executeOn(c chooser, notes *printed, recording *dataflow.Record
 		s.simulation.Run(func() { e.discarded = s.call(x.f) })
 		s.choices.ended(s.simulation.Missed(), s.simulation.Shared())
 	default:
-		s.steps = simulate.NewReplay(graphOf(s.flow), historyOf(recording), s.seen)
+		s.steps = simulate.NewReplay(graphOf(s.flow), historyOf(recording), s.observed)
 		e.discarded = s.call(x.f)
 	}
 	e.blocked = s.choices.blocked()
 	if !s.failed && !e.discarded && !e.blocked {
-		s.seen.lookForChange()
-		if aliased := s.seen.changed(); aliased != "" {
+		s.observed.lookForChange()
+		if aliased := s.observed.changed(); aliased != "" {
 			s.Errorf("%s", aliased)
 			if s.spec != nil {
 				e.property, e.err = "values are not changed", errors.New(aliased)
 			}
 		}
 	}
-	e.failed, e.log, e.trace, e.shown = s.failed, s.log, traceOf(s.choices.made), s.seen.digest()
+	e.failed, e.log, e.trace, e.shown = s.failed, s.log, traceOf(s.choices.made), s.observed.digest()
 	e.made, e.among, e.steps, e.moves = s.choices.made, s.choices.among, s.choices.steps, s.choices.moves
-	e.unchecked, e.known = s.seen.unchecked, s.choices.known()
+	e.unchecked, e.known = s.observed.unchecked, s.choices.known()
 	if !e.failed && !e.discarded && !e.blocked && recording == nil {
 		e.outputs = outputsOf(graphOf(s.flow))
 	}
@@ -112,7 +112,7 @@ func (x subject) executeOn(c chooser, notes *printed, recording *dataflow.Record
 
 // simulate puts the flow of this schedule under simulation.
 func (s *Sim) simulate(c chooser, level Level) {
-	s.simulation = simulate.Drive(graphOf(s.flow), s.choices, s.seen, s.choices.known())
+	s.simulation = simulate.Drive(graphOf(s.flow), s.choices, s.observed, s.choices.known())
 	s.simulation.SetLevel(level.simulated())
 	s.simulation.Repeat(repeatsOf(c))
 	s.steps = s.simulation
@@ -134,7 +134,7 @@ const manyRepeats = "*"
 // It is one if all schedules are tried, since each further repeat multiplies them.
 func repeatsOf(c chooser) int {
 	switch c := c.(type) {
-	case *descent, *guided:
+	case *descent, *namedScript:
 		return 1
 	case *script:
 		return c.repeats
@@ -163,21 +163,21 @@ func (s *Sim) call(f func(*Sim)) (discarded bool) {
 	return false
 }
 
-// seen is what the observers of a schedule saw.
-type seen struct {
+// observations is what the observers of a schedule saw.
+type observations struct {
 	streams map[stream]uint64
 	order   uint64 // digest of what the test received, in order
 	values  []published
-	notes   *printed
+	notes   *printout
 
-	unchecked unchecked
-	told      bool // the first changed value was noted
+	unchecked   unchecked
+	changeNoted bool // the first changed value was noted
 }
 
 // A stream is what one observer sees.
 type stream struct {
-	site string
-	id   uint64
+	location string
+	id       uint64
 }
 
 // A published value is one that an operator emitted, with its digest at that time.
@@ -187,28 +187,30 @@ type published struct {
 	digest uint64
 }
 
-func newSeen(notes *printed) *seen { return &seen{streams: make(map[stream]uint64), notes: notes} }
+func newObservations(notes *printout) *observations {
+	return &observations{streams: make(map[stream]uint64), notes: notes}
+}
 
 func chain(sofar, what uint64) uint64 { return (sofar^what)*0x9e3779b97f4a7c15 + 1 }
 
 // Saw implements engine.Watcher.
-func (s *seen) Saw(site string, id, what uint64) {
+func (s *observations) Saw(site string, id, what uint64) {
 	k := stream{site, id}
 	s.streams[k] = chain(s.streams[k], what)
 }
 
 // Note implements engine.Watcher.
-func (s *seen) Note(text func() string) {
+func (s *observations) Note(text func() string) {
 	if s.notes != nil {
 		s.lookForChange()
 		said := text()
 		s.notes.notes = append(s.notes.notes, said)
-		s.notes.tape.note(said)
+		s.notes.chart.note(said)
 	}
 }
 
 // Published implements engine.Watcher.
-func (s *seen) Published(op *engine.Op, value any) {
+func (s *observations) Published(op *engine.Op, value any) {
 	if !digest.Refers(reflect.TypeOf(value)) {
 		return
 	}
@@ -216,21 +218,21 @@ func (s *seen) Published(op *engine.Op, value any) {
 }
 
 // received notes a value that the test received, in order.
-func (s *seen) received(what any) { s.order = chain(s.order, digest.Of(what)) }
+func (s *observations) received(what any) { s.order = chain(s.order, digest.Of(what)) }
 
 // digest returns a digest of everything that was seen. The observations of different
 // observers have no order between them.
-func (s *seen) digest() uint64 {
+func (s *observations) digest() uint64 {
 	all := s.order
 	for k, what := range s.streams {
-		all += chain(chain(digest.Of(k.site), k.id), what)
+		all += chain(chain(digest.Of(k.location), k.id), what)
 	}
 	return all
 }
 
 // changed says which value was changed after an operator emitted it. It returns "" if
 // there is none.
-func (s *seen) changed() string {
+func (s *observations) changed() string {
 	byOp := make(map[*engine.Op]published)
 	for _, p := range s.values {
 		if digest.Of(p.value) != p.digest {

@@ -140,7 +140,7 @@ func (x subject) replay(t testing.TB, choices string) {
 	if err != nil {
 		t.Fatalf("sim: %v", err)
 	}
-	run := x.execute(c, &printed{})
+	run := x.execute(c, &printout{})
 	t.Logf("sim: the schedule %s\n%s", run.trace, run.story())
 	if run.failed {
 		t.Fail()
@@ -154,7 +154,7 @@ func (x subject) replay(t testing.TB, choices string) {
 func Rerun(t testing.TB, recording *dataflow.Recording, f func(*Sim)) {
 	engine.Given("sim.Rerun", f)
 	t.Helper()
-	run := subject{ctx: t.Context(), f: f}.executeOn(new(script), &printed{}, recording)
+	run := subject{ctx: t.Context(), f: f}.executeOn(new(script), &printout{}, recording)
 	if run.failed {
 		t.Errorf("sim: the recorded run\n%s", run.story())
 	}
@@ -177,7 +177,7 @@ func explain(t testing.TB, failed execution, x subject) {
 	if err != nil {
 		t.Fatalf("sim: %v", err)
 	}
-	again := x.execute(c, &printed{})
+	again := x.execute(c, &printout{})
 	t.Errorf("sim: a schedule fails\n%s\nrerun: %s", again.story(), rerun.Line(t.Name(), "-sim.replay", failed.trace))
 	if !again.failed {
 		t.Errorf("sim: run again, it does not fail: %s\nthe function depends on something besides its choices", strings.Join(failed.log, "\n"))

@@ -108,7 +108,7 @@ func Fails(t testing.TB, f func(*Sim)) (story, trace string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return x.execute(c, &printed{}).story(), found.failed.trace
+	return x.execute(c, &printout{}).story(), found.failed.trace
 }
 
 // FailsAtRandom is Fails with the random schedule, of n, that fails with the longest story.
@@ -123,7 +123,7 @@ func FailsAtRandom(t testing.TB, n int, f func(*Sim)) (story, trace string) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		again := x.execute(c, &printed{})
+		again := x.execute(c, &printout{})
 		if !slices.Equal(again.log, run.log) {
 			t.Errorf("%q the first time and %q again", run.log, again.log)
 		}
@@ -136,7 +136,7 @@ func FailsAtRandom(t testing.TB, n int, f func(*Sim)) (story, trace string) {
 
 // RerunFails returns the story of a recorded run that fails.
 func RerunFails(t testing.TB, recording *dataflow.Recording, f func(*Sim)) string {
-	run := subject{ctx: t.Context(), f: f}.executeOn(new(script), &printed{}, recording)
+	run := subject{ctx: t.Context(), f: f}.executeOn(new(script), &printout{}, recording)
 	if !run.failed {
 		t.Error("the recorded run does not fail")
 	}
@@ -154,7 +154,7 @@ func Hangs(t *testing.T, f func(*Sim)) (all []string) {
 
 // ContinueFails returns the story of what fails behind a recorded run.
 func ContinueFails(t testing.TB, recording *dataflow.Recording, f func(*Sim)) string {
-	run := subject{ctx: t.Context(), f: f, from: recording}.execute(&script{repeats: 1}, &printed{})
+	run := subject{ctx: t.Context(), f: f, from: recording}.execute(&script{repeats: 1}, &printout{})
 	if !run.failed {
 		t.Error("nothing fails")
 	}

@@ -101,7 +101,7 @@ func monitors(all map[string]func() Monitor) (ms []monitor) {
 }
 
 // watch passes the operations of the last move to the monitors.
-func (x *checked) watch() {
+func (x *specRun) watch() {
 	for _, op := range x.events {
 		for _, m := range x.inst.monitors {
 			if err := x.guard(func() error { return m.On(*op) }); err != nil {
@@ -113,7 +113,7 @@ func (x *checked) watch() {
 }
 
 // cold fails the schedule if a monitor still waits for something.
-func (x *checked) cold() {
+func (x *specRun) cold() {
 	for _, m := range x.inst.monitors {
 		err := x.guard(func() error {
 			if m.Hot() {

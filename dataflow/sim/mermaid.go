@@ -14,30 +14,30 @@ const mermaidValue = 60
 func (c *Counterexample) WriteMermaid(w io.Writer) error {
 	var b strings.Builder
 	b.WriteString("sequenceDiagram\n")
-	all := len(c.tape.clients) + len(c.tape.places)
+	all := len(c.chart.clients) + len(c.chart.places)
 	for i := range all {
-		fmt.Fprintf(&b, "  participant %s as %s\n", c.tape.id(i), escape(c.tape.name(i)))
+		fmt.Fprintf(&b, "  participant %s as %s\n", c.chart.id(i), escape(c.chart.name(i)))
 	}
-	rows := c.tape.rows
+	rows := c.chart.rows
 	if n := len(rows) - chartRows; n > 0 {
-		fmt.Fprintf(&b, "  Note over %s: … %d before\n", c.tape.id(0), n)
+		fmt.Fprintf(&b, "  Note over %s: … %d before\n", c.chart.id(0), n)
 		rows = rows[n:]
 	}
 	for _, r := range rows {
-		who := c.tape.id(r.who)
+		who := c.chart.id(r.who)
 		switch {
 		case r.bad:
-			over := c.tape.id(0)
+			over := c.chart.id(0)
 			if all > 1 {
-				over += "," + c.tape.id(all-1)
+				over += "," + c.chart.id(all-1)
 			}
 			fmt.Fprintf(&b, "  Note over %s: ✗ %s\n", over, escape(r.text))
 		case r.with < 0:
 			fmt.Fprintf(&b, "  Note over %s: %s\n", who, escape(r.text))
 		case r.back:
-			fmt.Fprintf(&b, "  %s--)%s: %s %s\n", c.tape.id(r.with), who, escape(r.port), escape(r.text))
+			fmt.Fprintf(&b, "  %s--)%s: %s %s\n", c.chart.id(r.with), who, escape(r.port), escape(r.text))
 		default:
-			fmt.Fprintf(&b, "  %s-)%s: %s %s\n", who, c.tape.id(r.with), escape(r.port), escape(r.text))
+			fmt.Fprintf(&b, "  %s-)%s: %s %s\n", who, c.chart.id(r.with), escape(r.port), escape(r.text))
 		}
 	}
 	_, err := io.WriteString(w, b.String())
@@ -45,7 +45,7 @@ func (c *Counterexample) WriteMermaid(w io.Writer) error {
 }
 
 // id returns the identifier of participant i in a diagram.
-func (t *tape) id(i int) string {
+func (t *chart) id(i int) string {
 	if i < len(t.clients) {
 		return fmt.Sprint("c", i)
 	}
@@ -53,7 +53,7 @@ func (t *tape) id(i int) string {
 }
 
 // name returns the name of participant i.
-func (t *tape) name(i int) string {
+func (t *chart) name(i int) string {
 	if i < len(t.clients) {
 		return t.clients[i]
 	}

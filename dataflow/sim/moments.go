@@ -39,11 +39,11 @@ type clock struct {
 	fires   bool   // last is a deadline
 	pending []pending
 	set     int // number of timers that were set so far
-	showed  []showed
+	states  []clockState
 }
 
-// showed is the state of a clock after an event.
-type showed struct {
+// clockState is the state of a clock after an event.
+type clockState struct {
 	event      int
 	read, last moment
 }
@@ -77,7 +77,7 @@ func (d *descent) pass() []addition {
 			} else {
 				m.read(at, t, i)
 			}
-			at.showed = append(at.showed, showed{i, at.read, at.last})
+			at.states = append(at.states, clockState{i, at.read, at.last})
 		}
 	}
 	return m.found
@@ -131,7 +131,7 @@ func (m *moments) read(at *clock, t *simulate.Tick, event int) {
 		if other == at {
 			continue
 		}
-		for _, s := range slices.Backward(other.showed) {
+		for _, s := range slices.Backward(other.states) {
 			if m.events[event].before.has(s.event) {
 				m.so.after(now, s.last, true)
 				m.so.after(now, s.read, true)

@@ -16,9 +16,9 @@ type event struct {
 }
 
 // A history lists the accesses to one object, in order.
-type history []done
+type history []accessEvent
 
-type done struct {
+type accessEvent struct {
 	event  int
 	access engine.Access
 }
@@ -134,7 +134,7 @@ func (p *past) note(i int) {
 	e := &p.events[i]
 	p.lastOf[e.Name] = i
 	for _, t := range e.Touched {
-		p.objects[t.Object] = append(p.objects[t.Object], done{i, t.Access})
+		p.objects[t.Object] = append(p.objects[t.Object], accessEvent{i, t.Access})
 	}
 	for _, o := range e.Sent {
 		p.sent[o] = append(p.sent[o], i)

@@ -20,8 +20,8 @@ const savedIn = "testdata/sim"
 // savedFormat is the first line of a saved schedule.
 const savedFormat = "millrace: a schedule that failed, version 1"
 
-// A saved is a schedule that has failed.
-type saved struct {
+// A savedSchedule is a schedule that has failed.
+type savedSchedule struct {
 	test, spec, property, trace string
 }
 
@@ -43,8 +43,8 @@ func (p *plan) identity() string {
 	return fmt.Sprintf("%x", h.Sum(nil)[:8])
 }
 
-// again runs the saved schedules of a test.
-func (p *plan) again(t testing.TB) {
+// rerunSaved runs the saved schedules of a test.
+func (p *plan) rerunSaved(t testing.TB) {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(savedIn, fileName(t.Name())+"-*.txt"))
 	if err != nil {
@@ -83,7 +83,7 @@ func (p *plan) again(t testing.TB) {
 // save writes a failed schedule to a file, and returns a message that says where.
 func (p *plan) save(t testing.TB, f *Failure) string {
 	t.Helper()
-	is := saved{t.Name(), p.identity(), f.Property, f.Counterexample.Trace()}
+	is := savedSchedule{t.Name(), p.identity(), f.Property, f.Counterexample.Trace()}
 	sum := sha256.Sum256(fmt.Appendf(nil, "%q", []string{is.test, is.spec, is.trace}))
 	path := filepath.Join(savedIn, fmt.Sprintf("%s-%x.txt", fileName(is.test), sum[:4]))
 	text := fmt.Sprintf("%s\ntest: %s\nspec: %s\nproperty: %s\ntrace: %s\n\n%v", savedFormat, is.test, is.spec,
@@ -99,7 +99,7 @@ func (p *plan) save(t testing.TB, f *Failure) string {
 }
 
 // parseSaved reads a saved schedule.
-func parseSaved(all []byte) (s saved, err error) {
+func parseSaved(all []byte) (s savedSchedule, err error) {
 	lines := bufio.NewScanner(bytes.NewReader(all))
 	if !lines.Scan() || lines.Text() != savedFormat {
 		return s, fmt.Errorf("the first line is not %q", savedFormat)

@@ -49,8 +49,8 @@ type searchOptions struct {
 	checkpoint string // file from which the search continues, and to which it is saved
 }
 
-// A verdict is the reason why an exploration ends or begins anew.
-type verdict struct {
+// A conclusion is the reason why an exploration ends or begins anew.
+type conclusion struct {
 	failed   *execution
 	unsteady string
 	trace    string
@@ -118,8 +118,8 @@ func (s *search) work() {
 			return
 		}
 		run := s.x.execute(d, nil)
-		v := d.verdict(run)
-		if v == nil && d.again {
+		v := d.conclusion(run)
+		if v == nil && d.rerun {
 			v = s.x.compare(run)
 		}
 		var found []addition
@@ -139,22 +139,22 @@ func (s *search) begin() *descent {
 		b := s.first.open(&passed)
 		full := s.begun-s.resumed >= s.options.limit || s.x.ctx.Err() != nil
 		switch {
-		case b != nil && b.stop == nil && !full:
+		case b != nil && b.conclusion == nil && !full:
 			s.begun++
 			s.busy++
 			b.state = running
 			return s.descend(b)
-		case s.busy > 0 && (passed || b == nil || b.stop == nil):
+		case s.busy > 0 && (passed || b == nil || b.conclusion == nil):
 			s.wake.Wait()
 		case b == nil:
 			s.conclude(exploration{complete: true, err: s.forget()})
-		case b.stop == nil:
+		case b.conclusion == nil:
 			s.conclude(exploration{err: s.save(true)})
-		case !b.stop.missed.None():
+		case !b.conclusion.missed.None():
 			s.first, s.known = new(branch), s.known.Clone()
-			s.known.Add(b.stop.missed)
+			s.known.Add(b.conclusion.missed)
 		default:
-			s.conclude(exploration{failed: b.stop.failed, unsteady: b.stop.unsteady, trace: b.stop.trace})
+			s.conclude(exploration{failed: b.conclusion.failed, unsteady: b.conclusion.unsteady, trace: b.conclusion.trace})
 		}
 	}
 	return nil
@@ -168,7 +168,7 @@ func (s *search) conclude(e exploration) {
 }
 
 // end records the result of an execution.
-func (s *search) end(d *descent, run execution, v *verdict, found []addition) {
+func (s *search) end(d *descent, run execution, v *conclusion, found []addition) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.busy--
@@ -183,7 +183,7 @@ func (s *search) end(d *descent, run execution, v *verdict, found []addition) {
 	if d.first != s.first {
 		return // the search has begun anew
 	}
-	if d.task.stop = v; v == nil {
+	if d.task.conclusion = v; v == nil {
 		d.publish(found)
 	}
 	if err := s.save(false); err != nil && !s.over {
@@ -191,18 +191,18 @@ func (s *search) end(d *descent, run execution, v *verdict, found []addition) {
 	}
 }
 
-// compare runs a schedule again and returns a verdict if the result is different.
-func (x subject) compare(run execution) *verdict {
+// compare runs a schedule again and returns a conclusion if the result is different.
+func (x subject) compare(run execution) *conclusion {
 	if run.blocked {
 		return nil
 	}
 	c, err := scriptOf(run.trace)
 	if err != nil {
-		return &verdict{unsteady: err.Error(), trace: run.trace}
+		return &conclusion{unsteady: err.Error(), trace: run.trace}
 	}
 	c.known = &run.known
 	if again := x.execute(c, nil); run.shown != again.shown || run.failed != again.failed || len(run.made) != len(again.made) {
-		return &verdict{unsteady: fmt.Sprintf("a schedule of %d choices came out differently when it was run again", len(run.made)), trace: run.trace}
+		return &conclusion{unsteady: fmt.Sprintf("a schedule of %d choices came out differently when it was run again", len(run.made)), trace: run.trace}
 	}
 	return nil
 }

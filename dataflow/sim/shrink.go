@@ -21,14 +21,14 @@ type step struct {
 	chosen int
 }
 
-// A guided repeats the choices of another run, whose moves are known by name.
-type guided struct {
+// A namedScript repeats the choices of another run, whose moves are known by name.
+type namedScript struct {
 	steps []step
 	known simulate.Known
 	at    int
 }
 
-func (g *guided) next() (s step, ok bool) {
+func (g *namedScript) next() (s step, ok bool) {
 	if g.at == len(g.steps) {
 		return s, false
 	}
@@ -36,14 +36,14 @@ func (g *guided) next() (s step, ok bool) {
 	return g.steps[g.at-1], true
 }
 
-func (g *guided) choose(_, n int) int {
+func (g *namedScript) choose(_, n int) int {
 	if s, ok := g.next(); ok && !s.move {
 		return min(s.chosen, n-1)
 	}
 	return 0
 }
 
-func (g *guided) move(all []simulate.Move) int {
+func (g *namedScript) move(all []simulate.Move) int {
 	if s, ok := g.next(); ok && s.move {
 		return max(slices.IndexFunc(all, func(m simulate.Move) bool { return m.Name == s.name }), 0)
 	}
@@ -81,7 +81,7 @@ func (x subject) shortest(failed execution) execution {
 
 // unlimited runs a schedule with limited clients again without limits.
 func (x subject) unlimited(run execution) execution {
-	if again := x.execute(&guided{steps: run.steps, known: run.known}, nil); again.failed {
+	if again := x.execute(&namedScript{steps: run.steps, known: run.known}, nil); again.failed {
 		return again
 	}
 	return run

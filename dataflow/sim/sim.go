@@ -13,12 +13,12 @@ import (
 type Sim struct {
 	ctx        context.Context
 	choices    *choices
-	seen       *seen
+	observed   *observations
 	flow       *dataflow.Flow
 	steps      stepper
 	simulation *simulate.Simulation // makes the steps; nil for a recording
 	app        *dataflow.App
-	spec       *checked // nil if a function is under test
+	spec       *specRun // nil if a function is under test
 	failed     bool
 	log        []string // messages of the function
 }
@@ -80,7 +80,7 @@ func (s *Sim) Never(check func()) {
 	if s.choices.Choose(2) == 1 {
 		return
 	}
-	s.seen.Note(func() string { return "check for absence, and end" })
+	s.observed.Note(func() string { return "check for absence, and end" })
 	s.Quiesce()
 	check()
 	panic(errEnded)
@@ -110,7 +110,7 @@ func (s *Sim) Logf(format string, args ...any) { s.log = append(s.log, fmt.Sprin
 
 // Observe makes what part of the schedule: two schedules that differ in it count as two. What
 // slices emit and what operators put in order is always observed.
-func (s *Sim) Observe(what any) { s.seen.received(what) }
+func (s *Sim) Observe(what any) { s.observed.received(what) }
 
 // A source is an output that Collect can read.
 type source[T any] interface {

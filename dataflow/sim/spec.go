@@ -78,15 +78,15 @@ type property struct {
 
 // A plan is a specification without the type of its ports.
 type plan struct {
-	named   string // identifies the specification
-	clients []string
-	faults  Faults
-	retries int
-	apart   bool // calls share nothing
-	buffer  int
-	queue   int
-	build   func(*dataflow.Flow) instance
-	level   Level
+	named             string // identifies the specification
+	clients           []string
+	faults            Faults
+	retries           int
+	callsShareNothing bool // calls share nothing
+	buffer            int
+	queue             int
+	build             func(*dataflow.Flow) instance
+	level             Level
 }
 
 // An instance is a plan with the ports of one schedule.
@@ -116,7 +116,7 @@ func planOf[P any](s Spec[P]) (*plan, error) {
 	if s.Buffer < 0 || s.Queue < 0 {
 		return nil, fmt.Errorf("sim: the specification has a buffer of %d and a queue of %d elements, and neither may be negative", s.Buffer, s.Queue)
 	}
-	p := &plan{faults: s.Faults, buffer: s.Buffer, queue: s.Queue, retries: s.Retries, apart: s.CallsShareNothing, level: s.Level}
+	p := &plan{faults: s.Faults, buffer: s.Buffer, queue: s.Queue, retries: s.Retries, callsShareNothing: s.CallsShareNothing, level: s.Level}
 	for i, c := range s.Clients {
 		name := c.Name
 		if name == "" {

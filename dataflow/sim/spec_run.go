@@ -12,8 +12,8 @@ import (
 	"github.com/millrace/millrace/internal/engine/simulate"
 )
 
-// A checked is one schedule of a specification.
-type checked struct {
+// A specRun is one schedule of a specification.
+type specRun struct {
 	s       *Sim
 	plan    *plan
 	inst    instance
@@ -30,7 +30,7 @@ type checked struct {
 	held      []bool
 	events    []*Op // not yet passed to the monitors
 	reasons   reasons
-	tape      *tape          // nil if nobody reads it
+	chart     *chart         // nil if nobody reads it
 	missed    simulate.Known // what properties look at, as far as the search did not know it before
 }
 
@@ -38,7 +38,7 @@ type checked struct {
 const maxMoves = 100_000
 
 // run runs the schedule.
-func (x *checked) run() {
+func (x *specRun) run() {
 	x.s.Inject(x.plan.faults)
 	if x.plan.retries > 0 {
 		x.s.Retry(x.plan.retries)
@@ -49,7 +49,7 @@ func (x *checked) run() {
 	if x.plan.queue > 0 {
 		x.s.Queue(x.plan.queue)
 	}
-	if x.plan.apart {
+	if x.plan.callsShareNothing {
 		x.s.CallsShareNothing()
 	}
 	x.inst = x.plan.build(x.s.flow)
@@ -62,9 +62,9 @@ func (x *checked) run() {
 	}
 	x.s.choices.acts = make([]int, len(clients))
 	x.reasons.find(graphOf(x.s.flow))
-	if x.s.seen.notes != nil {
-		x.tape = &x.s.seen.notes.tape
-		x.tape.begin(x.plan.clients, graphOf(x.s.flow), x.s.simulation.Clock)
+	if x.s.observed.notes != nil {
+		x.chart = &x.s.observed.notes.chart
+		x.chart.begin(x.plan.clients, graphOf(x.s.flow), x.s.simulation.Clock)
 	}
 	if _, err := dataflow.Start(x.s.Context(), x.s.flow); err != nil {
 		x.fail("start", err)
@@ -84,24 +84,24 @@ func (x *checked) run() {
 	}
 }
 
-func newChecked(s *Sim, p *plan) *checked {
-	x := &checked{s: s, plan: p}
+func newSpecRun(s *Sim, p *plan) *specRun {
+	x := &specRun{s: s, plan: p}
 	s.choices.spec = x
 	return x
 }
 
 // unknown returns what the reduction did not know: which outputs are read, and what properties
 // look at.
-func (x *checked) unknown() simulate.Known {
+func (x *specRun) unknown() simulate.Known {
 	all := x.s.simulation.Missed()
 	all.Add(x.missed)
 	return all
 }
 
 // used notes a client's use of a port.
-func (x *checked) used(number int, u engine.Use) {
-	if x.tape != nil {
-		x.tape.used(number, u)
+func (x *specRun) used(number int, u engine.Use) {
+	if x.chart != nil {
+		x.chart.used(number, u)
 	}
 	c := x.clients[number]
 	_, name, named := strings.Cut(u.Op.Name, " ")
@@ -133,19 +133,19 @@ func (x *checked) used(number int, u engine.Use) {
 }
 
 // moving is called before each chosen move.
-func (x *checked) moving(m *simulate.Move, among int) {
+func (x *specRun) moving(m *simulate.Move, among int) {
 	x.reasons.offered(m, among)
 	if m.Kind == simulate.Acts {
 		x.s.choices.acts[m.Op]++
 	}
-	if x.tape != nil {
-		x.tape.move(m)
+	if x.chart != nil {
+		x.chart.move(m)
 	}
 }
 
 // made is called after each move. It adds what the move changed outside the flow to the
 // effect, and calls the properties.
-func (x *checked) made(e *simulate.Effect) {
+func (x *specRun) made(e *simulate.Effect) {
 	x.moves++
 	x.reasons.made(e)
 	read := x.s.choices.known().Read
@@ -176,12 +176,12 @@ func (x *checked) made(e *simulate.Effect) {
 
 // watchers returns the number of properties that are checked at the end, plus one for the
 // monitors.
-func (x *checked) watchers() int {
+func (x *specRun) watchers() int {
 	return len(x.inst.eventually) + len(x.inst.sometimes) + len(x.inst.linear) + 1
 }
 
 // changes reports whether a move changes what property number i looks at.
-func (x *checked) changes(i int, e *simulate.Effect, read map[engine.Object]bool) bool {
+func (x *specRun) changes(i int, e *simulate.Effect, read map[engine.Object]bool) bool {
 	if len(read) == 0 {
 		return false
 	}
@@ -199,7 +199,7 @@ func (x *checked) changes(i int, e *simulate.Effect, read map[engine.Object]bool
 }
 
 // looks notes that property number i looks at o.
-func (x *checked) looks(i int, o engine.Object) {
+func (x *specRun) looks(i int, o engine.Object) {
 	at := looksAt(i, o)
 	if !x.s.choices.known().Read[at] {
 		x.missed.See(at)
@@ -207,7 +207,7 @@ func (x *checked) looks(i int, o engine.Object) {
 }
 
 // look checks the Always properties.
-func (x *checked) look() {
+func (x *specRun) look() {
 	for i, p := range x.inst.always {
 		if err := x.check(i, p, false); err != nil {
 			x.fail(p.name, err)
@@ -217,7 +217,7 @@ func (x *checked) look() {
 }
 
 // rest checks the properties that must hold when the flow is at rest.
-func (x *checked) rest() {
+func (x *specRun) rest() {
 	defer func() { x.atRest = x.err != nil }()
 	if err := graphOf(x.s.flow).Err(); err != nil {
 		x.fail("the flow does not fail", err)
@@ -250,7 +250,7 @@ func (x *checked) rest() {
 }
 
 // check calls property p.
-func (x *checked) check(number int, p property, end bool) (err error) {
+func (x *specRun) check(number int, p property, end bool) (err error) {
 	v := &View{spec: x, number: number, end: end}
 	wrong := x.s.simulation.Look(func() { err = x.guard(func() error { return p.check(v) }) }, func(o engine.Object) {
 		if !end {
@@ -264,7 +264,7 @@ func (x *checked) check(number int, p property, end bool) (err error) {
 }
 
 // guard calls f and returns a panic of f as an error.
-func (x *checked) guard(f func() error) (err error) {
+func (x *specRun) guard(f func() error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			x.s.Logf("%s", debug.Stack())
@@ -276,23 +276,23 @@ func (x *checked) guard(f func() error) (err error) {
 
 // fail ends the schedule with a property that does not hold, unless the schedule has failed
 // already.
-func (x *checked) fail(property string, err error) {
+func (x *specRun) fail(property string, err error) {
 	if x.err != nil {
 		return
 	}
 	x.property, x.err = property, err
-	if x.tape != nil && x.tape.clock != nil {
-		x.tape.failed(property, err)
+	if x.chart != nil && x.chart.clock != nil {
+		x.chart.failed(property, err)
 	}
 	x.s.failed = true
 	x.s.end()
 }
 
 // now is the number of the move being made.
-func (x *checked) now() int64 { return x.moves + 1 }
+func (x *specRun) now() int64 { return x.moves + 1 }
 
 // ops returns a copy of the history of the clients.
-func (x *checked) ops() []Op {
+func (x *specRun) ops() []Op {
 	all := make([]Op, len(x.history))
 	for i, op := range x.history {
 		all[i] = *op
@@ -301,7 +301,7 @@ func (x *checked) ops() []Op {
 }
 
 // last describes the last use of a port.
-func (x *checked) last() string {
+func (x *specRun) last() string {
 	if len(x.history) == 0 {
 		return "no client has used a port"
 	}

@@ -30,7 +30,7 @@ func Test[P any](t testing.TB, s Spec[P], opts ...Option) *Report {
 		t.Fatal(err)
 	}
 	if o.script == nil {
-		p.again(t)
+		p.rerunSaved(t)
 	}
 	report, err := check(t.Context(), p, o)
 	var failure *Failure

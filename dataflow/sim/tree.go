@@ -31,16 +31,16 @@ type place struct {
 // exploration finds for places before it is applied in depth-first order, so that the tree is the
 // same with any number of workers.
 type branch struct {
-	at      *place // nil for the first branch, after which everything comes
-	index   int    // the choice
-	time    int64  // the chosen time
-	state   state
-	behind  *place
-	effect  *simulate.Effect // of the move, after it was made
-	inner   bool             // something is chosen within the move
-	events  []event          // from this choice to the next one
-	pending [][]addition     // found after it while a branch before it is not finished
-	stop    *verdict         // why nothing after it in depth-first order matters
+	at         *place // nil for the first branch, after which everything comes
+	index      int    // the choice
+	time       int64  // the chosen time
+	state      state
+	behind     *place
+	effect     *simulate.Effect // of the move, after it was made
+	inner      bool             // something is chosen within the move
+	events     []event          // from this choice to the next one
+	pending    [][]addition     // found after it while a branch before it is not finished
+	conclusion *conclusion      // why nothing after it in depth-first order matters
 }
 
 // A state is the progress of the exploration of a branch.
@@ -128,11 +128,11 @@ func (b *branch) known() bool {
 }
 
 // open returns the first branch at or after b that waits and can be explored. If there is none
-// before a branch with a verdict, it returns that branch. It sets passed if it has passed a
+// before a branch with a conclusion, it returns that branch. It sets passed if it has passed a
 // branch that is being explored.
 func (b *branch) open(passed *bool) (found *branch) {
 	switch {
-	case b.stop != nil, b.state == waiting:
+	case b.conclusion != nil, b.state == waiting:
 		return b
 	case b.state == running:
 		*passed = true

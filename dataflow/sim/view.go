@@ -17,7 +17,7 @@ import (
 // order. This is noted for each property separately. So a property that looks at many things is
 // expensive. At the end of a schedule, only the order of operations in History costs anything.
 type View struct {
-	spec   *checked
+	spec   *specRun
 	number int // of the property
 	end    bool
 }

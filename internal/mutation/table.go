@@ -195,7 +195,7 @@ var mutations = []mutation{
 		"\t\tif p.branches[p.next] != b {\n", "\t\tif p.next == len(p.branches) {\n",
 	}}},
 	{"the failure that a worker finds first is reported", "dataflow/sim/search.go", []edit{{
-		"\t\tcase s.busy > 0 && (passed || b == nil || b.stop == nil):\n", "\t\tcase s.busy > 0 && (b == nil || b.stop == nil):\n",
+		"\t\tcase s.busy > 0 && (passed || b == nil || b.conclusion == nil):\n", "\t\tcase s.busy > 0 && (b == nil || b.conclusion == nil):\n",
 	}}},
 	{"a search tries the other order of two moves only if they are neighbours", "dataflow/sim/races.go", []edit{{
 		"\tif !e.before.meets(between) {\n", "\tif len(heads) > 0 {\n\t\treturn\n\t}\n\tif !e.before.meets(between) {\n",

@@ -78,5 +78,7 @@ func (c Case[P]) withFewerFaults(yield func(Case[P]) bool) {
 	}
 }
 
-// untold reports whether err hides from a client what became of its command.
-func untold(err error) bool { return errors.Is(err, sim.ErrUnknown) || errors.Is(err, sim.ErrHalted) }
+// fateUnknown reports whether err hides from a client what became of its command.
+func fateUnknown(err error) bool {
+	return errors.Is(err, sim.ErrUnknown) || errors.Is(err, sim.ErrHalted)
+}

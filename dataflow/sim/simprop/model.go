@@ -41,7 +41,7 @@ func (m Model[P, M]) sequential(c Case[P]) sim.Spec[P] {
 					return err
 				})
 				switch {
-				case untold(err):
+				case fateUnknown(err):
 					return nil
 				case err != nil:
 					return fmt.Errorf("%v: %w", op, err)

@@ -48,7 +48,7 @@ func (m Model[P, M]) parallel(c Case[P]) sim.Spec[P] {
 					return err
 				})
 				switch {
-				case untold(err):
+				case fateUnknown(err):
 					return nil
 				case err != nil:
 					return fmt.Errorf("%v: %w", op, err)
@@ -91,7 +91,7 @@ func history(v *sim.View) (all []linear.Operation) {
 		}
 		at := 2 * int64(in.At)
 		x := linear.Operation{Client: in.Client + 1, Input: in, Output: op.Value, Call: op.Call*apart + at, Return: op.Return*apart + at + 1}
-		if op.Return == 0 || untold(op.Err) {
+		if op.Return == 0 || fateUnknown(op.Err) {
 			x.Output = linear.Unknown
 		}
 		all = append(all, x)

@@ -7,15 +7,15 @@ import (
 	"github.com/leanovate/gopter"
 )
 
-// A way yields cases that are smaller in some respect.
-type way[P any] func(yield func(Case[P]) bool)
+// A reduction yields cases that are smaller in some respect.
+type reduction[P any] func(yield func(Case[P]) bool)
 
 // shrink returns smaller cases, those that leave out most first. Each is smaller by at least one of
 // these measures and not larger by any measure before it, so that shrinking ends: clients,
 // operations, different keys, operations that are not of the first client, faults, values. What only
 // one client may use still has one user.
 func (c Case[P]) shrink() gopter.Shrink {
-	ways := []way[P]{c.withoutClients, c.withoutOperations, c.withFewerKeys, c.merged, c.moved, c.withFewerFaults}
+	ways := []reduction[P]{c.withoutClients, c.withoutOperations, c.withFewerKeys, c.merged, c.moved, c.withFewerFaults}
 	for i, ops := range c.clients {
 		for j := range ops {
 			ways = append(ways, c.withSmaller(i, j))
@@ -160,7 +160,7 @@ func (c Case[P]) moved(yield func(Case[P]) bool) {
 }
 
 // withSmaller shrinks the value and the key of one operation with the rules of their generators.
-func (c Case[P]) withSmaller(client, at int) way[P] {
+func (c Case[P]) withSmaller(client, at int) reduction[P] {
 	return func(yield func(Case[P]) bool) {
 		ops := c.clients[client]
 		change := func(f func(*operation[P])) bool {

@@ -2,36 +2,36 @@ package keyed
 
 import "math/bits"
 
-// A Filling is a table that is being restored from its saved entries, in any order.
-type Filling[K comparable, V any] struct {
-	pages map[uint32]*filled[K, V]
+// A Loader is a table that is being restored from its saved entries, in any order.
+type Loader[K comparable, V any] struct {
+	pages map[uint32]*loadedPage[K, V]
 	at    uint32 // the last page that was used
-	last  *filled[K, V]
+	last  *loadedPage[K, V]
 }
 
-// A filled is a page of a table that is being restored.
-type filled[K comparable, V any] struct {
+// A loadedPage is a page of a table that is being restored.
+type loadedPage[K comparable, V any] struct {
 	entries *[chunkLen]entry[K, V] // nil while none lives
 	live    page
 	under   *[PageLen]uint32 // for free entries; nil if none is free
 }
 
-func (f *Filling[K, V]) page(p uint32) *filled[K, V] {
+func (f *Loader[K, V]) page(p uint32) *loadedPage[K, V] {
 	if f.last != nil && f.at == p {
 		return f.last
 	}
 	if f.pages == nil {
-		f.pages = make(map[uint32]*filled[K, V])
+		f.pages = make(map[uint32]*loadedPage[K, V])
 	}
 	if f.pages[p] == nil {
-		f.pages[p] = new(filled[K, V])
+		f.pages[p] = new(loadedPage[K, V])
 	}
 	f.at, f.last = p, f.pages[p]
 	return f.last
 }
 
 // Live returns pointers to the key and the value of entry i, which lives.
-func (f *Filling[K, V]) Live(i uint32) (*K, *V) {
+func (f *Loader[K, V]) Live(i uint32) (*K, *V) {
 	p := f.page(i / PageLen)
 	p.live[i%PageLen/64] |= 1 << (i % 64)
 	if p.entries == nil {
@@ -43,7 +43,7 @@ func (f *Filling[K, V]) Live(i uint32) (*K, *V) {
 
 // Free records that number i is free, and that under is the free number below it; see
 // [Table.Image].
-func (f *Filling[K, V]) Free(i, under uint32) {
+func (f *Loader[K, V]) Free(i, under uint32) {
 	p := f.page(i / PageLen)
 	if p.under == nil {
 		p.under = new([PageLen]uint32)
@@ -51,14 +51,14 @@ func (f *Filling[K, V]) Free(i, under uint32) {
 	p.under[i%PageLen] = under
 }
 
-// FreeBottom is [Filling.Free] for a number with no free number below it.
-func (f *Filling[K, V]) FreeBottom(i uint32) { f.Free(i, none) }
+// FreeBottom is [Loader.Free] for a number with no free number below it.
+func (f *Loader[K, V]) FreeBottom(i uint32) { f.Free(i, none) }
 
 // Into sets t, which must not be saved, to the restored table. Next is the count of assigned
 // numbers, and top the free number to reuse first, if some is true. Into reports whether the
 // data is complete: each number is either a live entry or free, exactly once, and no key
 // occurs twice. If it is not, t is unchanged.
-func (f *Filling[K, V]) Into(t *Table[K, V], next, top uint32, some bool, h *Hasher[K]) bool {
+func (f *Loader[K, V]) Into(t *Table[K, V], next, top uint32, some bool, h *Hasher[K]) bool {
 	n := pages(next)
 	if n > len(f.pages) {
 		return false
@@ -96,7 +96,7 @@ func (f *Filling[K, V]) Into(t *Table[K, V], next, top uint32, some bool, h *Has
 }
 
 // free builds the list of free numbers of t.
-func (f *Filling[K, V]) free(t *Table[K, V], top uint32, some bool) bool {
+func (f *Loader[K, V]) free(t *Table[K, V], top uint32, some bool) bool {
 	free := int(t.next - t.live)
 	if some != (free > 0) {
 		return false
@@ -125,7 +125,7 @@ func (f *Filling[K, V]) free(t *Table[K, V], top uint32, some bool) bool {
 
 // enter builds the index of t, whose entries and numbers are set. It looks up a group of
 // entries at a time, so that their cache misses overlap.
-func (t *Table[K, V]) enter(f *Filling[K, V], h *Hasher[K]) bool {
+func (t *Table[K, V]) enter(f *Loader[K, V], h *Hasher[K]) bool {
 	const group = 16
 	var hs [group]uint64
 	var is [group]uint32

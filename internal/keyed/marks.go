@@ -11,18 +11,18 @@ const PageLen = chunkLen
 // Marks record which of some numbered things have changed since the last cut, and which things of
 // a cut still have to be taken. A cut is the state of all things at one moment. [Marks.Freeze]
 // begins it at the cost of a few words, and the caller then takes its things, a few at a time. A
-// thing that is about to change before it was taken is first passed to early, in its old state.
+// thing that is about to change before it was taken is first passed to beforeChange, in its old state.
 //
 // They maintain:
 //
 //  1. a page is in list if and only if dirty has a bit of it,
 //  2. a page with a bit in frozen is in queue.
 type Marks struct {
-	early  func(i uint32)
-	dirty  []page   // changed since the last cut
-	list   []uint32 // pages with a bit in dirty
-	frozen []page   // in the cut, not taken yet
-	queue  []uint32 // pages with a bit in frozen, the next one last
+	beforeChange func(i uint32)
+	dirty        []page   // changed since the last cut
+	list         []uint32 // pages with a bit in dirty
+	frozen       []page   // in the cut, not taken yet
+	queue        []uint32 // pages with a bit in frozen, the next one last
 
 	notes bool     // Note was called
 	noted []uint32 // what has changed since then, possibly with repeats
@@ -31,10 +31,10 @@ type Marks struct {
 // A page has a bit for each of its entries.
 type page [PageLen / 64]uint64
 
-// NewMarks returns marks of n things that have all changed. Early receives each thing of a cut
+// NewMarks returns marks of n things that have all changed. BeforeChange receives each thing of a cut
 // that changes before it was taken.
-func NewMarks(n uint32, early func(i uint32)) *Marks {
-	m := &Marks{early: early}
+func NewMarks(n uint32, beforeChange func(i uint32)) *Marks {
+	m := &Marks{beforeChange: beforeChange}
 	m.ChangeAll(n)
 	return m
 }
@@ -65,7 +65,7 @@ func (m *Marks) Keep(i uint32) {
 	if p := int(i / PageLen); p < len(m.frozen) {
 		if w, bit := &m.frozen[p][i%PageLen/64], uint64(1)<<(i%64); *w&bit != 0 {
 			*w &^= bit
-			m.early(i)
+			m.beforeChange(i)
 		}
 	}
 }
@@ -105,7 +105,7 @@ func (m *Marks) Unchanged() {
 
 // release frees all memory. It must only be called when nothing is marked as changed and no cut is
 // in progress.
-func (m *Marks) release() { *m = Marks{early: m.early, notes: m.notes, noted: m.noted} }
+func (m *Marks) release() { *m = Marks{beforeChange: m.beforeChange, notes: m.notes, noted: m.noted} }
 
 // Freeze begins a cut of what has changed. The previous cut must have been taken.
 func (m *Marks) Freeze() {

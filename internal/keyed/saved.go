@@ -23,16 +23,16 @@ type saved[K comparable, V any] struct {
 // none is not a number of an entry: there are fewer entries.
 const none = ^uint32(0)
 
-// Save makes the table record what changes; all of it counts as changed. Early receives the
+// Save makes the table record what changes; all of it counts as changed. BeforeChange receives the
 // number of each entry of a cut that changes before it was taken. If keys is true, only
 // adding and removing keys counts as a change.
-func (t *Table[K, V]) Save(keys bool, early func(i uint32)) *Marks {
+func (t *Table[K, V]) Save(keys bool, beforeChange func(i uint32)) *Marks {
 	if t.saved != nil {
-		t.saved.marks = NewMarks(t.next, early)
+		t.saved.marks = NewMarks(t.next, beforeChange)
 		t.saved.was, t.saved.wasUnder = nil, nil
 		return t.saved.marks
 	}
-	s := &saved[K, V]{marks: NewMarks(t.next, early), values: !keys}
+	s := &saved[K, V]{marks: NewMarks(t.next, beforeChange), values: !keys}
 	below := none
 	for _, i := range t.free {
 		s.link(i, below)

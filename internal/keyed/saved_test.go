@@ -79,7 +79,7 @@ func (w *writer) part() bool {
 
 // restored returns the table that was written.
 func (w *writer) restored() (*Table[int, int], bool) {
-	var f Filling[int, int]
+	var f Loader[int, int]
 	for i, x := range w.kept {
 		switch {
 		case x.live:
@@ -265,33 +265,33 @@ func TestFilling(t *testing.T) {
 	h := HasherOf[int]()
 	for _, c := range []struct {
 		what string
-		fill func(f *Filling[int, int]) (next, top uint32, some bool)
+		fill func(f *Loader[int, int]) (next, top uint32, some bool)
 	}{
-		{"a number is missing", func(f *Filling[int, int]) (uint32, uint32, bool) { *first(f.Live(0)) = 1; return 2, 0, false }},
-		{"a page is missing", func(f *Filling[int, int]) (uint32, uint32, bool) { *first(f.Live(0)) = 1; return 300, 0, false }},
-		{"a key comes twice", func(f *Filling[int, int]) (uint32, uint32, bool) {
+		{"a number is missing", func(f *Loader[int, int]) (uint32, uint32, bool) { *first(f.Live(0)) = 1; return 2, 0, false }},
+		{"a page is missing", func(f *Loader[int, int]) (uint32, uint32, bool) { *first(f.Live(0)) = 1; return 300, 0, false }},
+		{"a key comes twice", func(f *Loader[int, int]) (uint32, uint32, bool) {
 			*first(f.Live(0)), *first(f.Live(1)) = 1, 1
 			return 2, 0, false
 		}},
-		{"a free number lives", func(f *Filling[int, int]) (uint32, uint32, bool) {
+		{"a free number lives", func(f *Loader[int, int]) (uint32, uint32, bool) {
 			*first(f.Live(0)) = 1
 			f.FreeBottom(1)
 			return 2, 0, true
 		}},
-		{"free numbers go round", func(f *Filling[int, int]) (uint32, uint32, bool) {
+		{"free numbers go round", func(f *Loader[int, int]) (uint32, uint32, bool) {
 			*first(f.Live(0)) = 1
 			f.Free(1, 2)
 			f.Free(2, 1)
 			return 3, 1, true
 		}},
-		{"a free number is beyond the end", func(f *Filling[int, int]) (uint32, uint32, bool) {
+		{"a free number is beyond the end", func(f *Loader[int, int]) (uint32, uint32, bool) {
 			*first(f.Live(0)) = 1
 			f.Free(1, 9)
 			return 2, 1, true
 		}},
-		{"no number is free", func(f *Filling[int, int]) (uint32, uint32, bool) { *first(f.Live(0)) = 1; return 1, 0, true }},
+		{"no number is free", func(f *Loader[int, int]) (uint32, uint32, bool) { *first(f.Live(0)) = 1; return 1, 0, true }},
 	} {
-		var f Filling[int, int]
+		var f Loader[int, int]
 		next, top, some := c.fill(&f)
 		into := NewTable[int, int]()
 		if f.Into(into, next, top, some, h) || into.Len() != 0 {

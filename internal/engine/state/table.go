@@ -15,7 +15,7 @@ type tableState[K comparable, V any] struct {
 	key   codec.Of[K]
 	value codec.Of[V]
 	set   bool // only keys are saved
-	fill  *keyed.Filling[K, V]
+	fill  *keyed.Loader[K, V]
 }
 
 func newTableState[K comparable, V any](t *keyed.Table[K, V], key codec.Of[K], value codec.Of[V]) *tableState[K, V] {
@@ -74,7 +74,7 @@ func keyAt[K comparable, V any](t *keyed.Table[K, V], i uint32) (key any, ok boo
 
 func (s *tableState[K, V]) LoadEntry(d *codec.Decoder, c codec.Codec, i uint32) {
 	if s.fill == nil {
-		s.fill = new(keyed.Filling[K, V])
+		s.fill = new(keyed.Loader[K, V])
 	}
 	switch d.Byte() {
 	case freeBottom:
@@ -105,7 +105,7 @@ func (s *tableState[K, V]) Load(d *codec.Decoder, _ codec.Codec) {
 	next, free := d.Uint(), d.Uint()
 	fill := s.fill
 	if s.fill = nil; fill == nil {
-		fill = new(keyed.Filling[K, V])
+		fill = new(keyed.Loader[K, V])
 	}
 	if d.Err == nil && !(next < 1<<32 && fill.Into(s.table, uint32(next), uint32(free-1), free > 0, engine.Hasher[K]())) {
 		d.Fail()

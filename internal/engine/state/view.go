@@ -73,7 +73,7 @@ type viewState[K comparable, V any] struct {
 	changed func()
 	key     codec.Of[K]
 	value   codec.Of[V]
-	fill    *keyed.Filling[K, uint64]
+	fill    *keyed.Loader[K, uint64]
 	loaded  map[uint32]V
 }
 
@@ -114,7 +114,7 @@ func (s *viewState[K, V]) EntryKey(i uint32) (any, bool) { return keyAt(s.keys, 
 
 func (s *viewState[K, V]) LoadEntry(d *codec.Decoder, c codec.Codec, i uint32) {
 	if s.fill == nil {
-		s.fill, s.loaded = new(keyed.Filling[K, uint64]), make(map[uint32]V)
+		s.fill, s.loaded = new(keyed.Loader[K, uint64]), make(map[uint32]V)
 	}
 	switch d.Byte() {
 	case freeBottom:
@@ -146,7 +146,7 @@ func (s *viewState[K, V]) Load(d *codec.Decoder, _ codec.Codec) {
 	set, next, free := d.Uint(), d.Uint(), d.Uint()
 	fill, values := s.fill, s.loaded
 	if s.fill, s.loaded = nil, nil; fill == nil {
-		fill = new(keyed.Filling[K, uint64])
+		fill = new(keyed.Loader[K, uint64])
 	}
 	keys := keyed.NewTable[K, uint64]()
 	if d.Err != nil || next >= 1<<32 || !fill.Into(keys, uint32(next), uint32(free-1), free > 0, engine.Hasher[K]()) {

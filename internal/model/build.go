@@ -34,25 +34,25 @@ type builder struct {
 	close     func()
 	keeps     func(any)
 
-	sends   map[int]func(k, v int) error
-	batches map[int]func(ks, vs []int) []error
-	closes  []func()
-	built   []any
-	clock   bool                        // time passes when nothing else happens
-	trace   func(node int, what ...int) // called for everything that is seen, if not nil
-	events  []event
-	seen    []*seen
+	sends    map[int]func(k, v int) error
+	batches  map[int]func(ks, vs []int) []error
+	closes   []func()
+	built    []any
+	clock    bool                        // time passes when nothing else happens
+	trace    func(node int, what ...int) // called for everything that is seen, if not nil
+	events   []event
+	observed []*observation
 }
 
-// A seen is what was seen of a node.
-type seen struct {
+// An observation is what was seen of a node.
+type observation struct {
 	node int
 	runs map[int]*Content     // inside a slice: by the event of the run
 	all  Content              // outside, for a collection that only grows
 	now  func() Content       // outside, for a collection that is revised
 	kept func(Content) string // outside, for a collection with forgetting: how an output differs
 
-	again []int // keys that came again although their value must not change
+	repeatedKeys []int // keys that came again although their value must not change
 }
 
 // build builds p at a location, and observes the nodes that are watched.
@@ -113,15 +113,15 @@ func buildAsking(ctx context.Context, p *Program, flow *dataflow.Flow, watched f
 
 // watch observes node i.
 func (b *builder) watch(i int) {
-	w := &seen{node: i, runs: make(map[int]*Content)}
-	b.seen = append(b.seen, w)
+	w := &observation{node: i, runs: make(map[int]*Content)}
+	b.observed = append(b.observed, w)
 	name := fmt.Sprint("n", i, " watched")
 	one := func(x int) { c := b.of(w, x); c.List = append(c.List, x) }
 	many := func(k, v int) { c := b.of(w, k, v); c.Keyed[k] = append(c.Keyed[k], v) }
 	entry := func(k, v int) {
 		c := b.of(w, k, v)
 		if _, again := c.Entries[k]; again {
-			w.again = append(w.again, k)
+			w.repeatedKeys = append(w.repeatedKeys, k)
 		}
 		c.Entries[k] = v
 	}
@@ -231,7 +231,7 @@ func keptIn(out *dataflow.EntryOutputPort[int, int]) func(Content) string {
 }
 
 // of returns the content in which to record what is seen of a node now.
-func (b *builder) of(w *seen, what ...int) *Content {
+func (b *builder) of(w *observation, what ...int) *Content {
 	if b.trace != nil {
 		b.trace(w.node, what...)
 	}

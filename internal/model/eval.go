@@ -37,7 +37,7 @@ func (e *evaluator) at(i, t int) Content {
 
 func (e *evaluator) compute(i, t int) Content {
 	x := &e.p.nodes[i]
-	if e.p.through(i) {
+	if e.p.recorded(i) {
 		return e.taken(i, t)
 	}
 	switch x.op.edge {
@@ -129,7 +129,7 @@ func together(a, b Content) Content {
 // is made. If it is the same at two moments, nothing was new in between.
 func (e *evaluator) fed(i, t int) int {
 	x := &e.p.nodes[i]
-	if e.p.through(i) {
+	if e.p.recorded(i) {
 		return e.at(i, t).size()
 	}
 	switch x.op.edge {

@@ -58,7 +58,7 @@ func program(table []operator, n, want int) trial {
 	rng := rand.New(rand.NewPCG(*seed, uint64(n)))
 	p, h := makeOf(table, rng, 3+n%14, want)
 	s := rng.Uint64()
-	return func(forget func(string, int, bool) bool) error { return ledForgetting(p, h, s, forget) }
+	return func(forget func(string, int, bool) bool) error { return logDrivenForgetting(p, h, s, forget) }
 }
 
 // trials are random programs, with each operator of the table once, and flows by hand.
@@ -74,7 +74,7 @@ func histories(from uint64) (all []trial) {
 	for _, name := range flowNames() {
 		for n := range uint64(long.Of(3, 12)) {
 			all = append(all, func(forget func(string, int, bool) bool) error {
-				return ledByHand(byHand[name], rand.New(rand.NewPCG(*seed, from+n)), forget)
+				return logDrivenByHand(byHand[name], rand.New(rand.NewPCG(*seed, from+n)), forget)
 			})
 		}
 	}

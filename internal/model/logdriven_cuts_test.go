@@ -45,7 +45,7 @@ func (w *written) load(l *logdriven.Executor) error {
 // then. Now and then a new life begins with what was written, at the step of the last whole
 // cut. So everything has to be written that had changed since the cut before, as it was at the
 // cut, whatever happened since.
-func (flow ledFlow) cuts(rng *rand.Rand, steps []ledStep, want []outcome) error {
+func (flow logDrivenFlow) cuts(rng *rand.Rand, steps []logDrivenStep, want []outcome) error {
 	r, _, err := flow.begun()
 	if err != nil {
 		return err
@@ -136,7 +136,7 @@ func sameDigest(cutter *logdriven.Cutter, digests map[int][]byte, step int) erro
 }
 
 // goneOn ends a life, and begins another one with what was written.
-func (flow ledFlow) goneOn(r *ledRun, all []*written, want outcome) (*ledRun, error) {
+func (flow logDrivenFlow) goneOn(r *logDrivenRun, all []*written, want outcome) (*logDrivenRun, error) {
 	r.end()
 	r, err := flow.run()
 	if err != nil {

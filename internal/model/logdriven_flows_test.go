@@ -221,13 +221,13 @@ var byHand = map[string]func(at here, see func(string)) []hands{
 	},
 }
 
-// TestLedByHand is TestLed for what random programs do not reach.
-func TestLedByHand(t *testing.T) {
+// TestLogDrivenByHand is TestLogDriven for what random programs do not reach.
+func TestLogDrivenByHand(t *testing.T) {
 	for name, build := range byHand {
 		t.Run(name, func(t *testing.T) {
 			for n := range *programs / 30 {
 				rng := rand.New(rand.NewPCG(*seed, uint64(n)))
-				if err := ledByHand(build, rng, nil); err != nil {
+				if err := logDrivenByHand(build, rng, nil); err != nil {
 					t.Fatalf("history %d: %v\n%s", n, err, rerun(t))
 				}
 			}
@@ -235,8 +235,8 @@ func TestLedByHand(t *testing.T) {
 	}
 }
 
-func ledByHand(build func(here, func(string)) []hands, rng *rand.Rand, forget engine.Forget) error {
-	flow := ledFlow(func(f *dataflow.Flow, see func(string)) {
+func logDrivenByHand(build func(here, func(string)) []hands, rng *rand.Rand, forget engine.Forget) error {
+	flow := logDrivenFlow(func(f *dataflow.Flow, see func(string)) {
 		graphOf(f).Check(forget)
 		build(dataflow.At[here](f), see)
 	})
@@ -250,20 +250,20 @@ func ledByHand(build func(here, func(string)) []hands, rng *rand.Rand, forget en
 	var answers [][]byte
 	left := 1 + rng.IntN(12)
 	most := []int{3, 30, 300}[rng.IntN(3)]
-	return flow.threeWays(rng, func(r *ledRun) (ledStep, bool) {
+	return flow.threeWays(rng, func(r *logDrivenRun) (logDrivenStep, bool) {
 		kept, err := r.leader.Outputs(nil)
 		if err == nil {
 			err = logdriven.Feed(graph, 0, 0, nil, kept)
 		}
 		if failed = err; failed != nil || left == 0 {
-			return ledStep{}, false
+			return logDrivenStep{}, false
 		}
 		left--
 		now = r.later(rng, now)
 		for _, h := range front {
 			for range rng.IntN(most) {
 				if failed = h.send(rng); failed != nil {
-					return ledStep{}, false
+					return logDrivenStep{}, false
 				}
 			}
 			if h.read != nil && rng.IntN(2) == 0 {
@@ -285,16 +285,16 @@ func ledByHand(build func(here, func(string)) []hands, rng *rand.Rand, forget en
 		for _, op := range operatorNumbers(r.leader.Location().Ops, "keyedstream.CallingMachine") {
 			box.waiting = append(box.waiting, guessedAnswers(rng, op)...)
 		}
-		s := ledStep{now: now, records: box.waiting}
+		s := logDrivenStep{now: now, records: box.waiting}
 		box.waiting = nil
 		return s, true
 	})
 }
 
-// TestLedCycleOfConstants feeds back what comes of constants, before anything came in.
-func TestLedCycleOfConstants(t *testing.T) {
+// TestLogDrivenCycleOfConstants feeds back what comes of constants, before anything came in.
+func TestLogDrivenCycleOfConstants(t *testing.T) {
 	var seen []string
-	flow := ledFlow(func(f *dataflow.Flow, _ func(string)) {
+	flow := logDrivenFlow(func(f *dataflow.Flow, _ func(string)) {
 		byHand["cycle"](dataflow.At[here](f), func(s string) { seen = append(seen, s) })
 	})
 	r, _, err := flow.begun()

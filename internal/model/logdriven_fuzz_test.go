@@ -26,7 +26,7 @@ func flowNames() []string {
 	return names
 }
 
-func flowByHand(name string) ledFlow {
+func flowByHand(name string) logDrivenFlow {
 	return func(f *dataflow.Flow, see func(string)) { byHand[name](dataflow.At[here](f), see) }
 }
 

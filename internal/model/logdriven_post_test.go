@@ -11,7 +11,7 @@ import (
 	"github.com/millrace/millrace/internal/engine/logdriven"
 )
 
-// A post has the records that are on their way to the locations of a led flow, in order.
+// A post has the records that are on their way to the locations of a log-driven flow, in order.
 type post struct {
 	waiting map[int][][]byte
 }
@@ -33,7 +33,7 @@ func (m *post) empty() bool {
 }
 
 // collect takes what locations have for each other. Some of it is sent twice.
-func (m *post) collect(r *ledRun, rng *rand.Rand) {
+func (m *post) collect(r *logDrivenRun, rng *rand.Rand) {
 	for i, l := range r.leaders {
 		for _, x := range l.Moved() {
 			x.Record.Source = fmt.Sprint("link ", i, " ", x.ID)
@@ -47,8 +47,8 @@ func (m *post) collect(r *ledRun, rng *rand.Rand) {
 }
 
 // step returns a step of one of the locations, with some of what waits for it.
-func (m *post) step(rng *rand.Rand, sites int, now int64) ledStep {
-	s := ledStep{site: rng.IntN(sites), now: now}
+func (m *post) step(rng *rand.Rand, sites int, now int64) logDrivenStep {
+	s := logDrivenStep{site: rng.IntN(sites), now: now}
 	all := m.waiting[s.site]
 	n := len(all)
 	if rng.IntN(2) == 0 {

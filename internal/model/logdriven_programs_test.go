@@ -19,7 +19,7 @@ import (
 )
 
 // later returns a time after now, often that of the next timer.
-func (r *ledRun) later(rng *rand.Rand, now int64) int64 {
+func (r *logDrivenRun) later(rng *rand.Rand, now int64) int64 {
 	at, ok := r.leader.Deadline()
 	switch k := rng.IntN(6); {
 	case ok && k == 0:
@@ -92,12 +92,14 @@ func (m *mailbox) Want(ctx context.Context, _ int, _ int32, _ []byte) (context.C
 
 func (m *mailbox) Stopped(int) *engine.Blocked { return nil }
 
-// Led runs a program whose history is kept, and restores it in between. What comes of
+// LogDriven runs a program whose history is kept, and restores it in between. What comes of
 // it without an interruption is compared with the model.
-func Led(p *Program, h History, seed uint64) (err error) { return ledForgetting(p, h, seed, nil) }
+func LogDriven(p *Program, h History, seed uint64) (err error) {
+	return logDrivenForgetting(p, h, seed, nil)
+}
 
-// ledForgetting is Led of operators that do not register what forget says.
-func ledForgetting(p *Program, h History, seed uint64, forget engine.Forget) (err error) {
+// logDrivenForgetting is LogDriven of operators that do not register what forget says.
+func logDrivenForgetting(p *Program, h History, seed uint64, forget engine.Forget) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
 			err = fmt.Errorf("panic: %v", v)
@@ -112,7 +114,7 @@ func ledForgetting(p *Program, h History, seed uint64, forget engine.Forget) (er
 	var live *builder  // of the run without an interruption
 	var calls [][]byte // answers to calls
 	asks := callsOf(p)
-	flow := ledFlow(func(f *dataflow.Flow, see func(string)) {
+	flow := logDrivenFlow(func(f *dataflow.Flow, see func(string)) {
 		graphOf(f).Check(forget)
 		ask := asks.into(f, &calls)
 		if live != nil {
@@ -136,15 +138,15 @@ func ledForgetting(p *Program, h History, seed uint64, forget engine.Forget) (er
 	var mail post
 	left := 30                // steps in which nothing but time passes
 	compared := forget != nil // what is forgotten is missing in one of them
-	next := func(r *ledRun) (ledStep, bool) {
+	next := func(r *logDrivenRun) (logDrivenStep, bool) {
 		if !compared {
 			if failed = sameIdentities(r.graph, graph); failed != nil {
-				return ledStep{}, false
+				return logDrivenStep{}, false
 			}
 			compared = true
 		}
-		if failed = compareLed(live, front, graph, r); failed != nil {
-			return ledStep{}, false
+		if failed = compareLogDriven(live, front, graph, r); failed != nil {
+			return logDrivenStep{}, false
 		}
 		mail.collect(r, rng)
 		mail.put(0, box.waiting...)
@@ -152,7 +154,7 @@ func ledForgetting(p *Program, h History, seed uint64, forget engine.Forget) (er
 		at, timers := r.leader.Deadline()
 		switch quiet := len(h) == 0 && len(calls) == 0 && mail.empty(); {
 		case quiet && (!timers || left == 0):
-			return ledStep{}, false
+			return logDrivenStep{}, false
 		case quiet:
 			left--
 			now = max(now, at)
@@ -194,8 +196,8 @@ func sameIdentities(leads, ports *engine.Graph) error {
 	return nil
 }
 
-// compareLed shows what a led flow's outputs have and compares all with the model.
-func compareLed(live, front *builder, graph *engine.Graph, r *ledRun) error {
+// compareLogDriven shows what a log-driven flow's outputs have and compares all with the model.
+func compareLogDriven(live, front *builder, graph *engine.Graph, r *logDrivenRun) error {
 	kept, err := r.leader.Outputs(nil)
 	if err != nil {
 		return err
@@ -203,11 +205,11 @@ func compareLed(live, front *builder, graph *engine.Graph, r *ledRun) error {
 	if err := logdriven.Feed(graph, 0, 0, nil, kept); err != nil {
 		return fmt.Errorf("Feed: %w", err)
 	}
-	for i, w := range live.seen {
+	for i, w := range live.observed {
 		if _, entries := live.built[w.node].(fixed); entries { // some of which were taken
 			w.now = nil
 		} else if w.now != nil {
-			w.now = front.seen[i].now
+			w.now = front.observed[i].now
 		}
 	}
 	return live.compare(true)
@@ -217,7 +219,7 @@ func compareLed(live, front *builder, graph *engine.Graph, r *ledRun) error {
 func (b *builder) outputs() (readers []func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel() // who finds nothing does not wait
-	for _, w := range slices.Clone(b.seen) {
+	for _, w := range slices.Clone(b.observed) {
 		name := fmt.Sprint("n", w.node, " out")
 		switch s := b.built[w.node].(type) {
 		case stream:
@@ -234,10 +236,10 @@ func (b *builder) outputs() (readers []func()) {
 	return readers
 }
 
-// TestLed restores random programs from saved state between their steps and compares
+// TestLogDriven restores random programs from saved state between their steps and compares
 // them with themselves. It catches what an operator remembers and does not save.
-func TestLed(t *testing.T) {
-	checkAll(t, durables(), Led)
+func TestLogDriven(t *testing.T) {
+	checkAll(t, durables(), LogDriven)
 }
 
 // durables are the operators that a flow whose history is kept may have.

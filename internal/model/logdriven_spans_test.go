@@ -15,13 +15,13 @@ import (
 	"github.com/millrace/millrace/singleton"
 )
 
-// TestLedWindows is TestLedByHand for event time.
-func TestLedWindows(t *testing.T) {
+// TestLogDrivenWindows is TestLogDrivenByHand for event time.
+func TestLogDrivenWindows(t *testing.T) {
 	for name, build := range map[string]func(at here, see func(string)) []hands{"spans": spanWindows, "waiting": markedWindows} {
 		t.Run(name, func(t *testing.T) {
 			for n := range *programs / 30 {
 				rng := rand.New(rand.NewPCG(*seed, uint64(n)))
-				if err := ledByHand(build, rng, nil); err != nil {
+				if err := logDrivenByHand(build, rng, nil); err != nil {
 					t.Fatalf("history %d: %v\n%s", n, err, rerun(t))
 				}
 			}

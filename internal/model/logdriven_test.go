@@ -12,11 +12,11 @@ import (
 	"github.com/millrace/millrace/internal/engine/logdriven"
 )
 
-// A ledFlow builds a flow whose history is kept. It tells see what its functions saw.
-type ledFlow func(f *dataflow.Flow, see func(string))
+// A logDrivenFlow builds a flow whose history is kept. It tells see what its functions saw.
+type logDrivenFlow func(f *dataflow.Flow, see func(string))
 
-// A ledRun is one life of a led flow, from its start or from saved state.
-type ledRun struct {
+// A logDrivenRun is one life of a log-driven flow, from its start or from saved state.
+type logDrivenRun struct {
 	graph   *engine.Graph
 	leader  *logdriven.Executor   // of the first location
 	leaders []*logdriven.Executor // of all
@@ -26,13 +26,13 @@ type ledRun struct {
 	unsaved bool // the state is not looked at between steps
 }
 
-func (flow ledFlow) run() (r *ledRun, err error) {
+func (flow logDrivenFlow) run() (r *logDrivenRun, err error) {
 	defer func() {
 		if v := recover(); v != nil {
 			err = fmt.Errorf("panic: %v", v)
 		}
 	}()
-	r = &ledRun{calls: make(chan string, 1000)}
+	r = &logDrivenRun{calls: make(chan string, 1000)}
 	f := newLed(dataflow.Options{Buffer: 8}, durable.CBOR(), func(record []byte) error {
 		r.calls <- string(record)
 		return nil
@@ -53,8 +53,8 @@ func (flow ledFlow) run() (r *ledRun, err error) {
 // The histories begin in the middle of a minute.
 const origin = int64(90 * time.Second)
 
-// A ledStep is a step of a history.
-type ledStep struct {
+// A logDrivenStep is a step of a history.
+type logDrivenStep struct {
 	site    int
 	now     int64
 	records [][]byte
@@ -68,14 +68,14 @@ type outcome struct {
 }
 
 // outcome returns what came of a step.
-func (r *ledRun) outcome(e logdriven.Emission) (o outcome, err error) {
+func (r *logDrivenRun) outcome(e logdriven.Emission) (o outcome, err error) {
 	o.outputs, o.refused, o.seen = string(e.Outputs), fmt.Sprint(e.Refused), fmt.Sprint(r.seen)
 	r.seen = nil
 	return o, r.between(&o)
 }
 
 // between notes what there is between two steps.
-func (r *ledRun) between(o *outcome) error {
+func (r *logDrivenRun) between(o *outcome) error {
 	if err := r.graph.Scrub(true); err != nil {
 		return err
 	}
@@ -113,7 +113,7 @@ func (o outcome) differs(from outcome) error {
 	return nil
 }
 
-func (r *ledRun) step(s ledStep) (outcome, error) {
+func (r *logDrivenRun) step(s logDrivenStep) (outcome, error) {
 	e, err := r.leaders[s.site].Step(s.now, s.records, nil)
 	if err != nil {
 		return outcome{}, err
@@ -122,7 +122,7 @@ func (r *ledRun) step(s ledStep) (outcome, error) {
 }
 
 // begun starts a history.
-func (flow ledFlow) begun() (r *ledRun, o outcome, err error) {
+func (flow logDrivenFlow) begun() (r *logDrivenRun, o outcome, err error) {
 	if r, err = flow.run(); err != nil {
 		return nil, o, err
 	}
@@ -141,7 +141,7 @@ func (flow ledFlow) begun() (r *ledRun, o outcome, err error) {
 
 // again makes the steps of a history again, in a new life wherever interrupted says so,
 // and compares what comes of each.
-func (flow ledFlow) again(steps []ledStep, want []outcome, interrupted func() bool) error {
+func (flow logDrivenFlow) again(steps []logDrivenStep, want []outcome, interrupted func() bool) error {
 	r, got, err := flow.begun()
 	if err != nil {
 		return err
@@ -182,13 +182,13 @@ func (flow ledFlow) again(steps []ledStep, want []outcome, interrupted func() bo
 
 // threeWays runs a flow without an interruption, replays it, and restores it between
 // all steps and between some. The steps are those that next gives.
-func (flow ledFlow) threeWays(rng *rand.Rand, next func(r *ledRun) (ledStep, bool)) error {
+func (flow logDrivenFlow) threeWays(rng *rand.Rand, next func(r *logDrivenRun) (logDrivenStep, bool)) error {
 	r, o, err := flow.begun()
 	if err != nil {
 		return err
 	}
 	defer func() { r.end() }()
-	var steps []ledStep
+	var steps []logDrivenStep
 	want := []outcome{o}
 	for {
 		s, ok := next(r)

@@ -73,10 +73,10 @@ func missing(table []operator, used map[string]int) string {
 // drawnIn returns the operators that are drawn for flows run in a way: in production,
 // those that do everything on one goroutine.
 func drawnIn(way Way) []operator {
-	if way == Driven || way == Whole {
+	if way == Simulated || way == Whole {
 		return operators()
 	}
-	return slices.DeleteFunc(operators(), func(op operator) bool { return op.isApart })
+	return slices.DeleteFunc(operators(), func(op operator) bool { return op.concurrent })
 }
 
 // TestAgainstModel compares random programs with the model, at every cut of every

@@ -17,9 +17,9 @@ func newLive() *dataflow.Flow {
 	return f
 }
 
-// newDriven returns a flow that is simulated, and the simulation that makes its
+// newSimulated returns a flow that is simulated, and the simulation that makes its
 // steps.
-func newDriven(choose simulate.Chooser) (*dataflow.Flow, *simulate.Simulation) {
+func newSimulated(choose simulate.Chooser) (*dataflow.Flow, *simulate.Simulation) {
 	f := newLive()
 	return f, simulate.Drive(graphOf(f), choose, nil, simulate.Known{})
 }

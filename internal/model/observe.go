@@ -33,7 +33,7 @@ func Observe(ctx context.Context, p *Program, h History, early int, ends bool, f
 	}
 	run()
 	var seen strings.Builder
-	for _, w := range b.seen {
+	for _, w := range b.observed {
 		got := w.all
 		if w.now != nil {
 			got = w.now()

@@ -24,15 +24,15 @@ type (
 	worker struct{ dataflow.Process }
 )
 
-// A verdict says what is wrong with what has arrived at node i, or returns "". If all is true,
+// A judgment says what is wrong with what has arrived at node i, or returns "". If all is true,
 // nothing more will arrive.
-type verdict func(e *evaluator, i int, all bool) string
+type judgment func(e *evaluator, i int, all bool) string
 
-func (o operator) judged(v verdict) operator { o.verdict = v; return o }
+func (o operator) judged(v judgment) operator { o.judgment = v; return o }
 
-// apart marks an operator that works concurrently with others: in a live flow on other
+// concurrently marks an operator that works concurrently with others: in a live flow on other
 // goroutines. It is only used where one goroutine does everything.
-func (o operator) apart() operator { o.isApart = true; return o }
+func (o operator) concurrently() operator { o.concurrent = true; return o }
 
 func hours(n int) time.Duration { return time.Duration(n+1) * time.Hour }
 
@@ -99,7 +99,7 @@ func lates() []operator {
 			loop, again := dataflow.Cycle[int, ordered](c.at, c.name)
 			c.keeps = func(next any) { loop.Complete(dataflow.Limit(next.(stream), fedBack)) }
 			return taken(c, again)
-		}, none).at(looped).apart().judged(func(e *evaluator, i int, all bool) string {
+		}, none).at(looped).concurrently().judged(func(e *evaluator, i int, all bool) string {
 			from := e.p.nodes[i].keep
 			if from < 0 {
 				from = e.p.nodes[i].args[0]
@@ -117,21 +117,21 @@ func lates() []operator {
 			})
 			f := func(_ context.Context, v int) int { return change(c.n, v) }
 			return keyedsingleton.InspectWithKey(keyedsingleton.MapAsync(asked, f, keyedsingleton.AsyncOptions{}), c.took)
-		}, none).at(timed).apart().judged(func(e *evaluator, i int, all bool) string {
+		}, none).at(timed).concurrently().judged(func(e *evaluator, i int, all bool) string {
 			x := &e.p.nodes[i]
 			return entriesOfSource(e, i, eachEntry(func(n, _, v int) (int, bool) { return change(n, v), true })(x.n, e.at(x.args[0], len(e.events))), all)
 		}),
 		op1("keyedsingleton.MapAsyncWithKey", func(c call, s fixed) fixed {
 			f := func(_ context.Context, k, v int) int { return change(k, v) }
 			return keyedsingleton.InspectWithKey(keyedsingleton.MapAsyncWithKey(s, f, keyedsingleton.AsyncOptions{}), c.took)
-		}, none).at(timed).apart().judged(func(e *evaluator, i int, all bool) string {
+		}, none).at(timed).concurrently().judged(func(e *evaluator, i int, all bool) string {
 			x := &e.p.nodes[i]
 			return entriesOfSource(e, i, eachEntry(func(_, k, v int) (int, bool) { return change(k, v), true })(x.n, e.at(x.args[0], len(e.events))), all)
 		}),
 		op1("keyedsingleton.TryAsync, values", func(c call, s fixed) fixed {
 			values, _ := keyedsingleton.TryAsync(s, triedLater(c.n), keyedsingleton.AsyncOptions{}, atOnce)
 			return keyedsingleton.InspectWithKey(values, c.took)
-		}, none).at(timed).apart().judged(func(e *evaluator, i int, all bool) string {
+		}, none).at(timed).concurrently().judged(func(e *evaluator, i int, all bool) string {
 			x := &e.p.nodes[i]
 			return entriesOfSource(e, i, eachEntry(func(n, k, v int) (int, bool) { return change(k, v), keep(n, v) })(x.n, e.at(x.args[0], len(e.events))), all)
 		}),
@@ -139,28 +139,28 @@ func lates() []operator {
 			_, failures := keyedsingleton.TryAsync(s, triedLater(c.n), keyedsingleton.AsyncOptions{}, atOnce)
 			attempts := keyedsingleton.Map(failures, func(e keyedsingleton.CallError) int { return e.Attempts + len(e.Text) })
 			return keyedsingleton.InspectWithKey(attempts, c.took)
-		}, none).at(timed).apart().judged(func(e *evaluator, i int, all bool) string {
+		}, none).at(timed).concurrently().judged(func(e *evaluator, i int, all bool) string {
 			x := &e.p.nodes[i]
 			return entriesOfSource(e, i, eachEntry(func(n, _, v int) (int, bool) { return 2 + len(errRefused.Error()), !keep(n, v) })(x.n, e.at(x.args[0], len(e.events))), all)
 		}),
 		op1("dataflow.Send", func(c call, s stream) stream {
 			return taken(c, dataflow.Send(dataflow.Send(s, c.other()), c.at))
-		}, none).at(timed).apart().judged(sent),
+		}, none).at(timed).concurrently().judged(sent),
 		op1("dataflow.Send", func(c call, s streamOf[here, bounds.Unbounded, loose]) streamOf[here, bounds.Unbounded, loose] {
 			return taken(c, dataflow.Send(dataflow.Send(s, c.other()), c.at))
-		}, none).at(timed).apart().judged(sent),
+		}, none).at(timed).concurrently().judged(sent),
 		op1("keyedstream.Send", func(c call, s streams) streams {
 			return takenKeyed(c, keyedstream.Send(keyedstream.Send(s, c.other()), c.at))
-		}, none).at(timed).apart().judged(sentKeyed),
+		}, none).at(timed).concurrently().judged(sentKeyed),
 		op1("keyedsingleton.Send", func(c call, s fixed) fixed {
 			return keyedsingleton.InspectWithKey(keyedsingleton.Send(keyedsingleton.Send(s, c.other()), c.at), c.took)
-		}, none).at(timed).apart().judged(func(e *evaluator, i int, all bool) string {
+		}, none).at(timed).concurrently().judged(func(e *evaluator, i int, all bool) string {
 			return entriesOfSource(e, i, e.at(e.p.nodes[i].args[0], len(e.events)), all)
 		}),
 		op1("keyedstream.Divide", func(c call, s streams) keyedOf[here, bounds.Unbounded, loose] {
 			parts := keyedstream.Divide(s, dataflow.Members[worker](c.flow, 2))
 			return takenKeyed(c, keyedstream.Merge(keyedstream.Send(parts[0], c.at), keyedstream.Send(parts[1], c.at)))
-		}, none).at(timed).apart().judged(sentKeyed),
+		}, none).at(timed).concurrently().judged(sentKeyed),
 	}
 }
 

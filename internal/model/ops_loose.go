@@ -27,8 +27,8 @@ func (o operator) frees() operator {
 	return o
 }
 
-// through reports whether the output of node i is recorded.
-func (p *Program) through(i int) bool { return p.nodes[i].op.loosens && p.nodes[i].slice < 0 }
+// recorded reports whether the output of node i is recorded.
+func (p *Program) recorded(i int) bool { return p.nodes[i].op.loosens && p.nodes[i].slice < 0 }
 
 // passed says what is wrong with the output of node i, or returns "". If all is true, nothing
 // waits.

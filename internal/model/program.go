@@ -16,12 +16,12 @@ type operator struct {
 	edge  edge // whether it crosses the border of a slice
 	fresh bool // keeps the property that every key comes from a batch of entries
 
-	verdict verdict  // for what is taken as given, unless a timer emits it
-	isApart bool     // works concurrently with others; see apart
-	shows   bool     // its content is recorded whenever that changes, and not what arrives
-	also    []string // other operators that it includes
-	rare    bool     // for an input: few programs contain it
-	loosens bool     // gives up an order; see frees
+	judgment   judgment // for what is taken as given, unless a timer emits it
+	concurrent bool     // works concurrently with others; see concurrently
+	shows      bool     // its content is recorded whenever that changes, and not what arrives
+	also       []string // other operators that it includes
+	rare       bool     // for an input: few programs contain it
+	loosens    bool     // gives up an order; see frees
 
 	build func(b *builder, x *node, in []any) any
 	eval  func(n int, in []Content) Content

@@ -201,7 +201,7 @@ func (s *script) String() string {
 
 // hasTimers reports whether time decides about what the program shows.
 func (p *Program) hasTimers() bool {
-	return slices.ContainsFunc(p.nodes, func(x node) bool { return x.op.edge == timed && !x.op.isApart })
+	return slices.ContainsFunc(p.nodes, func(x node) bool { return x.op.edge == timed && !x.op.concurrent })
 }
 
 // isOpen reports whether the program does not end by itself, since an interval is open

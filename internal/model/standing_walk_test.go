@@ -103,7 +103,7 @@ func (f *flowing) fired(events []event) (all []firing) {
 		if e.slice >= 0 {
 			continue
 		}
-		if op := f.p.nodes[e.node].op; op.edge == timed && !op.isApart && !op.shows && !f.p.arranges(e.node) {
+		if op := f.p.nodes[e.node].op; op.edge == timed && !op.concurrent && !op.shows && !f.p.arranges(e.node) {
 			all = append(all, firing{e.node, e.key, e.value})
 		}
 	}

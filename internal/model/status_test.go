@@ -32,7 +32,7 @@ func counts(p *Program, h History, way Way, seed uint64) (err error) {
 	defer cancel()
 	flow := dataflow.NewWithOptions(dataflow.Options{Count: true})
 	var steps *simulate.Simulation
-	if way == Driven || way == Whole {
+	if way == Simulated || way == Whole {
 		steps = simulate.Drive(graphOf(flow), chooser{rng}, nil, simulate.Known{})
 	}
 	if way == Batched {

@@ -15,10 +15,10 @@ import (
 type Way int
 
 const (
-	// Driven runs a flow as the simulator does: one record at a time, from any input
+	// Simulated runs a flow as the simulator does: one record at a time, from any input
 	// that has one, and each slice when the chooser decides.
-	Driven Way = iota
-	// Whole is Driven, but also chooses interleavings that cannot be told apart.
+	Simulated Way = iota
+	// Whole is Simulated, but also chooses interleavings that cannot be told apart.
 	Whole
 	// Live runs a flow as in production: a step takes all waiting records, cuts every
 	// slice that has new input, and ends.
@@ -31,7 +31,7 @@ const (
 )
 
 // String returns the name of the way.
-func (w Way) String() string { return []string{"driven", "whole", "live", "single", "batched"}[w] }
+func (w Way) String() string { return []string{"simulated", "whole", "live", "single", "batched"}[w] }
 
 // chooser makes choices with a seed.
 type chooser struct{ rng *rand.Rand }
@@ -67,8 +67,8 @@ func run(p *Program, h History, way Way, seed uint64, compare bool) (b *builder,
 		return b.compare(quiet)
 	}
 	var steps *simulate.Simulation
-	if way == Driven || way == Whole {
-		flow, steps = newDriven(chooser{rng})
+	if way == Simulated || way == Whole {
+		flow, steps = newSimulated(chooser{rng})
 	} else {
 		flow = newLive()
 		if way == Batched {
@@ -76,8 +76,8 @@ func run(p *Program, h History, way Way, seed uint64, compare bool) (b *builder,
 		}
 	}
 	b = build(ctx, p, flow, watched)
-	b.clock = way == Driven || way == Whole
-	if way == Driven || way == Whole {
+	b.clock = way == Simulated || way == Whole
+	if way == Simulated || way == Whole {
 		return b, b.drive(flow, steps, h, rng, check)
 	}
 	return b, b.live(flow, h, rng, way == Single || way == Batched, check)
@@ -95,7 +95,7 @@ func read(p *Program, i int) bool {
 	return false
 }
 
-// drive sends records between the steps of a driven flow.
+// drive sends records between the steps of a simulated flow.
 func (b *builder) drive(flow *dataflow.Flow, steps *simulate.Simulation, h History, rng *rand.Rand, check func(quiet bool) error) error {
 	app, err := dataflow.Start(b.ctx, flow)
 	if err != nil {
@@ -186,10 +186,10 @@ func (b *builder) live(flow *dataflow.Flow, h History, rng *rand.Rand, single bo
 func (b *builder) compare(quiet bool) error {
 	e := newEvaluator(b.p, b.events)
 	now := len(b.events)
-	for _, w := range b.seen {
+	for _, w := range b.observed {
 		k := kinds[b.p.nodes[w.node].op.out]
-		if len(w.again) > 0 {
-			return b.differ(w.node, now, fmt.Sprint("given the keys ", w.again, " again"), "each comes once")
+		if len(w.repeatedKeys) > 0 {
+			return b.differ(w.node, now, fmt.Sprint("given the keys ", w.repeatedKeys, " again"), "each comes once")
 		}
 		if !k.inside {
 			got := w.all
@@ -237,15 +237,15 @@ func (b *builder) compare(quiet bool) error {
 func (b *builder) takenRight(e *evaluator, i int, all bool) error {
 	x, now := &b.p.nodes[i], len(b.events)
 	switch {
-	case b.p.through(i):
+	case b.p.recorded(i):
 		if wrong := e.passed(i, all || !b.clock); wrong != "" {
 			return b.differ(i, now, kinds[x.op.out].text(e.at(i, now)), wrong)
 		}
 		return nil
 	case x.op.edge != timed && x.op.edge != looped && x.op.edge != arranged:
 		return nil
-	case x.op.verdict != nil:
-		if wrong := x.op.verdict(e, i, all); wrong != "" {
+	case x.op.judgment != nil:
+		if wrong := x.op.judgment(e, i, all); wrong != "" {
 			return b.differ(i, now, kinds[x.op.out].text(e.at(i, now)), wrong)
 		}
 		return nil
@@ -353,7 +353,7 @@ func Agree(p *Program, h History, seed uint64) error {
 			return fmt.Errorf("%v: %w", way, err)
 		}
 		ends[way] = make(map[int]string)
-		for _, w := range b.seen {
+		for _, w := range b.observed {
 			got := w.all
 			if w.now != nil {
 				got = w.now()

@@ -19,21 +19,21 @@ import (
 // It maintains: the steps of a location that are written or wait in its block are all steps
 // that the location has made so far, unless the recording has failed.
 type Recorder struct {
-	to      io.Writer
-	claimed atomic.Bool
-	graph   *engine.Graph
-	tracks  []track
-	number  atomic.Uint64
-	failed  atomic.Bool // there is an error, or the recorder is closed: steps are no longer recorded
+	to        io.Writer
+	claimed   atomic.Bool
+	graph     *engine.Graph
+	locations []locationRecorder
+	number    atomic.Uint64
+	failed    atomic.Bool // there is an error, or the recorder is closed: steps are no longer recorded
 
-	mu     sync.Mutex // guards the fields below; may be locked while the mu of a track is held, never the other way round
+	mu     sync.Mutex // guards the fields below; may be locked while the mu of a locationRecorder is held, never the other way round
 	out    *Writer
 	err    error
 	closed bool
 }
 
-// A track is a recorder's state for one location.
-type track struct {
+// A locationRecorder is a recorder's state for one location.
+type locationRecorder struct {
 	step Step // the current step; held by the run token, with the next two
 	data []byte
 	took []int // for each operator, the records that the step took so far; all 0 between steps
@@ -57,10 +57,10 @@ func (r *Recorder) Begin(g *engine.Graph) {
 		return
 	}
 	r.graph = g
-	r.tracks = make([]track, len(g.Locations))
+	r.locations = make([]locationRecorder, len(g.Locations))
 	for i, s := range g.Locations {
-		r.tracks[i].step.Location = i
-		r.tracks[i].took = make([]int, len(s.Ops))
+		r.locations[i].step.Location = i
+		r.locations[i].took = make([]int, len(s.Ops))
 	}
 	var err error
 	if r.out, err = NewWriter(r.to, NewHeader(g.Shapes())); err != nil {
@@ -81,7 +81,7 @@ func (r *Recorder) Taken(s *engine.Location, p *engine.Plan) {
 	if r.failed.Load() {
 		return
 	}
-	t := &r.tracks[s.Number]
+	t := &r.locations[s.Number]
 	t.data, t.step.Takes = t.data[:0], t.step.Takes[:0]
 	t.step.Start, t.step.Fire, t.step.Origin, t.step.Now = p.Start, p.Fire, p.Origin, p.Now
 	if len(p.Take) == 0 {
@@ -96,7 +96,7 @@ func (r *Recorder) Taken(s *engine.Location, p *engine.Plan) {
 
 // encode appends the records that a step takes to the data. The slices of the takes are set
 // after all are encoded, since the data may move.
-func (t *track) encode(s *engine.Location, p *engine.Plan) (err error) {
+func (t *locationRecorder) encode(s *engine.Location, p *engine.Plan) (err error) {
 	at := int32(0)
 	defer func() {
 		if v := recover(); v != nil { // in a method of the program's types
@@ -135,7 +135,7 @@ func (r *Recorder) Made(s *engine.Location) int {
 	if r.failed.Load() {
 		return 0
 	}
-	t := &r.tracks[s.Number]
+	t := &r.locations[s.Number]
 	t.step.Now = cmp.Or(t.step.Now, s.Read)
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -152,8 +152,8 @@ func (r *Recorder) Made(s *engine.Location) int {
 // mostKept is the maximum size of a buffer that is used again.
 const mostKept = 1 << 20
 
-// write writes the block of a track. The caller holds the track's mu.
-func (r *Recorder) write(t *track) {
+// write writes the block of a location. The caller holds the locationRecorder's mu.
+func (r *Recorder) write(t *locationRecorder) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.err != nil || r.closed {
@@ -170,10 +170,10 @@ func (r *Recorder) write(t *track) {
 // Flush writes the blocks. It returns why the recording has failed, if it has.
 func (r *Recorder) Flush() error {
 	r.mu.Lock()
-	tracks := r.tracks
+	locations := r.locations
 	r.mu.Unlock()
-	for i := range tracks {
-		t := &tracks[i]
+	for i := range locations {
+		t := &locations[i]
 		t.mu.Lock()
 		r.write(t)
 		t.mu.Unlock()
@@ -216,12 +216,12 @@ func (r *Recorder) Close() error {
 	default:
 	}
 	// No step comes between the blocks written here and the number of steps.
-	for i := range r.tracks {
-		r.tracks[i].mu.Lock()
-		defer r.tracks[i].mu.Unlock()
+	for i := range r.locations {
+		r.locations[i].mu.Lock()
+		defer r.locations[i].mu.Unlock()
 	}
-	for i := range r.tracks {
-		r.write(&r.tracks[i])
+	for i := range r.locations {
+		r.write(&r.locations[i])
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()

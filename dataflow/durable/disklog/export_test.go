@@ -15,8 +15,8 @@ func (l *Log) Submitted() int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	n := len(q.ops)
-	if q.flying != nil {
-		n += len(q.flying.ops)
+	if q.inFlight != nil {
+		n += len(q.inFlight.ops)
 	}
 	return n
 }

@@ -47,12 +47,12 @@ func (o *op) makesRoom() bool { return o.purge != purge{} }
 
 // A queue has the ops that no group has taken.
 type queue struct {
-	mu     sync.Mutex
-	ops    []*op
-	flying *group // the one under way, nil if there is none
-	ended  bool
-	wake   chan struct{} // has room for one
-	runs   sync.WaitGroup
+	mu       sync.Mutex
+	ops      []*op
+	inFlight *group // the one under way, nil if there is none
+	ended    bool
+	wake     chan struct{} // has room for one
+	runs     sync.WaitGroup
 }
 
 // A group is ops that share a sync. They are written in one batch, or in several where a step
@@ -129,7 +129,7 @@ func (l *Log) submit(ctx context.Context, o *op) (uint64, error) {
 // acknowledged to anybody and will not be.
 func (l *Log) settle(ctx context.Context) error {
 	l.queue.mu.Lock()
-	g := l.queue.flying
+	g := l.queue.inFlight
 	l.queue.mu.Unlock()
 	if g == nil {
 		return nil
@@ -158,7 +158,7 @@ func (l *Log) run() {
 			}
 			l.commit(g)
 			l.queue.mu.Lock()
-			l.queue.flying = nil
+			l.queue.inFlight = nil
 			l.queue.mu.Unlock()
 			close(g.done)
 		}
@@ -187,7 +187,7 @@ func (q *queue) take(g *group) bool {
 		o.built = g.built
 	}
 	g.ops = append(g.ops, g.fresh...)
-	q.flying = g
+	q.inFlight = g
 	return true
 }
 

@@ -199,7 +199,7 @@ func (l *Log) prepare(made bool) error {
 	}
 	l.torn(marked)
 	l.room = newRoom(fs, l.opts.dir, l.opts.Reserve, l.logger)
-	l.room.told = l.refuse
+	l.room.onFull = l.refuse
 	l.files.room = l.room
 	if err := fs.MkdirAll(dir, 0o700); err != nil {
 		return fmt.Errorf("disklog: %w", err)

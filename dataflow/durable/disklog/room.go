@@ -26,7 +26,7 @@ type room struct {
 	shared reserve
 	own    reserve // the part that tables cannot use
 	logger *slog.Logger
-	told   func(error) // called when the disk becomes full, for operations that wait to be written
+	onFull func(error) // called when the disk becomes full, for operations that wait to be written
 
 	mu      sync.Mutex
 	full    bool
@@ -122,8 +122,8 @@ func (r *room) wait(by use, try int) bool {
 	}
 	ended := r.ended
 	r.mu.Unlock()
-	if lost && r.told != nil {
-		r.told(r.check())
+	if lost && r.onFull != nil {
+		r.onFull(r.check())
 	}
 	if ended || again {
 		return !ended

@@ -58,16 +58,16 @@ type memoryData struct {
 }
 
 type memoryPartition struct {
-	messages []Message
-	early    []Message     // not durable yet
-	kept     chan struct{} // closed when early is durable; nil if early is empty
-	readers  int           // readers that read ahead
-	steps    []memoryStep
-	snapshot []byte
-	at       uint64 // of the snapshot, zero if there is none
-	pieces   []Piece
-	purged   uint64        // records up to here are gone
-	changed  chan struct{} // closed when something was added or forgotten
+	messages  []Message
+	undurable []Message     // not durable yet
+	durable   chan struct{} // closed when undurable has become durable; nil if it is empty
+	readers   int           // readers that read ahead
+	steps     []memoryStep
+	snapshot  []byte
+	at        uint64 // of the snapshot, zero if there is none
+	pieces    []Piece
+	purged    uint64        // records up to here are gone
+	changed   chan struct{} // closed when something was added or forgotten
 }
 
 type memoryStep struct {

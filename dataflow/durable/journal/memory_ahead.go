@@ -34,10 +34,10 @@ func (m *Memory) appendAhead(ctx context.Context, a Action, add func(*memoryPart
 		if err != nil {
 			return err
 		}
-		if p.early = append(p.early, added); p.kept == nil {
-			p.kept = make(chan struct{})
+		if p.undurable = append(p.undurable, added); p.durable == nil {
+			p.durable = make(chan struct{})
 		}
-		if kept = p.kept; p.readers == 0 {
+		if kept = p.durable; p.readers == 0 {
 			p.keep()
 		}
 		return nil
@@ -66,11 +66,11 @@ func (m *Memory) appendAhead(ctx context.Context, a Action, add func(*memoryPart
 
 // keep makes all records durable.
 func (p *memoryPartition) keep() {
-	p.messages = append(p.messages, p.early...)
-	p.early = nil
-	if p.kept != nil {
-		close(p.kept)
-		p.kept = nil
+	p.messages = append(p.messages, p.undurable...)
+	p.undurable = nil
+	if p.durable != nil {
+		close(p.durable)
+		p.durable = nil
 	}
 }
 
@@ -80,11 +80,11 @@ func (d *memoryData) lose() {
 	defer d.mu.Unlock()
 	for i := range d.partitions {
 		p := &d.partitions[i]
-		for _, m := range p.early {
+		for _, m := range p.undurable {
 			for _, r := range m.Records {
 				d.bound.Free(int64(len(r)))
 			}
 		}
-		p.early, p.kept, p.readers = nil, nil, 0
+		p.undurable, p.durable, p.readers = nil, nil, 0
 	}
 }

@@ -107,7 +107,7 @@ func (r *memoryReader) Next(ctx context.Context, max int) (out []Message, err er
 		}
 		messages := p.messages
 		if r.ahead {
-			messages = slices.Concat(messages, p.early)
+			messages = slices.Concat(messages, p.undurable)
 		}
 		at := sort.Search(len(messages), func(i int) bool { return messages[i].Position > r.last })
 		size := 0

@@ -24,7 +24,7 @@ const repeated = remembered - 20*time.Second
 
 // An appender gathers the records for one partition while the previous message is in progress.
 //
-// Under its lock, flying means that a goroutine sends messages, next is the message being gathered,
+// Under its lock, sending means that a goroutine sends messages, next is the message being gathered,
 // or nil, and spare is a buffer that no message uses.
 //
 // The sending goroutine keeps the position of the previous message, after, which is valid if sure
@@ -37,10 +37,10 @@ type appender struct {
 	sure      bool
 	acked     uint64
 
-	mu     sync.Mutex
-	next   *gathering
-	flying bool
-	spare  []byte
+	mu      sync.Mutex
+	next    *gathering
+	sending bool
+	spare   []byte
 }
 
 // A gathering is a message that is waiting to be sent, or sent and waiting for its answer.
@@ -101,9 +101,9 @@ func (a *appender) join(ctx context.Context, records [][]byte, size int) (*gathe
 			}
 			g.records += len(records)
 			g.callers++
-			if !a.flying {
-				a.flying = true
-				go a.fly()
+			if !a.sending {
+				a.sending = true
+				go a.sendAll()
 			}
 			a.mu.Unlock()
 			return g, nil
@@ -127,15 +127,15 @@ func (a *appender) leave(g *gathering) {
 	}
 }
 
-// fly sends one message after the other until there is none. Sending one at a time keeps the order
+// sendAll sends one message after the other until there is none. Sending one at a time keeps the order
 // even if one must be repeated.
-func (a *appender) fly() {
+func (a *appender) sendAll() {
 	for {
 		a.mu.Lock()
 		g := a.next
 		a.next = nil
 		if g == nil {
-			a.flying = false
+			a.sending = false
 			a.mu.Unlock()
 			return
 		}

@@ -21,12 +21,12 @@ import (
 type embedded struct {
 	server *server.Server
 	lock   *os.File
-	said   *serverLog
+	log    *serverLog
 }
 
 // full reports whether the server has given up writing, as it does on a full disk. Then it answers
 // nothing until it is started again, and only its log says why.
-func (e *embedded) full() bool { return e.said.full.Load() || !e.server.JetStreamEnabled() }
+func (e *embedded) full() bool { return e.log.full.Load() || !e.server.JetStreamEnabled() }
 
 // maxPayload is the largest message of the embedded server. It is large so that a step rarely needs
 // pieces: a message of 1 KiB costs as much as one of 16 KiB.
@@ -52,7 +52,7 @@ func startEmbedded(ctx context.Context, opts settings, logger *slog.Logger) (*em
 	if err != nil {
 		return nil, fmt.Errorf("natslog: %w", err)
 	}
-	e := &embedded{lock: lock, said: &serverLog{logger: logger.With("server", "embedded")}}
+	e := &embedded{lock: lock, log: &serverLog{logger: logger.With("server", "embedded")}}
 	e.server, err = server.NewServer(&server.Options{
 		ServerName: "embedded", DontListen: true, NoSigs: true, NoLog: true,
 		JetStream: true, StoreDir: opts.Dir, SyncAlways: true, DisableJetStreamBanner: true,
@@ -62,7 +62,7 @@ func startEmbedded(ctx context.Context, opts settings, logger *slog.Logger) (*em
 		lock.Close()
 		return nil, fmt.Errorf("natslog: the embedded server: %w", err)
 	}
-	e.server.SetLoggerV2(e.said, false, false, false)
+	e.server.SetLoggerV2(e.log, false, false, false)
 	e.server.Start()
 	if !e.server.ReadyForConnections(time.Minute) || !e.server.JetStreamEnabled() {
 		e.stop()

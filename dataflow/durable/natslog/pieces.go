@@ -17,8 +17,8 @@ const pieceSize = 1 << 20
 // reasonable message.
 const maxParcel = 1 << 30
 
-// abreast is how many pieces are sent or read at once.
-const abreast = 4
+// piecesAtOnce is how many pieces are sent or read at once.
+const piecesAtOnce = 4
 
 // wrap returns the stored form of a step or a snapshot. If the data is larger than inline, wrap
 // keeps its pieces first.
@@ -78,9 +78,9 @@ func inParallel(ctx context.Context, n int, do func(context.Context, int) error)
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var wg sync.WaitGroup
-	for worker := range min(n, abreast) {
+	for worker := range min(n, piecesAtOnce) {
 		wg.Go(func() {
-			for i := worker; i < n && ctx.Err() == nil; i += abreast {
+			for i := worker; i < n && ctx.Err() == nil; i += piecesAtOnce {
 				if err := do(ctx, i); err != nil {
 					cancel(err)
 				}

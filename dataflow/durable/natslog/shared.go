@@ -99,7 +99,7 @@ func (l *sharedLog) owner(partition int) string {
 	return fmt.Sprintf("%s.owner.%d", l.opts.Name, partition)
 }
 
-func (l *sharedLog) said() string { return l.opts.Name + ".said" }
+func (l *sharedLog) announcements() string { return l.opts.Name + ".said" }
 
 // Ask asks the owner of a partition.
 func (l *sharedLog) Ask(ctx context.Context, partition int, question []byte) ([]byte, error) {
@@ -128,12 +128,12 @@ func (l *sharedLog) Answer(partition int, answer func([]byte) []byte) (stop func
 
 // Announce sends a message about a partition to all processes.
 func (l *sharedLog) Announce(partition int, said []byte) error {
-	return l.nc.Publish(l.said(), append(binary.AppendUvarint(nil, uint64(partition)), said...))
+	return l.nc.Publish(l.announcements(), append(binary.AppendUvarint(nil, uint64(partition)), said...))
 }
 
 // Announced registers a function for the announcements.
 func (l *sharedLog) Announced(heard func(partition int, said []byte)) error {
-	_, err := l.nc.Subscribe(l.said(), func(m *nats.Msg) {
+	_, err := l.nc.Subscribe(l.announcements(), func(m *nats.Msg) {
 		if p, n := binary.Uvarint(m.Data); n > 0 && p < uint64(l.partitions) {
 			heard(int(p), m.Data[n:])
 		}

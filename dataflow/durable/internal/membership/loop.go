@@ -33,10 +33,10 @@ type loop struct {
 	again      map[string]time.Time
 	connection int // number of connections so far: answers to probes of an earlier one are void
 
-	ids     []string // members for which owners was computed
-	refused uint64   // the view's refused, as of then
-	owners  []string
-	said    uint64 // Member.refused when the last own lease was sent
+	ids         []string // members for which owners was computed
+	refused     uint64   // the view's refused, as of then
+	owners      []string
+	refusedSent uint64 // Member.refused when the last own lease was sent
 }
 
 // run ends when the member has left, was superseded, or its connection is closed.
@@ -152,7 +152,7 @@ func (l *loop) renew(now time.Time) {
 	n := l.renewal
 	l.mu.Lock()
 	refuses := l.refuses
-	l.said = l.Member.refused
+	l.refusedSent = l.Member.refused
 	l.mu.Unlock()
 	value, err := json.Marshal(lease{Started: l.view.started, Renewal: n, Info: l.options.Info, Refusals: refuses})
 	if err != nil {
@@ -188,7 +188,7 @@ func (l *loop) renewed(n uint64, sent time.Time, err error) {
 	l.counters.renewals.Add(1)
 	l.renewAt = sent.Add(l.options.Lease / 3)
 	l.mu.Lock()
-	if l.said != l.Member.refused { // refusals changed while it was in flight
+	if l.refusedSent != l.Member.refused { // refusals changed while it was in flight
 		l.renewAt = sent
 	}
 	l.mu.Unlock()

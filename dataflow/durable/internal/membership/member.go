@@ -41,8 +41,8 @@ type Member struct {
 
 	cancelWatch context.CancelFunc // restarts the watch
 
-	told bool // Next has returned an assignment
-	last []int
+	assigned bool // Next has returned an assignment
+	last     []int
 }
 
 // shared is what the loop publishes.
@@ -188,8 +188,8 @@ func (m *Member) Next(ctx context.Context) (Assignment, error) {
 	for {
 		m.mu.Lock()
 		changed, end, owned := m.changed, m.shared.end, m.shared.now()
-		if !m.told && end == nil || !slices.Equal(owned, m.last) {
-			m.told, m.last = true, owned
+		if !m.assigned && end == nil || !slices.Equal(owned, m.last) {
+			m.assigned, m.last = true, owned
 			m.mu.Unlock()
 			return Assignment{Owned: owned}, nil
 		}

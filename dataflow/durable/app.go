@@ -26,26 +26,26 @@ type App[P any] struct {
 
 // A core is the part of an App that does not depend on the type of its ports.
 type core struct {
-	opts     Options
-	build    func(*dataflow.Flow)
-	name     string // of the build function
-	log      journal.Log
-	measured *measured      // the log of a running flow
-	shared   journal.Shared // the log, if several processes have it open; else nil
-	flow     *dataflow.Flow // for sending and reading in this process
-	facade   *engine.Graph  // graph of flow
-	layout   layout
-	senders  []map[int32]identity.Operator // by location and index
-	gateway  *gateway
-	looking  bool       // reads the history only
-	counting bool       // take the number of partitions from the log
-	peers    *peers     // nil if no other process can own a partition
-	agreed   *agreement // reached when every partition can go on with the program; nil if peers is not
-	metrics  metrics
-	seen     witnessing
-	limit    int64 // of the log; zero if there is none
-	reserved reserved
-	waits    waits
+	opts              Options
+	build             func(*dataflow.Flow)
+	name              string // of the build function
+	log               journal.Log
+	measured          *measured      // the log of a running flow
+	shared            journal.Shared // the log, if several processes have it open; else nil
+	flow              *dataflow.Flow // for sending and reading in this process
+	facade            *engine.Graph  // graph of flow
+	layout            layout
+	senders           []map[int32]identity.Operator // by location and index
+	gateway           *gateway
+	readOnly          bool       // reads the history only
+	partitionsFromLog bool       // take the number of partitions from the log
+	peers             *peers     // nil if no other process can own a partition
+	agreed            *agreement // reached when every partition can go on with the program; nil if peers is not
+	metrics           metrics
+	witnessing        witnessState
+	limit             int64 // of the log; zero if there is none
+	reserved          reserved
+	waits             waits
 
 	ctx       context.Context // ends when everything has to end
 	cancel    context.CancelCauseFunc
@@ -140,7 +140,7 @@ func (c *core) start(ctx context.Context) (err error) {
 	}
 	owning, leaving := context.WithCancel(c.ctx)
 	c.leaving = leaving
-	c.tasks.Go(c.tellReads)
+	c.tasks.Go(c.requestReadsRecorded)
 	c.beginWitness()
 	if err := c.bound(ctx); err != nil {
 		c.opts.Logger.Warn("it is not known how full the log is", "error", err)
@@ -173,12 +173,12 @@ func (c *core) start(ctx context.Context) (err error) {
 
 // feed shows a committed step at the ports of this process.
 func (c *core) feed(partition int, numbers *logdriven.Numbers, s *step, full *engine.Blocked) error {
-	way := c.gateway.partitions[partition]
-	way.committed(s)
+	pg := c.gateway.partitions[partition]
+	pg.committed(s)
 	if len(s.Outputs) > 0 {
-		site, _ := c.layout.place(partition)
+		location, _ := c.layout.place(partition)
 		c.feeding.Lock()
-		err := logdriven.Feed(c.facade, site, partition, numbers, s.Outputs, s.Gave...)
+		err := logdriven.Feed(c.facade, location, partition, numbers, s.Outputs, s.Gave...)
 		c.feeding.Unlock()
 		if err != nil {
 			return err
@@ -191,18 +191,18 @@ func (c *core) feed(partition int, numbers *logdriven.Numbers, s *step, full *en
 // feedWhole shows at the ports everything that the outputs of a partition hold. That may be less than the ports
 // have shown: another process has owned the partition meanwhile, or owns it now.
 func (c *core) feedWhole(partition int, numbers *logdriven.Numbers, outputs []byte) error {
-	site, _ := c.layout.place(partition)
+	location, _ := c.layout.place(partition)
 	c.feeding.Lock()
 	defer c.feeding.Unlock()
-	return logdriven.FeedWhole(c.facade, site, partition, numbers, outputs, func(op *engine.Op, key []byte) bool { return c.ofKey(site, op.Index, key) == partition })
+	return logdriven.FeedWhole(c.facade, location, partition, numbers, outputs, func(op *engine.Op, key []byte) bool { return c.ofKey(location, op.Index, key) == partition })
 }
 
 // feedFrom is feedWhole for a partition that runs in this process.
 func (c *core) feedFrom(partition int, l *logdriven.Executor) error {
-	site, _ := c.layout.place(partition)
+	location, _ := c.layout.place(partition)
 	c.feeding.Lock()
 	defer c.feeding.Unlock()
-	return logdriven.FeedFrom(c.facade, site, partition, l, func(op *engine.Op, key []byte) bool { return c.ofKey(site, op.Index, key) == partition })
+	return logdriven.FeedFrom(c.facade, location, partition, l, func(op *engine.Op, key []byte) bool { return c.ofKey(location, op.Index, key) == partition })
 }
 
 // took tells senders what a committed step took.
@@ -212,8 +212,8 @@ func (c *core) took(partition int, s *step, full *engine.Blocked) {
 	}
 }
 
-// tellReads writes into the history what was read, batched over a short time.
-func (c *core) tellReads() {
+// requestReadsRecorded writes into the history what was read, batched over a short time.
+func (c *core) requestReadsRecorded() {
 	const gather = 20 * time.Millisecond
 	for {
 		select {
@@ -226,7 +226,7 @@ func (c *core) tellReads() {
 		case <-c.done:
 			return
 		}
-		c.gateway.tellReads(c.ctx)
+		c.gateway.recordReads(c.ctx)
 	}
 }
 
@@ -310,7 +310,7 @@ func (c *core) end(err, refusal error) {
 	}
 	if !c.abandoned.Load() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(c.ctx), time.Second)
-		c.gateway.tellReads(ctx)
+		c.gateway.recordReads(ctx)
 		cancel()
 	}
 	c.cancel(refusal)

@@ -58,10 +58,10 @@ func (*BacklogError) Busy() bool { return true }
 // longer than the lease.
 const fewRecords = 64
 
-// An owner's report is stale after a while. While it has something to report, the owner reports every sayAll.
+// An owner's report is stale after a while. While it has something to report, the owner reports every reportEvery.
 const (
-	stale  = time.Second
-	sayAll = 100 * time.Millisecond
+	stale       = time.Second
+	reportEvery = 100 * time.Millisecond
 )
 
 // A backlog is what this process knows of the records of a partition that no step has taken: how many there
@@ -83,9 +83,9 @@ type backlog struct {
 	taken   uint64    // how far the owner had taken records then
 
 	// For a partition that this process owns and others may send to:
-	tell   chan struct{} // of capacity 1: report now
-	said   word          // the last report
-	saidAt time.Time
+	reportNow  chan struct{} // of capacity 1: report now
+	reported   backlogReport // the last report
+	reportedAt time.Time
 }
 
 // A sent is a group of records that the log has acknowledged.
@@ -101,13 +101,13 @@ type wait struct {
 	since time.Time
 }
 
-// waitsApart is the least time between two waits.
-const waitsApart = 100 * time.Millisecond
+// minWaitInterval is the least time between two waits.
+const minWaitInterval = 100 * time.Millisecond
 
 // begin notes that records up to a position have been read.
 func (b *backlog) begin(upTo uint64) {
 	now := time.Now()
-	if n := len(b.waits); n > 0 && now.Sub(b.waits[n-1].since) < waitsApart {
+	if n := len(b.waits); n > 0 && now.Sub(b.waits[n-1].since) < minWaitInterval {
 		b.waits[n-1].upTo = upTo
 		return
 	}
@@ -232,10 +232,10 @@ func (g *gateway) sending(ctx context.Context, p int, size Lag, heldBack bool) e
 
 // sent notes the result of a send: the log stored the records at a position, or the result is unknown. In the
 // latter case whoever reads the records counts them.
-func (w *partitionGateway) sent(size Lag, at uint64, err error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	b := &w.backlog
+func (pg *partitionGateway) sent(size Lag, at uint64, err error) {
+	pg.mu.Lock()
+	defer pg.mu.Unlock()
+	b := &pg.backlog
 	b.going = b.going.minus(size)
 	if err == nil && at > b.upTo {
 		b.behind, b.beyond = append(b.behind, sent{at, size}), b.beyond.plus(size)
@@ -245,19 +245,19 @@ func (w *partitionGateway) sent(size Lag, at uint64, err error) {
 }
 
 // restored notes that the owner begins with the records after a position.
-func (w *partitionGateway) restored(taken uint64) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	b := &w.backlog
-	b.known, b.stopped, b.said, b.saidAt, b.waits = Lag{}, false, word{}, time.Time{}, nil
+func (pg *partitionGateway) restored(taken uint64) {
+	pg.mu.Lock()
+	defer pg.mu.Unlock()
+	b := &pg.backlog
+	b.known, b.stopped, b.reported, b.reportedAt, b.waits = Lag{}, false, backlogReport{}, time.Time{}, nil
 	b.reach(taken)
 }
 
 // ahead notes that the owner has read messages up to a position, which no step has taken yet.
-func (w *partitionGateway) ahead(upTo uint64, size Lag, most Lag) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	b := &w.backlog
+func (pg *partitionGateway) ahead(upTo uint64, size Lag, most Lag) {
+	pg.mu.Lock()
+	defer pg.mu.Unlock()
+	b := &pg.backlog
 	b.known = b.known.plus(size)
 	b.begin(upTo)
 	b.reach(upTo)
@@ -268,7 +268,7 @@ func (w *partitionGateway) ahead(upTo uint64, size Lag, most Lag) {
 // empty after a silence.
 func (b *backlog) cross(most Lag) {
 	quarter := func(l Lag) int { return max(4*l.Records/most.Records, 4*l.Bytes/most.Bytes) }
-	if quarter(b.known) != quarter(b.said.lag) || b.known != (Lag{}) && time.Since(b.saidAt) > stale {
-		signal(b.tell)
+	if quarter(b.known) != quarter(b.reported.lag) || b.known != (Lag{}) && time.Since(b.reportedAt) > stale {
+		signal(b.reportNow)
 	}
 }

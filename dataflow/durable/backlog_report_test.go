@@ -19,10 +19,12 @@ import (
 // by what it has heard of that and when.
 func TestRoom(t *testing.T) {
 	opts := Options{MaxLag: Lag{Records: 1000, Bytes: 1 << 20}, Lease: 10 * time.Second}
-	said := func(records int) *word { return &word{upTo: 50, taken: 40, lag: Lag{records, 100 * records}} }
+	said := func(records int) *backlogReport {
+		return &backlogReport{upTo: 50, taken: 40, lag: Lag{records, 100 * records}}
+	}
 	for _, test := range []struct {
 		name   string
-		said   *word
+		said   *backlogReport
 		silent time.Duration
 		behind int // records sent beyond what was said
 		want   int // how many more
@@ -39,18 +41,18 @@ func TestRoom(t *testing.T) {
 		{"what is stale and filled", said(1000), 2 * time.Second, 0, 0},
 		{"older than a lease", said(1000), 11 * time.Second, 0, fewRecords},
 		{"older than a lease, and some are under way", said(1000), 11 * time.Second, 64, 0},
-		{"the owner takes nothing", &word{upTo: 50, lag: Lag{1, 1}, stopped: true}, 0, 0, 0},
-		{"the owner took nothing a lease ago", &word{upTo: 50, lag: Lag{1, 1}, stopped: true}, 11 * time.Second, 0, fewRecords},
+		{"the owner takes nothing", &backlogReport{upTo: 50, lag: Lag{1, 1}, stopped: true}, 0, 0, 0},
+		{"the owner took nothing a lease ago", &backlogReport{upTo: 50, lag: Lag{1, 1}, stopped: true}, 11 * time.Second, 0, fewRecords},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := &partitionGateway{}
 				if test.said != nil {
-					is, ok := decodeWord(test.said.encode())
+					is, ok := decodeBacklogReport(test.said.encode())
 					if !ok || is != *test.said {
 						t.Fatalf("the word %+v is read as %+v, %v", *test.said, is, ok)
 					}
-					w.hear(is)
+					w.receiveReport(is)
 				}
 				time.Sleep(test.silent)
 				for i := range test.behind {
@@ -70,27 +72,27 @@ func TestRoom(t *testing.T) {
 	}
 }
 
-// TestHear lets words come in any order: what is counted by the owner no longer counts as under
+// TestHear lets reports come in any order: what is counted by the owner no longer counts as under
 // way, and what an owner says that was followed by another one does not count.
 func TestHear(t *testing.T) {
 	w := &partitionGateway{}
 	for i := range 10 {
 		w.sent(Lag{1, 10}, uint64(10+i), nil)
 	}
-	w.hear(word{upTo: 14, taken: 12, lag: Lag{3, 30}})
+	w.receiveReport(backlogReport{upTo: 14, taken: 12, lag: Lag{3, 30}})
 	if is := w.backlog.mine(); is != (Lag{5, 50}) {
 		t.Errorf("%+v is under way, want 5 records", is)
 	}
-	w.hear(word{upTo: 11, taken: 9, lag: Lag{7, 70}})
+	w.receiveReport(backlogReport{upTo: 11, taken: 9, lag: Lag{7, 70}})
 	if w.backlog.known != (Lag{3, 30}) {
 		t.Errorf("an old owner is believed: %+v", w.backlog.known)
 	}
-	w.hear(word{upTo: 19, taken: 19})
+	w.receiveReport(backlogReport{upTo: 19, taken: 19})
 	if is := w.backlog.known.plus(w.backlog.mine()); is != (Lag{}) {
 		t.Errorf("%+v is left when all was taken", is)
 	}
 	for _, data := range [][]byte{{2, 0, 1, 1, 1, 1}, {1, 0, 1}, nil} {
-		if _, ok := decodeWord(data); ok {
+		if _, ok := decodeBacklogReport(data); ok {
 			t.Errorf("%v is taken for a word", data)
 		}
 	}

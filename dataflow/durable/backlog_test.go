@@ -54,10 +54,10 @@ func TestBacklog(t *testing.T) {
 			}
 		}
 		time.Sleep(time.Minute)
-		way := app.core.gateway.partitions[0]
-		way.mu.Lock()
-		lag := way.backlog.known.plus(way.backlog.mine())
-		way.mu.Unlock()
+		pg := app.core.gateway.partitions[0]
+		pg.mu.Lock()
+		lag := pg.backlog.known.plus(pg.backlog.mine())
+		pg.mu.Unlock()
 		if lag != (Lag{}) {
 			t.Errorf("when all is taken, the lag is %+v", lag)
 		}

@@ -36,11 +36,11 @@ type group struct {
 }
 
 // groups divides records by partition. A group whose err is set cannot be sent.
-func (g *gateway) groups(ctx context.Context, site int, rs []codec.Record) (all []*group) {
-	first := g.layout.first[site]
-	by := make([]*group, g.layout.first[site+1]-first)
+func (g *gateway) groups(ctx context.Context, location int, rs []codec.Record) (all []*group) {
+	first := g.layout.first[location]
+	by := make([]*group, g.layout.first[location+1]-first)
 	for i := range rs {
-		p := g.ofRecord(site, &rs[i])
+		p := g.ofRecord(location, &rs[i])
 		part := by[p-first]
 		if part == nil {
 			part = &group{partition: p}
@@ -93,9 +93,9 @@ func together(all []*group, do func(*group)) {
 }
 
 // Send makes records durable. It returns how many of the first records are, and why the next one is not.
-func (g *gateway) Send(ctx context.Context, site int, rs []codec.Record) (int, error) {
+func (g *gateway) Send(ctx context.Context, location int, rs []codec.Record) (int, error) {
 	if len(rs) == 1 {
-		p := g.ofRecord(site, &rs[0])
+		p := g.ofRecord(location, &rs[0])
 		if err := g.agree(ctx, p, rs[0].Op); err != nil {
 			return 0, err
 		}
@@ -104,7 +104,7 @@ func (g *gateway) Send(ctx context.Context, site int, rs []codec.Record) (int, e
 		}
 		return 1, nil
 	}
-	all := g.groups(ctx, site, rs)
+	all := g.groups(ctx, location, rs)
 	together(all, func(part *group) {
 		if part.err != nil {
 			return
@@ -158,21 +158,21 @@ func (g *gateway) inPieces(p int, records [][]byte, most int, do func(from, to i
 }
 
 // Put makes records durable that may be refused, and waits for the results.
-func (g *gateway) Put(ctx context.Context, site int, rs []codec.Record) []error {
-	return g.decide(ctx, site, rs, g.append)
+func (g *gateway) Put(ctx context.Context, location int, rs []codec.Record) []error {
+	return g.decide(ctx, location, rs, g.append)
 }
 
-// An appending makes records of a partition durable.
-type appending func(ctx context.Context, p int, records ...[]byte) (at uint64, err error)
+// An appendFunc makes records of a partition durable.
+type appendFunc func(ctx context.Context, p int, records ...[]byte) (at uint64, err error)
 
 // decide makes records durable with do, and waits until it is known which of them were refused.
-func (g *gateway) decide(ctx context.Context, site int, rs []codec.Record, do appending) []error {
+func (g *gateway) decide(ctx context.Context, location int, rs []codec.Record, do appendFunc) []error {
 	nonces, errs := make([]uint64, len(rs)), make([]error, len(rs))
 	for i := range rs {
 		nonces[i] = g.nonce()
 		rs[i].Nonce = nonces[i]
 	}
-	together(g.groups(ctx, site, rs), func(part *group) {
+	together(g.groups(ctx, location, rs), func(part *group) {
 		if part.err != nil {
 			for _, i := range part.at {
 				errs[i] = part.err
@@ -186,7 +186,7 @@ func (g *gateway) decide(ctx context.Context, site int, rs []codec.Record, do ap
 
 // put is decide for a group. A record that is too large for the log does not hold up the others, since entries
 // have no order.
-func (g *gateway) put(ctx context.Context, part *group, nonces []uint64, errs []error, do appending) {
+func (g *gateway) put(ctx context.Context, part *group, nonces []uint64, errs []error, do appendFunc) {
 	for part.done < len(part.records) {
 		from := part.done
 		err := g.inPieces(part.partition, part.records[from:], putsAtOnce, func(i, j int) error {
@@ -212,19 +212,19 @@ func (g *gateway) put(ctx context.Context, part *group, nonces []uint64, errs []
 
 // putPiece appends records and waits for their results, which it stores in errs at the indexes in at. It
 // returns an error only if the append failed.
-func (g *gateway) putPiece(ctx context.Context, p int, records [][]byte, at []int, nonces []uint64, errs []error, do appending) error {
+func (g *gateway) putPiece(ctx context.Context, p int, records [][]byte, at []int, nonces []uint64, errs []error, do appendFunc) error {
 	names := make([]uint64, len(at))
 	for i, j := range at {
 		names[i] = nonces[j]
 	}
-	way := g.partitions[p]
-	vs := way.await(names)
-	defer way.forget(vs)
+	pg := g.partitions[p]
+	vs := pg.awaitResults(names)
+	defer pg.forgetResults(vs)
 	position, err := do(ctx, p, records...)
 	if err != nil {
 		return err
 	}
-	known, err := g.verdicts(ctx, p, vs, position)
+	known, err := g.results(ctx, p, vs, position)
 	for i, j := range at {
 		if errs[j] = err; i < len(known) {
 			errs[j] = known[i]
@@ -233,20 +233,20 @@ func (g *gateway) putPiece(ctx context.Context, p int, records [][]byte, at []in
 	return nil
 }
 
-// verdicts waits until the records of one message were taken, and returns the result of each. If it stops
+// results waits until the records of one message were taken, and returns the result of each. If it stops
 // waiting early, it returns the results of the first records and an error.
-func (g *gateway) verdicts(ctx context.Context, p int, vs []*verdict, at uint64) (known []error, err error) {
-	way := g.partitions[p]
+func (g *gateway) results(ctx context.Context, p int, vs []*recordResult, at uint64) (known []error, err error) {
+	pg := g.partitions[p]
 	for len(known) < len(vs) {
-		if !way.isOwned() && g.peers != nil {
-			answers, err := g.peers.verdicts(ctx, p, vs[len(known):], at)
+		if !pg.isOwned() && g.peers != nil {
+			answers, err := g.peers.results(ctx, p, vs[len(known):], at)
 			if known = append(known, answers...); err != nil {
 				return known, err
 			}
 			continue // ask again for the others: the partition may have another owner now
 		}
-		way.placed(vs[len(known):], at)
-		if known, err = g.verdictsHere(ctx, p, vs, known); err != nil {
+		pg.setPosition(vs[len(known):], at)
+		if known, err = g.localResults(ctx, p, vs, known); err != nil {
 			return known, err
 		}
 	}
@@ -258,9 +258,9 @@ func unknownFate(because error) error {
 	return fmt.Errorf("durable: the record is kept, but it is not known yet whether it was refused, because its key was there before or its entry was taken: %w", because)
 }
 
-// verdictsHere waits a while for the results of records of a partition that this process owns, and appends them
+// localResults waits a while for the results of records of a partition that this process owns, and appends them
 // to known.
-func (g *gateway) verdictsHere(ctx context.Context, p int, vs []*verdict, known []error) ([]error, error) {
+func (g *gateway) localResults(ctx context.Context, p int, vs []*recordResult, known []error) ([]error, error) {
 	retry := time.NewTimer(time.Second) // by then another process may own the partition
 	defer retry.Stop()
 	runs := g.partitions[p].running() // replaced when the partition has moved

@@ -249,7 +249,7 @@ type copyWriter struct {
 	partition int
 	of        origin
 
-	positions, fences moves
+	positions, fences positionMap
 	pending           []message // messages that no step has taken
 	last              *step     // the previous step; nil before the first
 	fence             uint64    // of the previous step
@@ -304,11 +304,11 @@ func (w *copyWriter) step(ctx context.Context, was uint64, s step) error {
 	switch {
 	case w.last != nil:
 		s.fence, s.link = w.fence, w.link
-		taken := w.last.intake
+		taken := w.last.inputPosition
 		for i := range w.pending {
 			taken.take(&w.pending[i])
 		}
-		s.intake = taken
+		s.inputPosition = taken
 	default:
 		s.fence = 0
 		if n := len(w.pending); n > 0 {
@@ -356,12 +356,12 @@ func (w *copyWriter) snapshot(ctx context.Context, s snapshot, state [][][]byte)
 }
 
 // Moves map numbers to those in another log. Both sides are in order.
-type moves []struct{ was, is uint64 }
+type positionMap []struct{ was, is uint64 }
 
-func (m *moves) add(was, is uint64) { *m = append(*m, struct{ was, is uint64 }{was, is}) }
+func (m *positionMap) add(was, is uint64) { *m = append(*m, struct{ was, is uint64 }{was, is}) }
 
 // of returns the new number of was, or of the greatest known number before it; zero if there is none.
-func (m moves) of(was uint64) uint64 {
+func (m positionMap) of(was uint64) uint64 {
 	i := sort.Search(len(m), func(i int) bool { return m[i].was > was })
 	if i == 0 {
 		return 0

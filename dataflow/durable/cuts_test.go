@@ -273,7 +273,7 @@ func TestCleaner(t *testing.T) {
 
 // executorOf returns an executor of a flow of accounts.
 func executorOf(t testing.TB) *logdriven.Executor {
-	flow, graph := newLed(dataflow.Options{Buffer: 1 << 20}, CBOR(), nil, false)
+	flow, graph := newLogDriven(dataflow.Options{Buffer: 1 << 20}, CBOR(), nil, false)
 	accounts(flow)
 	graph.Start(t.Context())
 	return logdriven.NewExecutor(graph, 0)

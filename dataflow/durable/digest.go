@@ -12,17 +12,17 @@ const (
 	digestPart  = 50
 )
 
-// A digesting decides which steps have a digest.
-type digesting struct {
+// A digestSchedule decides which steps have a digest.
+type digestSchedule struct {
 	steps int // since the last step with a digest
 	next  int // how many there are until the next one
 	ended time.Time
 	took  time.Duration // duration of the last digest
 }
 
-// apart returns how many steps come until the next one with a digest: every of them on average. The number
+// stepsToDigest returns how many steps come until the next one with a digest: every of them on average. The number
 // varies, so that a program that repeats itself gets digests of all kinds of steps.
-func apart(every int, fence uint64) int {
+func stepsToDigest(every int, fence uint64) int {
 	return 1 + int(fence*0x9e3779b97f4a7c15>>32%uint64(2*every-1))
 }
 
@@ -40,7 +40,7 @@ func (o *owner) noteIfDue() bool {
 	if every < 0 || d.steps < d.next || o.cut != nil {
 		return false
 	}
-	d.next = apart(every, o.fence)
+	d.next = stepsToDigest(every, o.fence)
 	o.cutter.Note()
 	return true
 }
@@ -49,7 +49,7 @@ func (o *owner) noteIfDue() bool {
 func (o *owner) digestChanges() ([]byte, error) {
 	began := time.Now()
 	data, err := o.cutter.Digest(nil)
-	o.digests = digesting{next: o.digests.next, ended: time.Now(), took: time.Since(began)}
+	o.digests = digestSchedule{next: o.digests.next, ended: time.Now(), took: time.Since(began)}
 	return data, err
 }
 

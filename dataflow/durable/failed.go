@@ -39,9 +39,9 @@ func (c *core) failed(p int, err error) {
 		return
 	}
 	c.opts.Logger.Error("a partition stops, and the others go on", "partition", p, "error", err)
-	site, _ := c.layout.place(p)
-	if c.peers == nil && c.gateway.haltedAll(site) {
-		logdriven.Abandon(c.facade, site, c.gateway.partitions[p].failure())
+	location, _ := c.layout.place(p)
+	if c.peers == nil && c.gateway.haltedAll(location) {
+		logdriven.Abandon(c.facade, location, c.gateway.partitions[p].failure())
 	}
 }
 
@@ -72,19 +72,19 @@ func (g *gateway) halt(p int, err error) bool {
 	if !others {
 		return false
 	}
-	site, _ := g.layout.place(p)
+	location, _ := g.layout.place(p)
 	w := g.partitions[p]
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.turn(true) // even if it was never restored: requests get an answer
-	w.halt(&PartitionError{p, g.facade.Location(site), err})
+	w.halt(&PartitionError{p, g.facade.Location(location), err})
 	w.open()
 	return true
 }
 
 // haltedAll reports whether all partitions of a location have stopped.
-func (g *gateway) haltedAll(site int) bool {
-	for p := g.layout.first[site]; p < g.layout.first[site+1]; p++ {
+func (g *gateway) haltedAll(location int) bool {
+	for p := g.layout.first[location]; p < g.layout.first[location+1]; p++ {
 		if g.partitions[p].failure() == nil {
 			return false
 		}
@@ -93,21 +93,21 @@ func (g *gateway) haltedAll(site int) bool {
 }
 
 // failure returns why the partition has stopped, or nil.
-func (w *partitionGateway) failure() error {
-	return context.Cause(w.running())
+func (pg *partitionGateway) failure() error {
+	return context.Cause(pg.running())
 }
 
 // running returns a context that ends when the partition stops, with the cause.
-func (w *partitionGateway) running() context.Context {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.runs
+func (pg *partitionGateway) running() context.Context {
+	pg.mu.Lock()
+	defer pg.mu.Unlock()
+	return pg.runs
 }
 
 // whileRuns returns a context that ends when ctx does or when the partition stops, with the cause, and a
 // function that ends it earlier.
-func (w *partitionGateway) whileRuns(ctx context.Context) (context.Context, context.CancelCauseFunc) {
-	runs := w.running()
+func (pg *partitionGateway) whileRuns(ctx context.Context) (context.Context, context.CancelCauseFunc) {
+	runs := pg.running()
 	ctx, cancel := context.WithCancelCause(ctx)
 	stop := context.AfterFunc(runs, func() { cancel(context.Cause(runs)) })
 	return ctx, func(cause error) {

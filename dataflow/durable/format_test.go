@@ -30,7 +30,7 @@ func formats(t testing.TB) map[string][]byte {
 	named := record
 	named.Name = "input votes"
 	read, taken := logdriven.ReadRecord(5, 1000), logdriven.TakenRecord(6, []byte("\x61k"))
-	at := place{link: link{1, 2, 3}, intake: intake{taken: 9, digest: 0xfeed, all: 0xbeef}, last: 12, now: 1500000000}
+	at := place{link: link{1, 2, 3}, inputPosition: inputPosition{taken: 9, digest: 0xfeed, all: 0xbeef}, last: 12, now: 1500000000}
 	first := step{begin: true, clock: 1700000000000000000, shape: "location server\n", place: place{now: 1}}
 	changed := step{changed: true, shape: "location server\n\tinput in\n\t\tnumber 16\n", fence: 11, place: at}
 	later := step{fence: 11, place: at, changes: []byte("\x01\x02\x03\x04\x05\x06\x07\x08\x09\x00"), Emission: logdriven.Emission{Outputs: []byte("outputs"), Refused: []uint64{300, 1}, Parked: []logdriven.Parked{{Nonce: 400, Letter: 2}}, Skipped: []logdriven.Skip{{Index: 3, Operator: "keyedstream.Map at x.go:1", Reason: "no funds", Park: true}}}}
@@ -50,7 +50,7 @@ func formats(t testing.TB) map[string][]byte {
 
 // stateFormat is what three votes give and leave behind.
 func stateFormat(t testing.TB) (outputs, state []byte) {
-	flow, graph := newLed(dataflow.Options{}, CBOR(), nil, false)
+	flow, graph := newLogDriven(dataflow.Options{}, CBOR(), nil, false)
 	quorumProcess(flow)
 	graph.Start(t.Context())
 	leader := logdriven.NewExecutor(graph, 0)

@@ -111,8 +111,8 @@ func (c *core) counted(ctx context.Context, p int, heldBack bool, write func(con
 
 // write makes records durable, each in a frame. All records go to the log through it.
 func (c *core) write(ctx context.Context, p int, records ...[]byte) (position uint64, err error) {
-	way, of := c.gateway.partitions[p], c.originOf(p)
-	floor := way.floor.Load()
+	pg, of := c.gateway.partitions[p], c.originOf(p)
+	floor := pg.floor.Load()
 	size := 0
 	for _, r := range records {
 		size += framed + len(r)
@@ -125,8 +125,8 @@ func (c *core) write(ctx context.Context, p int, records ...[]byte) (position ui
 	}
 	position, err = c.log.Append(ctx, p, all...)
 	for {
-		known := way.acknowledged.Load()
-		if position <= known || way.acknowledged.CompareAndSwap(known, position) {
+		known := pg.acknowledged.Load()
+		if position <= known || pg.acknowledged.CompareAndSwap(known, position) {
 			return position, err
 		}
 	}
@@ -167,30 +167,30 @@ func after(step []byte) link {
 	return link(sum[:16])
 }
 
-// An intake says how far a partition has taken its records.
-type intake struct {
+// An inputPosition says how far a partition has taken its records.
+type inputPosition struct {
 	taken  uint64 // position of the last message
 	digest uint32 // of that message
 	all    uint64 // digest of the positions and digests of all messages
 }
 
 // take adds a message.
-func (in *intake) take(m *message) {
+func (in *inputPosition) take(m *message) {
 	var b [8 + 8 + 4]byte
 	binary.LittleEndian.PutUint64(b[:], in.all)
 	binary.LittleEndian.PutUint64(b[8:], m.position)
 	binary.LittleEndian.PutUint32(b[16:], m.digest)
 	sum := sha256.Sum256(b[:])
-	*in = intake{m.position, m.digest, binary.LittleEndian.Uint64(sum[:])}
+	*in = inputPosition{m.position, m.digest, binary.LittleEndian.Uint64(sum[:])}
 }
 
-func (in intake) encode(dst []byte) []byte {
+func (in inputPosition) encode(dst []byte) []byte {
 	dst = binary.AppendUvarint(dst, in.taken)
 	dst = binary.LittleEndian.AppendUint32(dst, in.digest)
 	return binary.LittleEndian.AppendUint64(dst, in.all)
 }
 
-func (in *intake) decode(r *reader) {
+func (in *inputPosition) decode(r *reader) {
 	in.taken = r.uint()
 	if b := r.skip(4); b != nil {
 		in.digest = binary.LittleEndian.Uint32(b)

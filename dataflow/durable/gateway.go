@@ -19,9 +19,9 @@ import (
 // record durable, and passes its result to the waiting caller.
 type gateway struct {
 	*core
-	partitions []*partitionGateway
-	telling    chan struct{} // of capacity 1: full while a goroutine records what was read
-	halting    sync.Mutex    // held while a partition stops: the last one has to see that the others have stopped
+	partitions     []*partitionGateway
+	recordingReads chan struct{} // of capacity 1: full while a goroutine records what was read
+	halting        sync.Mutex    // held while a partition stops: the last one has to see that the others have stopped
 }
 
 // A partitionGateway is the part of the gateway for one partition.
@@ -29,7 +29,7 @@ type partitionGateway struct {
 	mu           sync.Mutex
 	owning       bool                              // this process tries to own the partition
 	owned        bool                              // this process owns the partition, so the results of records are known here
-	turned       chan struct{}                     // closed when owned changes
+	ownedChanged chan struct{}                     // closed when owned changes
 	moved        chan struct{}                     // closed when the partition has a new owner; nil unless somebody waits for that
 	acknowledged atomic.Uint64                     // the greatest position of a record that this process sent
 	floor        atomic.Uint64                     // the latest step that this process knows
@@ -37,20 +37,20 @@ type partitionGateway struct {
 	learning     atomic.Bool                       // a request for the numbers is under way
 	unanswered   atomic.Bool                       // no owner has answered such a request since the partition moved
 
-	taken   uint64              // position up to which committed steps took records
-	applied uint64              // the same for steps that the ports show; behind taken for a moment
-	waiting map[uint64]*verdict // by nonce
-	refused map[uint64]uint64   // by nonce of a refusal: the ID in the quarantine, or 0
+	taken   uint64                   // position up to which committed steps took records
+	applied uint64                   // the same for steps that the ports show; behind taken for a moment
+	waiting map[uint64]*recordResult // by nonce
+	refused map[uint64]uint64        // by nonce of a refusal: the ID in the quarantine, or 0
 	refusals
-	shut      chan struct{}    // open while the partition takes nothing; else nil
-	full      *engine.Blocked  // why it takes nothing; else nil
-	since     time.Time        // when that began
-	reads     map[int32]uint64 // by operator: how far readers are, not in the history yet
-	readsTold uint64           // position of the last message that recorded it
-	backlog   backlog
-	letters   []Letter                // the quarantine, as far as this process knows it
-	runs      context.Context         // ends when the partition, which this process owns, stops
-	halt      context.CancelCauseFunc // ends runs
+	shut          chan struct{}    // open while the partition takes nothing; else nil
+	full          *engine.Blocked  // why it takes nothing; else nil
+	since         time.Time        // when that began
+	reads         map[int32]uint64 // by operator: how far readers are, not in the history yet
+	readsRecorded uint64           // position of the last message that recorded it
+	backlog       backlog
+	letters       []Letter                // the quarantine, as far as this process knows it
+	runs          context.Context         // ends when the partition, which this process owns, stops
+	halt          context.CancelCauseFunc // ends runs
 	reports
 	gaveBack error // why this process refuses the partition; nil if it does not
 
@@ -60,12 +60,12 @@ type partitionGateway struct {
 }
 
 func newGateway(c *core) *gateway {
-	d := &gateway{core: c, partitions: make([]*partitionGateway, c.log.Partitions()), telling: make(chan struct{}, 1)}
+	d := &gateway{core: c, partitions: make([]*partitionGateway, c.log.Partitions()), recordingReads: make(chan struct{}, 1)}
 	for i := range d.partitions {
 		d.partitions[i] = &partitionGateway{
-			waiting: make(map[uint64]*verdict), refused: make(map[uint64]uint64),
-			reads: make(map[int32]uint64), turned: make(chan struct{}),
-			reports: reports{wanted: make(chan struct{}, 1)}, pressed: make(chan struct{}, 1), backlog: backlog{tell: make(chan struct{}, 1)},
+			waiting: make(map[uint64]*recordResult), refused: make(map[uint64]uint64),
+			reads: make(map[int32]uint64), ownedChanged: make(chan struct{}),
+			reports: reports{wanted: make(chan struct{}, 1)}, pressed: make(chan struct{}, 1), backlog: backlog{reportNow: make(chan struct{}, 1)},
 		}
 		d.partitions[i].runs, d.partitions[i].halt = context.WithCancelCause(context.Background())
 	}
@@ -76,11 +76,11 @@ func newGateway(c *core) *gateway {
 // operator in the history. While this process does not know the number, the record has the identity of the
 // operator instead, and the process asks the owner of the partition for the number.
 func (g *gateway) encode(dst []byte, p int, r codec.Record) []byte {
-	way := g.partitions[p]
-	numbers, op := way.numbers.Load(), r.Op
-	if numbers == nil && g.peers != nil && way.learning.CompareAndSwap(false, true) {
+	pg := g.partitions[p]
+	numbers, op := pg.numbers.Load(), r.Op
+	if numbers == nil && g.peers != nil && pg.learning.CompareAndSwap(false, true) {
 		go func() {
-			defer way.learning.Store(false)
+			defer pg.learning.Store(false)
 			ctx, cancel := context.WithTimeout(g.ctx, askWithin)
 			defer cancel()
 			_, _ = g.peers.learn(ctx, p) // else the next send asks again
@@ -92,8 +92,8 @@ func (g *gateway) encode(dst []byte, p int, r codec.Record) []byte {
 			return r.Encode(dst)
 		}
 	}
-	site, _ := g.layout.place(p)
-	sender := g.senders[site][op]
+	location, _ := g.layout.place(p)
+	sender := g.senders[location][op]
 	r.Name = sender.Sent()
 	return r.Encode(dst)
 }
@@ -101,14 +101,14 @@ func (g *gateway) encode(dst []byte, p int, r codec.Record) []byte {
 // agree returns an error if this program's records for an operator do not fit the history. If no owner answers,
 // it returns nil: the record then says what types it has, and the next owner compares them.
 func (g *gateway) agree(ctx context.Context, p int, op int32) error {
-	way := g.partitions[p]
-	numbers := way.numbers.Load()
-	if numbers == nil && g.peers != nil && !way.unanswered.Load() {
+	pg := g.partitions[p]
+	numbers := pg.numbers.Load()
+	if numbers == nil && g.peers != nil && !pg.unanswered.Load() {
 		asking, cancel := context.WithTimeout(ctx, askWithin)
 		defer cancel()
 		var err error
 		if numbers, err = g.peers.learn(asking, p); err != nil && ctx.Err() == nil {
-			way.unanswered.Store(true) // the next sender does not wait for an answer
+			pg.unanswered.Store(true) // the next sender does not wait for an answer
 		}
 	}
 	if numbers == nil {
@@ -166,10 +166,10 @@ func (g *gateway) keep(ctx context.Context, p int, records ...[]byte) (uint64, e
 // Read notes how far readers are. The history gets it a little later, all at once: after a crash, what was
 // read since then comes again.
 func (g *gateway) Read(_ int, op int32, partition int, number uint64) {
-	way := g.partitions[partition]
-	way.mu.Lock()
-	way.reads[op] = max(way.reads[op], number)
-	way.mu.Unlock()
+	pg := g.partitions[partition]
+	pg.mu.Lock()
+	pg.reads[op] = max(pg.reads[op], number)
+	pg.mu.Unlock()
 	select {
 	case g.readers <- struct{}{}:
 	default:
@@ -192,71 +192,71 @@ func (g *gateway) Given(ctx context.Context, op int32, partition int) (n uint64,
 	return n, owned, err
 }
 
-// tellReads writes into the history what was read.
-func (g *gateway) tellReads(ctx context.Context) {
+// recordReads writes into the history what was read.
+func (g *gateway) recordReads(ctx context.Context) {
 	select {
-	case g.telling <- struct{}{}: // a caller that waits here also waits for what another one is recording
+	case g.recordingReads <- struct{}{}: // a caller that waits here also waits for what another one is recording
 	case <-ctx.Done():
 		return
 	}
-	defer func() { <-g.telling }()
-	for p, way := range g.partitions {
-		way.mu.Lock()
+	defer func() { <-g.recordingReads }()
+	for p, pg := range g.partitions {
+		pg.mu.Lock()
 		var records [][]byte
-		for op, number := range way.reads {
+		for op, number := range pg.reads {
 			records = append(records, g.encode(nil, p, logdriven.ReadRecord(op, number)))
 		}
-		was := maps.Clone(way.reads)
-		clear(way.reads)
-		way.mu.Unlock()
+		was := maps.Clone(pg.reads)
+		clear(pg.reads)
+		pg.mu.Unlock()
 		if len(records) == 0 {
 			continue
 		}
 		at, err := g.core.append(journal.For(ctx, journal.ToSave), p, records...)
 		if errors.Is(err, journal.ErrFull) { // only what is read frees space
-			way.mu.Lock()
+			pg.mu.Lock()
 			for op, number := range was {
-				way.reads[op] = max(way.reads[op], number)
+				pg.reads[op] = max(pg.reads[op], number)
 			}
-			way.mu.Unlock()
+			pg.mu.Unlock()
 			signal(g.readers)
 			continue
 		}
 		if err != nil && g.ctx.Err() == nil {
 			g.opts.Logger.Warn("what was read will come again after a restart", "partition", p, "error", err)
 		}
-		way.mu.Lock()
-		way.readsTold = max(way.readsTold, at)
-		way.mu.Unlock()
+		pg.mu.Lock()
+		pg.readsRecorded = max(pg.readsRecorded, at)
+		pg.mu.Unlock()
 	}
 }
 
 // takeReads waits until the partitions that this process owns have taken what was recorded of readers, so that
 // their last steps include it. It stops waiting when ctx ends.
 func (g *gateway) takeReads(ctx context.Context) {
-	g.tellReads(ctx)
-	for _, way := range g.partitions {
-		way.mu.Lock()
-		told, owned := way.readsTold, way.owned
-		way.mu.Unlock()
-		if !owned || told == 0 {
+	g.recordReads(ctx)
+	for _, pg := range g.partitions {
+		pg.mu.Lock()
+		recorded, owned := pg.readsRecorded, pg.owned
+		pg.mu.Unlock()
+		if !owned || recorded == 0 {
 			continue
 		}
-		vs := way.await([]uint64{g.nonce()})
-		way.placed(vs, told)
+		vs := pg.awaitResults([]uint64{g.nonce()})
+		pg.setPosition(vs, recorded)
 		select {
 		case <-vs[0].done:
-		case <-way.running().Done():
+		case <-pg.running().Done():
 		case <-ctx.Done():
 		}
-		way.forget(vs)
+		pg.forgetResults(vs)
 	}
 }
 
 // Take asks for an entry. The first request in the history gets it.
-func (g *gateway) Take(ctx context.Context, site int, op int32, key []byte) error {
+func (g *gateway) Take(ctx context.Context, location int, op int32, key []byte) error {
 	r := logdriven.TakenRecord(op, key)
-	err := g.decide(ctx, site, []codec.Record{r}, g.admit)[0]
+	err := g.decide(ctx, location, []codec.Record{r}, g.admit)[0]
 	if errors.Is(err, engine.ErrDuplicate) {
 		return engine.ErrTaken
 	}
@@ -276,8 +276,8 @@ func (g *gateway) admit(ctx context.Context, p int, records ...[]byte) (at uint6
 
 // Want fetches an entry from the partition's owner while a caller waits for it, whenever another process is the
 // owner. The wait ends if the partition stops.
-func (g *gateway) Want(ctx context.Context, site int, op int32, key []byte) (_ context.Context, done func()) {
-	p := g.ofKey(site, op, key)
+func (g *gateway) Want(ctx context.Context, location int, op int32, key []byte) (_ context.Context, done func()) {
+	p := g.ofKey(location, op, key)
 	ctx, cancel := g.partitions[p].whileRuns(ctx)
 	if g.peers == nil {
 		return ctx, func() { cancel(nil) }
@@ -292,95 +292,95 @@ func (g *gateway) Want(ctx context.Context, site int, op int32, key []byte) (_ c
 
 // opened notes that this process runs a partition.
 func (g *gateway) opened(p int, numbers *logdriven.Numbers) {
-	way := g.partitions[p]
-	way.mu.Lock()
-	way.numbers.Store(numbers)
-	way.turn(true)
-	way.answers, way.report = true, PartitionStatus{}
-	way.mu.Unlock()
+	pg := g.partitions[p]
+	pg.mu.Lock()
+	pg.numbers.Store(numbers)
+	pg.turn(true)
+	pg.answers, pg.report = true, PartitionStatus{}
+	pg.mu.Unlock()
 }
 
 // closed notes that this process no longer runs a partition. Its ports forget the entries, since they no
 // longer learn when one is taken; after the flow has ended they can still be read.
 func (g *gateway) closed(p int) {
-	way := g.partitions[p]
+	pg := g.partitions[p]
 	if !g.ending.Load() {
 		if err := g.feedWhole(p, nil, nil); err != nil {
 			g.opts.Logger.Error("entries of a partition that another process owns are still here", "partition", p, "error", err)
 		}
 	}
-	way.mu.Lock()
-	way.turn(false)
-	way.open()
-	if way.runs.Err() != nil {
-		way.runs, way.halt = context.WithCancelCause(context.Background())
+	pg.mu.Lock()
+	pg.turn(false)
+	pg.open()
+	if pg.runs.Err() != nil {
+		pg.runs, pg.halt = context.WithCancelCause(context.Background())
 	}
-	way.mu.Unlock()
+	pg.mu.Unlock()
 }
 
 // open notes, with mu held, that nobody has to wait for the partition to take records.
-func (w *partitionGateway) open() {
-	if w.shut != nil {
-		close(w.shut)
-		w.shut, w.full = nil, nil
+func (pg *partitionGateway) open() {
+	if pg.shut != nil {
+		close(pg.shut)
+		pg.shut, pg.full = nil, nil
 	}
 }
 
 // turn notes, with mu held, whether this process owns the partition.
-func (w *partitionGateway) turn(owned bool) {
-	if w.owned != owned {
-		w.owned = owned
-		close(w.turned)
-		w.turned = make(chan struct{})
-		w.backlog.heard = time.Now() // known, if this process was the last owner
-		w.backlog.changed()
+func (pg *partitionGateway) turn(owned bool) {
+	if pg.owned != owned {
+		pg.owned = owned
+		close(pg.ownedChanged)
+		pg.ownedChanged = make(chan struct{})
+		pg.backlog.heard = time.Now() // known, if this process was the last owner
+		pg.backlog.changed()
 	}
 }
 
-func (w *partitionGateway) isOwned() bool {
-	owned, _ := w.ownership()
+func (pg *partitionGateway) isOwned() bool {
+	owned, _ := pg.ownership()
 	return owned
 }
 
 // ownership returns whether this process owns the partition, and a channel that is
 // closed when that changes.
-func (w *partitionGateway) ownership() (owned bool, turned <-chan struct{}) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.owned, w.turned
+func (pg *partitionGateway) ownership() (owned bool, turned <-chan struct{}) {
+	pg.mu.Lock()
+	defer pg.mu.Unlock()
+	return pg.owned, pg.ownedChanged
 }
 
 // whenMoved returns a channel that is closed when the partition has a new owner.
-func (w *partitionGateway) whenMoved() <-chan struct{} {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.moved == nil {
-		w.moved = make(chan struct{})
+func (pg *partitionGateway) whenMoved() <-chan struct{} {
+	pg.mu.Lock()
+	defer pg.mu.Unlock()
+	if pg.moved == nil {
+		pg.moved = make(chan struct{})
 	}
-	return w.moved
+	return pg.moved
 }
 
 // move notes that the partition has a new owner, whose program may have operators that the previous one did
 // not have.
-func (w *partitionGateway) move() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if !w.owned {
-		w.numbers.Store(nil)
+func (pg *partitionGateway) move() {
+	pg.mu.Lock()
+	defer pg.mu.Unlock()
+	if !pg.owned {
+		pg.numbers.Store(nil)
 	}
-	w.unanswered.Store(false)
-	if w.moved != nil {
-		close(w.moved)
-		w.moved = nil
+	pg.unanswered.Store(false)
+	if pg.moved != nil {
+		close(pg.moved)
+		pg.moved = nil
 	}
 }
 
 // room waits until the partition takes records.
-func (w *partitionGateway) room(ctx context.Context, facade *engine.Graph, done <-chan struct{}) error {
+func (pg *partitionGateway) room(ctx context.Context, facade *engine.Graph, done <-chan struct{}) error {
 	for {
-		w.mu.Lock()
-		shut, full := w.shut, w.full
-		w.mu.Unlock()
+		pg.mu.Lock()
+		shut, full := pg.shut, pg.full
+		pg.mu.Unlock()
 		if shut == nil {
 			return nil
 		}

@@ -27,11 +27,11 @@ func (ps *peers) refuse(t *term, p int, err error) bool {
 	if t.ctx.Err() != nil { // another process owns it already
 		return true
 	}
-	way := ps.gateway.partitions[p]
-	way.mu.Lock()
-	known := way.gaveBack != nil && way.gaveBack.Error() == err.Error()
-	way.gaveBack = err
-	way.mu.Unlock()
+	pg := ps.gateway.partitions[p]
+	pg.mu.Lock()
+	known := pg.gaveBack != nil && pg.gaveBack.Error() == err.Error()
+	pg.gaveBack = err
+	pg.mu.Unlock()
 	if !known {
 		ps.opts.Logger.Warn("a partition is left to other processes, since this program cannot run it", "partition", p, "version", ps.opts.Version, "error", err)
 	}
@@ -46,11 +46,11 @@ func (ps *peers) refuse(t *term, p int, err error) bool {
 
 // accept notes that this process runs a partition, which it may have refused before.
 func (ps *peers) accept(p int) {
-	way := ps.gateway.partitions[p]
-	way.mu.Lock()
-	refused := way.gaveBack != nil
-	way.gaveBack = nil
-	way.mu.Unlock()
+	pg := ps.gateway.partitions[p]
+	pg.mu.Lock()
+	refused := pg.gaveBack != nil
+	pg.gaveBack = nil
+	pg.mu.Unlock()
 	if r, ok := ps.member.(journal.Refuser); ok && refused {
 		r.Accept(p)
 	}

@@ -83,7 +83,7 @@ func (a *App[P]) Health() Health {
 			h.Members = r.Members()
 		}
 	}
-	h.Log, h.Witness = c.measured.condition(), c.seen.condition()
+	h.Log, h.Witness = c.measured.condition(), c.witnessing.condition()
 	if h.Ended = c.ending.Load(); h.Ended {
 		h.Log, h.Err = nil, a.Err()
 	}
@@ -133,25 +133,25 @@ func (h *Health) Ready() error {
 }
 
 // state returns the state of a partition, with mu held. Owned says that an owner runs here and answers.
-func (w *partitionGateway) state(ended, owned bool) PartitionState {
+func (pg *partitionGateway) state(ended, owned bool) PartitionState {
 	switch {
-	case context.Cause(w.runs) != nil:
+	case context.Cause(pg.runs) != nil:
 		return Stopped
 	case ended:
 		return Ended
-	case owned && w.full != nil:
+	case owned && pg.full != nil:
 		return Full
 	case owned:
 		return Running
-	case w.owning:
+	case pg.owning:
 		return Restoring
 	}
 	return Elsewhere
 }
 
 // own notes whether this process tries to own the partition.
-func (w *partitionGateway) own(owning bool) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.owning = owning
+func (pg *partitionGateway) own(owning bool) {
+	pg.mu.Lock()
+	defer pg.mu.Unlock()
+	pg.owning = owning
 }

@@ -49,11 +49,11 @@ func OpenHistory[P any](ctx context.Context, build func(*dataflow.Flow) P, opts 
 	if c.layout, err = layoutOf(h.names, c.opts.Partitions); err != nil {
 		return nil, err
 	}
-	c.looking, c.counting = true, opts.Partitions == 0
+	c.readOnly, c.partitionsFromLog = true, opts.Partitions == 0
 	if err := c.openLog(ctx); err != nil {
 		return nil, err
 	}
-	if c.counting {
+	if c.partitionsFromLog {
 		if err := h.count(); err != nil {
 			return nil, errors.Join(err, c.log.Close())
 		}
@@ -275,8 +275,8 @@ func (h *History) stepsAfter(ctx context.Context, partition int, after uint64, y
 
 // Location returns the name of the location that a partition belongs to.
 func (h *History) Location(partition int) string {
-	site, _ := h.core.layout.place(partition)
-	return h.names.Location(site)
+	location, _ := h.core.layout.place(partition)
+	return h.names.Location(location)
 }
 
 // DescribeOutputs writes the outputs of a step of a partition, in a form for people.
@@ -288,8 +288,8 @@ func (h *History) DescribeOutputs(w io.Writer, partition int, outputs []byte) er
 	if err != nil {
 		return err
 	}
-	site, _ := h.core.layout.place(partition)
-	return logdriven.DescribeOutputs(h.names, w, site, numbers, outputs)
+	location, _ := h.core.layout.place(partition)
+	return logdriven.DescribeOutputs(h.names, w, location, numbers, outputs)
 }
 
 // Replay replays the steps of a partition up to step number to, or all of them if to is zero. It writes, in a
@@ -311,10 +311,10 @@ func (h *History) Replay(ctx context.Context, partition int, to uint64, w io.Wri
 	defer reader.close()
 	fmt.Fprintf(w, "partition %d after step %d, at %v; %d steps made again\n\n",
 		partition, kept.Fence, time.Unix(0, o.last.clock+o.last.now).UTC().Format(time.RFC3339Nano), len(kept.Steps))
-	if err := o.leader.Describe(w, most); err != nil {
+	if err := o.executor.Describe(w, most); err != nil {
 		return err
 	}
-	outputs, err := o.leader.Outputs(nil)
+	outputs, err := o.executor.Outputs(nil)
 	if err != nil {
 		return err
 	}

@@ -22,7 +22,7 @@ func (a *App[P]) History(ctx context.Context) (*History, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, context.Cause(ctx)
 	}
-	again := &core{opts: c.opts, build: c.build, name: c.name, layout: c.layout, log: unmeasured(c.log), looking: true}
+	again := &core{opts: c.opts, build: c.build, name: c.name, layout: c.layout, log: unmeasured(c.log), readOnly: true}
 	again.opts.Logger = slog.New(slog.DiscardHandler) // the running flow has logged it
 	flow, names := newRemote(again.opts.Flow, again.opts.Codec, &gateway{core: again})
 	again.build(flow)

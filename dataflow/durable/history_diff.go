@@ -74,7 +74,7 @@ func (m *Moment) Diff(ctx context.Context, after *Moment, o DiffOptions) (StateD
 		d.add(most, pair(m.find(o.Key), after.find(o.Key)))
 		return d, nil
 	}
-	a, b := m.walk.o.leader.Location(), after.walk.o.leader.Location()
+	a, b := m.walk.o.executor.Location(), after.walk.o.executor.Location()
 	for i, op := range a.Ops {
 		for n, x := range op.States {
 			var changes []StateChange

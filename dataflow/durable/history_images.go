@@ -12,9 +12,9 @@ import (
 // mostImages is how many images a [History] caches of a partition, imageBytes bounds the size of all of them
 // together, and leastApart is the least number of steps between two of them.
 const (
-	mostImages = 8
-	imageBytes = 64 << 20
-	leastApart = 512
+	mostImages       = 8
+	imageBytes       = 64 << 20
+	minImageInterval = 512
 )
 
 // images are cached states of partitions after some steps. A replay begins at the nearest image before its
@@ -129,7 +129,7 @@ func (o *owner) image(fence uint64) (*image, error) {
 
 // loadImage gives a flow that has made no step the state of an image.
 func (o *owner) loadImage(im *image) error {
-	loader, err := o.leader.Loader(im.last.clock, false)
+	loader, err := o.executor.Loader(im.last.clock, false)
 	if err != nil {
 		return err
 	}

@@ -58,7 +58,7 @@ func (h *History) changes(ctx context.Context, partition int, key any, from, to 
 	begins := true
 	see := func() error {
 		var is []dataflow.StateEntry
-		for _, f := range lookup.Find(w.o.leader.Location(), key) {
+		for _, f := range lookup.Find(w.o.executor.Location(), key) {
 			is = append(is, dataflow.StateEntry(f))
 		}
 		if same := slices.Equal(is, was); w.at < from || same && !(begins && len(is) > 0) {

@@ -102,7 +102,7 @@ func textOf(v reflect.Value) string { return codec.Show(v.Interface(), longestTe
 
 // operator returns the flow-wide number of an operator of the moment's location.
 func (m *Moment) operator(op int32) int {
-	return lookup.Number(m.walk.o.leader.Location().Ops[op])
+	return lookup.Number(m.walk.o.executor.Location().Ops[op])
 }
 
 // Cut returns the slices that the step cut, and how often it cut each.
@@ -128,7 +128,7 @@ func (m *Moment) Lookup(key any) ([]dataflow.StateEntry, error) {
 }
 
 func (m *Moment) find(key any) (all []dataflow.StateEntry) {
-	for _, f := range lookup.Find(m.walk.o.leader.Location(), key) {
+	for _, f := range lookup.Find(m.walk.o.executor.Location(), key) {
 		all = append(all, dataflow.StateEntry(f))
 	}
 	return all
@@ -145,7 +145,7 @@ type OperatorState struct {
 
 // State returns everything that an operator remembered, with at most most entries of each thing.
 func (m *Moment) State(operator, most int) (all []OperatorState, err error) {
-	location := m.walk.o.leader.Location()
+	location := m.walk.o.executor.Location()
 	for _, op := range location.Ops {
 		if lookup.Number(op) != operator {
 			continue
@@ -162,7 +162,7 @@ func (m *Moment) state(op *engine.Op, i int, x engine.State, most int) OperatorS
 	s := OperatorState{Operator: lookup.Number(op), State: i, Kind: x.Kind()}
 	s.Kept, _ = x.Size()
 	if lookup.KeyType(x) != nil {
-		found, _, _ := lookup.Page(m.walk.o.leader.Location(), op.Index, i, 0, most)
+		found, _, _ := lookup.Page(m.walk.o.executor.Location(), op.Index, i, 0, most)
 		for _, f := range found {
 			s.Entries = append(s.Entries, dataflow.StateEntry(f))
 		}

@@ -20,12 +20,12 @@ type walk struct {
 	kept      *journal.History
 	records   *source
 	steps     journal.StepReader
-	again     *remaking
+	again     *stepReplay
 	ahead     journal.Step // read but not replayed yet; its fence is 0 if there is none
 
-	at    uint64 // the last step that was replayed or loaded
-	since int    // steps since the last image
-	apart int    // steps between two images
+	at            uint64 // the last step that was replayed or loaded
+	since         int    // steps since the last image
+	imageInterval int    // steps between two images
 
 	watch watch
 	made  *step                  // the last step, unless it was loaded
@@ -56,7 +56,7 @@ func (h *History) walk(ctx context.Context, partition int, kept *journal.History
 	if err != nil {
 		return nil, err
 	}
-	w := &walk{h: h, partition: partition, kept: kept, apart: max(leastApart, int(usage.Steps)/mostImages)}
+	w := &walk{h: h, partition: partition, kept: kept, imageInterval: max(minImageInterval, int(usage.Steps)/mostImages)}
 	w.o = &owner{core: h.core, partition: partition, of: h.core.originOf(partition), recorder: &w.watch}
 	if err := w.begin(ctx, from, to); err != nil {
 		w.close()
@@ -82,7 +82,7 @@ func (w *walk) begin(ctx context.Context, from, to uint64) (err error) {
 		return err
 	}
 	if o.cutter == nil {
-		o.cutter = o.leader.Cutter()
+		o.cutter = o.executor.Cutter()
 	}
 	reader, err := o.log.Read(ctx, w.partition, max(o.last.taken, 1)-1)
 	if err != nil {
@@ -92,7 +92,7 @@ func (w *walk) begin(ctx context.Context, from, to uint64) (err error) {
 	if err := o.rejoin(ctx, w.records); err != nil {
 		return err
 	}
-	w.again = o.again(w.at, w.records)
+	w.again = o.replayFrom(w.at, w.records)
 	return nil
 }
 
@@ -204,7 +204,7 @@ func (w *walk) to(ctx context.Context, to uint64) error {
 		}
 	}
 	w.watch.on = false
-	if w.since >= leastApart/8 { // a reader of one step often reads its neighbors
+	if w.since >= minImageInterval/8 { // a reader of one step often reads its neighbors
 		return w.image()
 	}
 	return nil
@@ -222,7 +222,7 @@ func (w *walk) step(ctx context.Context, s journal.Step) error {
 		w.made = &was
 	}
 	w.at = s.Fence
-	if w.since++; w.since >= w.apart {
+	if w.since++; w.since >= w.imageInterval {
 		return w.image()
 	}
 	return nil
@@ -246,8 +246,8 @@ func (w *walk) image() error {
 
 // slices returns how often slices have run.
 func (w *walk) slices() []dataflow.SliceStatus {
-	st := w.o.leader.Status()
-	return w.o.leader.Report(&st).(dataflow.LocationStatus).Slices
+	st := w.o.executor.Status()
+	return w.o.executor.Report(&st).(dataflow.LocationStatus).Slices
 }
 
 // shape returns the shape of the program that made the last step.

@@ -195,7 +195,7 @@ func (in *inspection) history(ctx context.Context, h *journal.History) error {
 		}
 		before, link, fence = &s, after(committed.Data), committed.Fence
 		if fence == h.At && kept != nil {
-			if kept.fence != fence || kept.link != link || kept.intake != s.intake || kept.last != s.last || kept.now != s.now {
+			if kept.fence != fence || kept.link != link || kept.inputPosition != s.inputPosition || kept.last != s.last || kept.now != s.now {
 				return in.damaged("its snapshot is not that of step %d", fence)
 			}
 			if in.visit != nil {
@@ -290,7 +290,7 @@ func (in *inspection) take(ctx context.Context, from *source, last, fence uint64
 	if err != nil {
 		return err
 	}
-	is := before.intake
+	is := before.inputPosition
 	for i := range ms {
 		if ms[i].floor > last {
 			return in.damaged("step %d took message %d, which was sent when step %d was committed", fence, ms[i].position, ms[i].floor)
@@ -298,7 +298,7 @@ func (in *inspection) take(ctx context.Context, from *source, last, fence uint64
 		is.take(&ms[i])
 		in.see(&ms[i])
 	}
-	if is != s.intake {
+	if is != s.inputPosition {
 		return in.damaged("step %d took other records than there are between message %d and %d: some were lost or replaced", fence, before.taken, s.taken)
 	}
 	return nil

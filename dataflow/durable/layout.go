@@ -34,39 +34,39 @@ func layoutOf(g *engine.Graph, n int) (layout, error) {
 func (l layout) total() int { return l.first[len(l.first)-1] }
 
 // place returns the location of a partition of the journal, and the number of the partition there.
-func (l layout) place(partition int) (site, number int) {
-	site = sort.Search(len(l.first)-2, func(i int) bool { return l.first[i+1] > partition })
-	return site, partition - l.first[site]
+func (l layout) place(partition int) (location, number int) {
+	location = sort.Search(len(l.first)-2, func(i int) bool { return l.first[i+1] > partition })
+	return location, partition - l.first[location]
 }
 
 // of returns the partition of the journal for a placement key of a location.
-func (l layout) of(site int, key []byte) int {
-	first, n := l.all(site)
+func (l layout) of(location int, key []byte) int {
+	first, n := l.all(location)
 	return first + engine.PartitionOf(key, n)
 }
 
 // all returns the first partition of a location, and how many it has.
-func (l layout) all(site int) (first, n int) {
-	return l.first[site], l.first[site+1] - l.first[site]
+func (l layout) all(location int) (first, n int) {
+	return l.first[location], l.first[location+1] - l.first[location]
 }
 
 // ofRecord returns the partition of a record: that of its key, or of its value if it has no key.
-func (c *core) ofRecord(site int, r *codec.Record) int {
+func (c *core) ofRecord(location int, r *codec.Record) int {
 	if len(r.Key) == 0 {
-		return c.layout.of(site, r.Value)
+		return c.layout.of(location, r.Value)
 	}
-	return c.ofKey(site, r.Op, r.Key)
+	return c.ofKey(location, r.Op, r.Key)
 }
 
 // ofKey returns the partition of a key of an operator: that of its affinity, or of the key if it has none.
-func (c *core) ofKey(site int, op int32, key []byte) int {
-	place := c.facade.Locations[site].Ops[op].Place
-	if _, n := c.layout.all(site); place == nil || n == 1 {
-		return c.layout.of(site, key)
+func (c *core) ofKey(location int, op int32, key []byte) int {
+	place := c.facade.Locations[location].Ops[op].Place
+	if _, n := c.layout.all(location); place == nil || n == 1 {
+		return c.layout.of(location, key)
 	}
 	by, err := place(c.opts.Codec, key)
 	if err != nil { // the owner of the partition cannot decode it either, and reports that
-		return c.layout.of(site, key)
+		return c.layout.of(location, key)
 	}
-	return c.layout.of(site, []byte(by))
+	return c.layout.of(location, []byte(by))
 }

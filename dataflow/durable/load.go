@@ -133,7 +133,7 @@ func (o *owner) readRun(ctx context.Context, r run) ([][]byte, error) {
 
 // load loads a snapshot into a flow that has made no step.
 func (o *owner) load(ctx context.Context, data []byte, s snapshot) error {
-	loader, err := o.leader.Loader(s.clock, o.program.other)
+	loader, err := o.executor.Loader(s.clock, o.program.other)
 	if err != nil {
 		return err
 	}

@@ -14,20 +14,20 @@ func (c *core) openLog(ctx context.Context) (err error) {
 		return errNoLog
 	}
 	partitions := c.layout.total()
-	if c.counting {
+	if c.partitionsFromLog {
 		partitions = 0
 	}
 	c.log, err = c.opts.Log.Open(ctx, journal.OpenOptions{
-		Name: c.opts.Name, Partitions: partitions, MaxBytes: c.opts.MaxBytes, Existing: c.looking, Logger: c.opts.Logger,
+		Name: c.opts.Name, Partitions: partitions, MaxBytes: c.opts.MaxBytes, Existing: c.readOnly, Logger: c.opts.Logger,
 	})
 	if err != nil {
 		return fmt.Errorf("durable: %w", err)
 	}
-	if n := c.log.Partitions(); n != c.layout.total() && !c.counting {
+	if n := c.log.Partitions(); n != c.layout.total() && !c.partitionsFromLog {
 		return errors.Join(fmt.Errorf("durable: the log has %d partitions, and the flow %d", n, c.layout.total()), c.log.Close())
 	}
 	var isShared bool
-	if c.shared, isShared = c.log.(journal.Shared); c.looking {
+	if c.shared, isShared = c.log.(journal.Shared); c.readOnly {
 		return nil
 	}
 	if c.opts.Client && !isShared {

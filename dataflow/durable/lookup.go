@@ -63,8 +63,8 @@ func (a *App[P]) Entries(ctx context.Context, partition, operator, state int, fr
 // between has the owner of a partition call look between two steps, if this process owns it. It returns an
 // error if ctx ends before that.
 func (c *core) between(ctx context.Context, partition int, look func(*engine.Location)) error {
-	way, looked := c.gateway.partitions[partition], false
-	asked := way.ask(func(s *engine.Location) {
+	pg, looked := c.gateway.partitions[partition], false
+	asked := pg.ask(func(s *engine.Location) {
 		if looked = ctx.Err() == nil; looked {
 			look(s)
 		}
@@ -76,11 +76,11 @@ func (c *core) between(ctx context.Context, partition int, look func(*engine.Loc
 	case <-asked:
 	case <-ctx.Done():
 	}
-	way.mu.Lock()
-	defer way.mu.Unlock()
+	pg.mu.Lock()
+	defer pg.mu.Unlock()
 	if !looked && ctx.Err() != nil {
-		site, _ := c.layout.place(partition)
-		return fmt.Errorf("durable: partition %d of %s has been in one step until now: %w", partition, c.facade.Location(site), context.Cause(ctx))
+		location, _ := c.layout.place(partition)
+		return fmt.Errorf("durable: partition %d of %s has been in one step until now: %w", partition, c.facade.Location(location), context.Cause(ctx))
 	}
 	return nil
 }

@@ -18,7 +18,7 @@ type measured struct {
 	// reading is held while the history is read as of one moment for a copy. A snapshot saved meanwhile could
 	// include records that the partitions read before do not have.
 	reading hold
-	sizing  sizing
+	sizing  sizeCache
 
 	appends, commits, saves latency
 	fenced, unknown, full   atomic.Uint64

@@ -11,8 +11,8 @@ import (
 // graphOf returns the engine's graph of a flow.
 func graphOf(f *dataflow.Flow) *engine.Graph { return *seal.Pointer(f) }
 
-// newLed returns a flow whose steps follow a log.
-func newLed(opts dataflow.Options, c Codec, answer func(codec.Record) error, keepFailures bool) (*dataflow.Flow, *engine.Graph) {
+// newLogDriven returns a flow whose steps follow a log.
+func newLogDriven(opts dataflow.Options, c Codec, answer func(codec.Record) error, keepFailures bool) (*dataflow.Flow, *engine.Graph) {
 	f := dataflow.NewWithOptions(opts)
 	logdriven.Drive(graphOf(f), c, answer)
 	if keepFailures {

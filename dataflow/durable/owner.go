@@ -24,9 +24,9 @@ type owner struct {
 	of        origin
 	commits   bool // its steps are committed, so it may read ahead of what is durable
 
-	graph  *engine.Graph
-	leader *logdriven.Executor
-	fence  uint64
+	graph    *engine.Graph
+	executor *logdriven.Executor
+	fence    uint64
 
 	recorder engine.StepRecorder // receives the steps that are replayed; or nil
 
@@ -44,11 +44,11 @@ type owner struct {
 	saving, sending sync.WaitGroup
 	cutter          *logdriven.Cutter
 	stored          stored
-	resuming        resuming
-	roomMaking
+	resuming        callResumption
+	spaceState
 	before  *cut // the last one that was begun
 	cut     *cut // the one being written, or nil
-	digests digesting
+	digests digestSchedule
 }
 
 // How long to wait before retrying what a full log refused.
@@ -71,7 +71,7 @@ func (c *core) own(ctx context.Context, partition int, opened func()) (err error
 	var t *trial
 	adopts := uint64(0)
 	for purged := 0; ; {
-		o := &owner{core: c, partition: partition, commits: true, of: c.originOf(partition), trial: t, adopts: adopts, before: &cut{done: closed}, roomMaking: roomMaking{covered: fewBytes, unknown: fewBytes}}
+		o := &owner{core: c, partition: partition, commits: true, of: c.originOf(partition), trial: t, adopts: adopts, before: &cut{done: closed}, spaceState: spaceState{covered: fewBytes, unknown: fewBytes}}
 		err := o.runAlone(ctx, func() {
 			purged = 0
 			opened()
@@ -82,7 +82,7 @@ func (c *core) own(ctx context.Context, partition int, opened func()) (err error
 		if o.graph != nil {
 			o.graph.Fail(ErrStopped) // ends asynchronous calls
 		}
-		if o.leader != nil {
+		if o.executor != nil {
 			o.report(false)
 		}
 		refused := errors.Is(err, journal.ErrFenced) || errors.Is(err, journal.ErrUnknown) || errors.Is(err, journal.ErrOvertaken) || errors.Is(err, errStepFull)
@@ -174,7 +174,7 @@ func (o *owner) run(ctx context.Context, opened func()) error {
 	opened()
 
 	o.sender = newSender(o.core, o.partition)
-	o.sender.add(o.leader.Moved())
+	o.sender.add(o.executor.Moved())
 	if err := o.roomFirst(ctx); err != nil {
 		return err
 	}
@@ -206,7 +206,7 @@ func (o *owner) run(ctx context.Context, opened func()) error {
 		}
 	}()
 	if o.shared != nil {
-		o.sending.Go(func() { o.tellOthers(ctx) })
+		o.sending.Go(func() { o.announceBacklog(ctx) })
 	}
 	return o.loop(ctx, ahead, failed)
 }
@@ -217,7 +217,7 @@ func (o *owner) loop(ctx context.Context, ahead *ahead, failed <-chan error) err
 	age := time.NewTicker(max(o.opts.SnapshotAge/4, time.Millisecond))
 	defer age.Stop()
 	for {
-		if at, ok := o.leader.Deadline(); ok {
+		if at, ok := o.executor.Deadline(); ok {
 			timer.Reset(max(time.Duration(at-o.clock()), 0))
 		} else {
 			timer.Reset(time.Hour)
@@ -242,7 +242,7 @@ func (o *owner) loop(ctx context.Context, ahead *ahead, failed <-chan error) err
 				continue
 			}
 		case <-timer.C:
-			if at, ok := o.leader.Deadline(); !ok || at > o.clock() {
+			if at, ok := o.executor.Deadline(); !ok || at > o.clock() {
 				continue
 			}
 			taken = ahead.besides(ready)
@@ -285,7 +285,7 @@ func (o *owner) loop(ctx context.Context, ahead *ahead, failed <-chan error) err
 
 // step makes a step of messages, without the records to skip, and commits it.
 func (o *owner) step(ctx context.Context, taken []message, skip []logdriven.Skip) error {
-	if len(taken) > 0 && o.leader.Forgets(o.clock()) { // before a record is refused because its key exists
+	if len(taken) > 0 && o.executor.Forgets(o.clock()) { // before a record is refused because its key exists
 		if err := o.step(ctx, nil, nil); err != nil {
 			return err
 		}
@@ -304,7 +304,7 @@ func (o *owner) step(ctx context.Context, taken []message, skip []logdriven.Skip
 	var err error
 	o.taking = taken // must be set even if a function ends the goroutine
 	noted := o.noteIfDue()
-	if s.Emission, err = o.leader.Step(s.now, records, skip); err != nil {
+	if s.Emission, err = o.executor.Step(s.now, records, skip); err != nil {
 		return err
 	}
 	o.taking = nil
@@ -318,18 +318,18 @@ func (o *owner) step(ctx context.Context, taken []message, skip []logdriven.Skip
 	}
 	o.unsaved += s.size.Bytes
 	o.metrics.records.Add(uint64(len(records)))
-	if o.leader.QuarantineChanged() {
+	if o.executor.QuarantineChanged() {
 		o.quarantined(&s)
 	}
 	// The ports show a step before anything that follows from it, since an asynchronous call or another
 	// location may look at them.
-	if err := o.feed(o.partition, o.program.numbers, &s, o.leader.Stopped()); err != nil {
+	if err := o.feed(o.partition, o.program.numbers, &s, o.executor.Stopped()); err != nil {
 		return err
 	}
-	o.leader.Release()
+	o.executor.Release()
 	o.resume()
 	o.called()
-	o.sender.add(o.leader.Moved())
+	o.sender.add(o.executor.Moved())
 	return nil
 }
 
@@ -376,10 +376,10 @@ func (o *owner) show() error {
 	o.showLetters()
 	s := step{place: o.last.place}
 	o.gateway.partitions[o.partition].committed(&s)
-	if err := o.feedFrom(o.partition, o.leader); err != nil {
+	if err := o.feedFrom(o.partition, o.executor); err != nil {
 		return err
 	}
 	o.gateway.partitions[o.partition].restored(s.taken)
-	o.took(o.partition, &s, o.leader.Stopped())
+	o.took(o.partition, &s, o.executor.Stopped())
 	return nil
 }

@@ -26,7 +26,7 @@ type peers struct {
 
 // The questions to the owner of a partition, and its answers.
 const (
-	askVerdict = 'v' // nonce and position of each record; the results of the first ones follow each other
+	askResult  = 'v' // nonce and position of each record; the results of the first ones follow each other
 	askEntry   = 'e' // operator, key
 	askValues  = 'w' // the current values of outputs of one value
 	askLetters = 'q' // the quarantine
@@ -94,7 +94,7 @@ func (ps *peers) begin(ctx context.Context, p int, earlier *term, all *sync.Wait
 			<-earlier.over
 		}
 		stop := func() {}
-		told := func() { // tell others that they can ask here
+		announce := func() { // tell others that they can ask here
 			unsubscribe, err := ps.shared.Answer(p, func(question []byte) []byte { return ps.answer(p, question) })
 			if err != nil {
 				ps.opts.Logger.Error("other processes cannot ask for a partition", "partition", p, "error", err)
@@ -106,11 +106,11 @@ func (ps *peers) begin(ctx context.Context, p int, earlier *term, all *sync.Wait
 		}
 		opened := func() {
 			ps.accept(p)
-			told()
+			announce()
 		}
 		if err := ps.own(t.ctx, p, opened); err != nil && !ps.refuse(t, p, err) {
 			ps.failed(p, err)
-			told() // the partition may never have been restored here
+			announce() // the partition may never have been restored here
 			select {
 			case <-t.ctx.Done():
 			case <-ps.done:
@@ -127,15 +127,15 @@ func (ps *peers) listen() error {
 	return ps.shared.Announced(func(p int, said []byte) {
 		if len(said) == 0 {
 			ps.gateway.partitions[p].move()
-		} else if w, ok := decodeWord(said); ok {
-			ps.gateway.partitions[p].hear(w)
+		} else if w, ok := decodeBacklogReport(said); ok {
+			ps.gateway.partitions[p].receiveReport(w)
 		}
 	})
 }
 
-func (ps *peers) siteOf(p int) int {
-	site, _ := ps.layout.place(p)
-	return site
+func (ps *peers) locationOf(p int) int {
+	location, _ := ps.layout.place(p)
+	return location
 }
 
 // answer answers a question of another process.
@@ -149,17 +149,17 @@ func (ps *peers) answer(p int, question []byte) []byte {
 		return append([]byte{answerHalted}, err.(*PartitionError).Err.Error()...)
 	}
 	switch asked {
-	case askVerdict:
+	case askResult:
 		var nonces []uint64
 		var at uint64
 		for !r.bad && len(r.data) > 0 {
 			nonces, at = append(nonces, r.uint()), r.uint()
 		}
 		if !r.bad && len(nonces) > 0 {
-			answer = ps.verdictsHere(ctx, p, nonces, at)
+			answer = ps.localResults(ctx, p, nonces, at)
 		}
 	case askEntry:
-		numbers, number, site := ps.gateway.partitions[p].numbers.Load(), int32(r.uint()), ps.siteOf(p)
+		numbers, number, location := ps.gateway.partitions[p].numbers.Load(), int32(r.uint()), ps.locationOf(p)
 		if r.bad || numbers == nil {
 			break
 		}
@@ -167,7 +167,7 @@ func (ps *peers) answer(p int, question []byte) []byte {
 		if !ok {
 			break
 		}
-		if value, err := logdriven.Get(ps.facade, ctx, site, op, r.data); err == nil {
+		if value, err := logdriven.Get(ps.facade, ctx, location, op, r.data); err == nil {
 			answer = append([]byte{answerEntry}, value...)
 		}
 	case askShape:
@@ -175,10 +175,10 @@ func (ps *peers) answer(p int, question []byte) []byte {
 			answer = append([]byte{answerEntry}, numbers.Shape().String()...)
 		}
 	case askLetters:
-		way := ps.gateway.partitions[p]
-		way.mu.Lock()
-		letters := slices.Clone(way.letters)
-		way.mu.Unlock()
+		pg := ps.gateway.partitions[p]
+		pg.mu.Lock()
+		letters := slices.Clone(pg.letters)
+		pg.mu.Unlock()
 		if said, err := CBOR().Append([]byte{answerEntry}, letters); err == nil {
 			answer = said
 		}
@@ -188,7 +188,7 @@ func (ps *peers) answer(p int, question []byte) []byte {
 			break
 		}
 		ps.feeding.Lock() // so that all values are as of one step
-		latest := logdriven.Latest(ps.facade, ps.siteOf(p), numbers)
+		latest := logdriven.Latest(ps.facade, ps.locationOf(p), numbers)
 		ps.feeding.Unlock()
 		if values, err := latest([]byte{answerEntry}); err == nil {
 			answer = values
@@ -197,20 +197,20 @@ func (ps *peers) answer(p int, question []byte) []byte {
 	return answer
 }
 
-// verdictsHere returns the encoded results of records that are in one message: as many as are known when ctx
+// localResults returns the encoded results of records that are in one message: as many as are known when ctx
 // ends, and answerLater for the next one.
-func (ps *peers) verdictsHere(ctx context.Context, p int, nonces []uint64, at uint64) (answer []byte) {
-	way := ps.gateway.partitions[p]
-	vs := way.await(nonces)
-	defer way.forget(vs)
-	way.placed(vs, at)
+func (ps *peers) localResults(ctx context.Context, p int, nonces []uint64, at uint64) (answer []byte) {
+	pg := ps.gateway.partitions[p]
+	vs := pg.awaitResults(nonces)
+	defer pg.forgetResults(vs)
+	pg.setPosition(vs, at)
 	for _, v := range vs {
 		select {
 		case <-v.done:
 		case <-ctx.Done():
 			return append(answer, answerLater)
 		}
-		err := way.outcome(p, v)
+		err := pg.outcome(p, v)
 		q, parked := err.(*QuarantinedError)
 		switch {
 		case err == nil:
@@ -254,10 +254,10 @@ func (ps *peers) ask(ctx context.Context, p int, question []byte) ([]byte, error
 	return []byte{answerLater}, nil
 }
 
-// verdicts asks for the results of records that are in one message. It returns those of the first records, as
+// results asks for the results of records that are in one message. It returns those of the first records, as
 // many as are known.
-func (ps *peers) verdicts(ctx context.Context, p int, vs []*verdict, at uint64) (known []error, err error) {
-	question := []byte{askVerdict}
+func (ps *peers) results(ctx context.Context, p int, vs []*recordResult, at uint64) (known []error, err error) {
+	question := []byte{askResult}
 	for _, v := range vs {
 		question = binary.AppendUvarint(question, v.nonce)
 		question = binary.AppendUvarint(question, at)
@@ -289,9 +289,9 @@ func (ps *peers) verdicts(ctx context.Context, p int, vs []*verdict, at uint64) 
 // them, it asks the owner. A number is never reused for another operator, so an answer stays valid. It returns
 // a [*PartitionError] if the partition has stopped.
 func (ps *peers) learn(ctx context.Context, p int) (*logdriven.Numbers, error) {
-	way := ps.gateway.partitions[p]
+	pg := ps.gateway.partitions[p]
 	for {
-		if numbers := way.numbers.Load(); numbers != nil {
+		if numbers := pg.numbers.Load(); numbers != nil {
 			return numbers, nil
 		}
 		answer, err := ps.ask(ctx, p, []byte{askShape})
@@ -313,16 +313,16 @@ func (ps *peers) learn(ctx context.Context, p int) (*logdriven.Numbers, error) {
 		if err != nil {
 			return nil, err
 		}
-		known := identity.Known(was, ps.facade.Locations[ps.siteOf(p)], linesOf(ps.opts.Upgrade))
+		known := identity.Known(was, ps.facade.Locations[ps.locationOf(p)], linesOf(ps.opts.Upgrade))
 		numbers := logdriven.NewNumbers(known)
-		numbers.Compare(was, ps.senders[ps.siteOf(p)])
-		way.numbers.CompareAndSwap(nil, numbers)
+		numbers.Compare(was, ps.senders[ps.locationOf(p)])
+		pg.numbers.CompareAndSwap(nil, numbers)
 	}
 }
 
 // halted returns the error for a partition that has stopped in another process.
 func (ps *peers) halted(p int, why []byte) error {
-	return &PartitionError{p, ps.facade.Location(ps.siteOf(p)), errors.New(string(why))}
+	return &PartitionError{p, ps.facade.Location(ps.locationOf(p)), errors.New(string(why))}
 }
 
 // fetch asks for an entry until it exists, and shows it to the ports. It calls stopped if the partition has
@@ -350,7 +350,7 @@ func (ps *peers) fetch(ctx context.Context, p int, op int32, key []byte, stopped
 		}
 		number, ok := numbers.Number(op)
 		if !ok {
-			ps.opts.Logger.Error("the history has no such output yet: another program runs it", "partition", p, "output", ps.senders[ps.siteOf(p)][op].Identity)
+			ps.opts.Logger.Error("the history has no such output yet: another program runs it", "partition", p, "output", ps.senders[ps.locationOf(p)][op].Identity)
 			select {
 			case <-moved:
 				continue
@@ -368,7 +368,7 @@ func (ps *peers) fetch(ctx context.Context, p int, op int32, key []byte, stopped
 		}
 		if answer[0] == answerEntry {
 			ps.feeding.Lock()
-			err := logdriven.FeedEntry(ps.facade, ps.siteOf(p), op, key, answer[1:])
+			err := logdriven.FeedEntry(ps.facade, ps.locationOf(p), op, key, answer[1:])
 			ps.feeding.Unlock()
 			if err != nil {
 				ps.opts.Logger.Error("an entry of another process cannot be read", "error", err)

@@ -16,10 +16,10 @@ func TestShapeOfOwner(t *testing.T) {
 		if answer := ps.answer(0, []byte{askShape}); answer[0] != answerEntry || len(answer) < 2 {
 			t.Errorf("the owner answers %q", answer)
 		}
-		way := app.core.gateway.partitions[0]
-		way.mu.Lock()
-		way.turn(false)
-		way.mu.Unlock()
+		pg := app.core.gateway.partitions[0]
+		pg.mu.Lock()
+		pg.turn(false)
+		pg.mu.Unlock()
 		if answer := ps.answer(0, []byte{askShape}); string(answer) != string([]byte{answerLater}) {
 			t.Errorf("who was the owner answers %q", answer)
 		}
@@ -33,7 +33,7 @@ func TestQuestionsForVerdicts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		app := start(t, journal.NewMemory(journal.MemoryOptions{}), keptProcess, Options{})
 		ps := &peers{core: app.core}
-		for _, question := range [][]byte{{askVerdict}, {askVerdict, 0x80}, {askVerdict, 7}} {
+		for _, question := range [][]byte{{askResult}, {askResult, 0x80}, {askResult, 7}} {
 			if answer := ps.answer(0, question); string(answer) != string([]byte{answerLater}) {
 				t.Errorf("%q is answered %q", question, answer)
 			}

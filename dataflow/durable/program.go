@@ -39,7 +39,7 @@ func (o *owner) fit(h *journal.History, begins *snapshot) error {
 // fitShapes is fit for a history up to a fence. It begins with the state of a program with the shape saved, and
 // ends with a program with the shape last; both are nil if it has not begun.
 func (o *owner) fitShapes(saved, last *identity.Shape, fence uint64) error {
-	loc, lines := o.leader.Location(), linesOf(o.opts.Upgrade)
+	loc, lines := o.executor.Location(), linesOf(o.opts.Upgrade)
 	if last == nil {
 		last = &identity.Shape{Location: loc.Name}
 		saved = last
@@ -74,7 +74,7 @@ func (o *owner) fitShapes(saved, last *identity.Shape, fence uint64) error {
 		}
 	}
 	o.program.converts = of != nil
-	o.leader.Use(o.program.numbers, of)
+	o.executor.Use(o.program.numbers, of)
 	if fence > 0 {
 		for _, x := range changes {
 			o.opts.Logger.Info("the program has changed since the history was made", "partition", o.partition, "location", x.Location, "change", x.What)
@@ -160,7 +160,7 @@ func (p *program) counts() func(number int32) bool {
 // beginChanged writes into the history that it now belongs to this program, and makes a snapshot, so that steps
 // made by another program need not be replayed again.
 func (o *owner) beginChanged(ctx context.Context) error {
-	o.leader.Use(o.program.numbers, nil)
+	o.executor.Use(o.program.numbers, nil)
 	s := o.next(o.last.now)
 	s.changed, s.shape = true, o.program.numbers.Shape().String()
 	if err := o.commit(ctx, &s); err != nil {
@@ -197,10 +197,10 @@ func (o *owner) nothingWaits(ctx context.Context, saved *identity.Shape) error {
 		return nil
 	}
 	for _, x := range concerned { // elements on their way to another location are stored as they were encoded
-		if out, err := o.leader.Location().Output(x.Index); err == nil {
+		if out, err := o.executor.Location().Output(x.Index); err == nil {
 			if u, ok := out.(engine.Unsent); ok && u.Figures().Unread > 0 {
 				return waitsError{changedError([]identity.Change{{
-					Location: o.leader.Location().Name, Verdict: identity.Loses, Line: "let the program that made the history send them",
+					Location: o.executor.Location().Name, Verdict: identity.Loses, Line: "let the program that made the history send them",
 					What: fmt.Sprintf("%s sends other types, and %d elements wait to be sent", x.Identity, u.Figures().Unread),
 				}})}
 			}
@@ -240,7 +240,7 @@ func (o *owner) nothingWaits(ctx context.Context, saved *identity.Shape) error {
 	}
 	for number, n := range waiting {
 		x := concerned[number]
-		change := identity.Change{Location: o.leader.Location().Name, Verdict: identity.Loses}
+		change := identity.Change{Location: o.executor.Location().Name, Verdict: identity.Loses}
 		if x.Gone {
 			change.What = fmt.Sprintf("%s is gone, and %d records wait for it", x.Identity, n)
 			change.Line = fmt.Sprintf("let the program that made the history take them, or durable.DropRecords(%q) forgets them", x.Identity)

@@ -53,8 +53,8 @@ func (a *App[P]) Quarantine(ctx context.Context) ([]Letter, error) {
 		engine.NilContext("durable.App.Quarantine")
 	}
 	var all []Letter
-	for p, way := range c.gateway.partitions {
-		letters, err := c.letters(ctx, p, way)
+	for p, pg := range c.gateway.partitions {
+		letters, err := c.letters(ctx, p, pg)
 		if err != nil {
 			return all, err
 		}
@@ -63,8 +63,8 @@ func (a *App[P]) Quarantine(ctx context.Context) ([]Letter, error) {
 	return all, nil
 }
 
-func (c *core) letters(ctx context.Context, p int, way *partitionGateway) ([]Letter, error) {
-	for c.peers != nil && !way.isOwned() {
+func (c *core) letters(ctx context.Context, p int, pg *partitionGateway) ([]Letter, error) {
+	for c.peers != nil && !pg.isOwned() {
 		answer, err := c.peers.ask(ctx, p, []byte{askLetters})
 		switch {
 		case err != nil:
@@ -76,16 +76,16 @@ func (c *core) letters(ctx context.Context, p int, way *partitionGateway) ([]Let
 			return letters, CBOR().Decode(answer[1:], &letters)
 		}
 	}
-	way.mu.Lock()
-	defer way.mu.Unlock()
-	return slices.Clone(way.letters), nil
+	pg.mu.Lock()
+	defer pg.mu.Unlock()
+	return slices.Clone(pg.letters), nil
 }
 
 // Retry has the program handle a letter and then the records that wait behind it, in their order. If the program
 // still cannot handle one of them, the letter stays. Retry returns when the result is durable: nil,
 // [ErrNoLetter], a [*QuarantinedError] if the letter stays, or the cause of the end of ctx.
 func (a *App[P]) Retry(ctx context.Context, partition int, id uint64) error {
-	return a.made().order(ctx, "durable.App.Retry", partition, logdriven.RetryRecord(id))
+	return a.made().sendInstruction(ctx, "durable.App.Retry", partition, logdriven.RetryRecord(id))
 }
 
 // Drop forgets a letter, and has the program handle the records that wait behind it, in their order. If the
@@ -93,11 +93,11 @@ func (a *App[P]) Retry(ctx context.Context, partition int, id uint64) error {
 // it, which are handled in the same attempt. Drop then returns a [*QuarantinedError]. It returns when [App.Retry]
 // would.
 func (a *App[P]) Drop(ctx context.Context, partition int, id uint64) error {
-	return a.made().order(ctx, "durable.App.Drop", partition, logdriven.DropRecord(id))
+	return a.made().sendInstruction(ctx, "durable.App.Drop", partition, logdriven.DropRecord(id))
 }
 
-// order sends a partition an instruction for its quarantine.
-func (c *core) order(ctx context.Context, op string, p int, r codec.Record) error {
+// sendInstruction sends a partition an instruction for its quarantine.
+func (c *core) sendInstruction(ctx context.Context, op string, p int, r codec.Record) error {
 	if ctx == nil {
 		engine.NilContext(op)
 	}
@@ -105,17 +105,17 @@ func (c *core) order(ctx context.Context, op string, p int, r codec.Record) erro
 		return fmt.Errorf("%w: there is no partition %d, only %d of them", ErrNoLetter, p, len(c.gateway.partitions))
 	}
 	r.Nonce = c.gateway.nonce()
-	way := c.gateway.partitions[p]
-	if err := way.failure(); err != nil {
+	pg := c.gateway.partitions[p]
+	if err := pg.failure(); err != nil {
 		return err
 	}
-	vs := way.await([]uint64{r.Nonce})
-	defer way.forget(vs)
+	vs := pg.awaitResults([]uint64{r.Nonce})
+	defer pg.forgetResults(vs)
 	at, err := c.counted(ctx, p, false, c.gateway.keep, [][]byte{r.Encode(nil)}) // even while the partition takes nothing else
 	if err != nil {
 		return err
 	}
-	known, err := c.gateway.verdicts(ctx, p, vs, at)
+	known, err := c.gateway.results(ctx, p, vs, at)
 	if err != nil {
 		return err
 	}
@@ -136,12 +136,12 @@ func (o *owner) quarantined(s *step) {
 }
 
 func (o *owner) showLetters() {
-	site, _ := o.layout.place(o.partition)
-	all := o.leader.Letters()
+	location, _ := o.layout.place(o.partition)
+	all := o.executor.Letters()
 	letters := make([]Letter, len(all))
 	for i, l := range all {
 		letters[i] = Letter{
-			Partition: o.partition, ID: l.ID, Location: o.facade.Location(site), Input: l.Input,
+			Partition: o.partition, ID: l.ID, Location: o.facade.Location(location), Input: l.Input,
 			Operator: l.Operator, Reason: l.Reason, At: time.Unix(0, o.last.clock+l.At), Key: l.Key, Behind: len(l.Records) - 1,
 		}
 		switch r, err := codec.DecodeRecord(l.Records[0]); {
@@ -155,10 +155,10 @@ func (o *owner) showLetters() {
 			letters[i].Record = r.Value
 		}
 	}
-	way := o.gateway.partitions[o.partition]
-	way.mu.Lock()
-	way.letters = letters
-	way.mu.Unlock()
+	pg := o.gateway.partitions[o.partition]
+	pg.mu.Lock()
+	pg.letters = letters
+	pg.mu.Unlock()
 }
 
 // A trial searches for the records that a function of the program fails on. The failed step was not committed,
@@ -177,7 +177,7 @@ type trial struct {
 	held  uint64        // position of that record; 0 until it is stored
 	ahead bool          // other timers fire before the record takes effect: one of them sets the failing timer
 
-	doing   phase
+	phase   phase
 	trying  *message // the message that the program works on now
 	index   int      // the index of its record, in a search
 	blamed  bool     // no single record is at fault
@@ -188,11 +188,11 @@ type trial struct {
 func (o *owner) newTrial(err error) *trial {
 	switch n := len(o.taking); {
 	case n > 1:
-		return &trial{upTo: o.taking[n-1].position, because: err, doing: oneByOne, trying: &message{}}
+		return &trial{upTo: o.taking[n-1].position, because: err, phase: oneByOne, trying: &message{}}
 	case n == 1:
-		return &trial{upTo: o.taking[0].position, because: err, doing: oneByOne, trying: &o.taking[0]}
-	case o.leader != nil && o.leader.HoldsTimers() && errors.As(err, new(*dataflow.StepError)):
-		return &trial{upTo: o.last.taken, because: err, doing: firing}
+		return &trial{upTo: o.taking[0].position, because: err, phase: oneByOne, trying: &o.taking[0]}
+	case o.executor != nil && o.executor.HoldsTimers() && errors.As(err, new(*dataflow.StepError)):
+		return &trial{upTo: o.last.taken, because: err, phase: firing}
 	}
 	return nil
 }
@@ -216,7 +216,7 @@ func (t *trial) failed(o *owner, e *dataflow.StepError) bool {
 	if t.tries > maxTries {
 		return false
 	}
-	if r, due, ok := o.leader.Failing(e.Err.Error()); ok && (t.timer == nil || o.last.taken >= t.held) {
+	if r, due, ok := o.executor.Failing(e.Err.Error()); ok && (t.timer == nil || o.last.taken >= t.held) {
 		t.timer, t.due, t.held, t.ahead = &r, due, 0, false
 		t.message, t.skip, t.known, t.blamed = 0, nil, false, false
 		return true
@@ -224,7 +224,7 @@ func (t *trial) failed(o *owner, e *dataflow.StepError) bool {
 	if t.blamed {
 		return false
 	}
-	switch t.doing {
+	switch t.phase {
 	case oneByOne:
 		t.message, t.skip, t.known = t.trying.position, nil, false
 	case searching:
@@ -252,7 +252,7 @@ func ofKey(record []byte, key any, c codec.Codec) bool {
 // try continues a trial until the partition has taken everything that the failed step had taken.
 func (o *owner) try(ctx context.Context, from *source) error {
 	t := o.trial
-	if t != nil && t.doing == firing && t.timer == nil {
+	if t != nil && t.phase == firing && t.timer == nil {
 		return o.search(&message{})
 	}
 	for t != nil && o.last.taken < t.upTo {
@@ -260,7 +260,7 @@ func (o *owner) try(ctx context.Context, from *source) error {
 		if err != nil {
 			return o.unreadable(err)
 		}
-		t.trying, t.doing = &m, oneByOne
+		t.trying, t.phase = &m, oneByOne
 		var skip []logdriven.Skip
 		if m.position == t.message {
 			if !t.known {
@@ -268,12 +268,12 @@ func (o *owner) try(ctx context.Context, from *source) error {
 					return err
 				}
 			}
-			t.doing, skip = skipping, t.skip
+			t.phase, skip = skipping, t.skip
 		}
 		if err := o.step(ctx, []message{m}, skip); err != nil {
 			return err
 		}
-		if t.timer != nil && m.position == t.held && !t.ahead && !o.leader.Held(*t.timer, o.last.now) {
+		if t.timer != nil && m.position == t.held && !t.ahead && !o.executor.Held(*t.timer, o.last.now) {
 			if err := o.holdLater(ctx); err != nil {
 				return err
 			}
@@ -303,13 +303,13 @@ func (o *owner) holdTimer(ctx context.Context) error {
 			return err
 		}
 		o.metrics.quarantined.Add(1)
-		o.opts.Logger.Error("a timer is quarantined: the program cannot handle it", "partition", o.partition, "operator", o.leader.Location().Ops[t.timer.Op].String(), "reason", why)
+		o.opts.Logger.Error("a timer is quarantined: the program cannot handle it", "partition", o.partition, "operator", o.executor.Location().Ops[t.timer.Op].String(), "reason", why)
 		t.held, t.upTo = at, max(t.upTo, at)
 	}
 	clock := o.clock
 	o.clock = func() int64 {
 		now := clock()
-		at, ok := o.leader.Deadline()
+		at, ok := o.executor.Deadline()
 		if t.ahead {
 			at = t.due
 		}
@@ -337,19 +337,19 @@ func (o *owner) holdLater(ctx context.Context) error {
 // without committing them. It returns the error of the first step that fails.
 func (o *owner) search(m *message) error {
 	t := o.trial
-	o.leader.Blame(true)
-	if _, err := o.leader.Step(o.clock(), nil, nil); err != nil { // a timer or a slice failed
+	o.executor.Blame(true)
+	if _, err := o.executor.Step(o.clock(), nil, nil); err != nil { // a timer or a slice failed
 		t.blamed = true
 		return err
 	}
-	o.leader.Blame(false)
-	t.doing = searching
+	o.executor.Blame(false)
+	t.phase = searching
 	for i := range m.records {
 		if slices.ContainsFunc(t.skip, func(s logdriven.Skip) bool { return s.Index == i }) {
 			continue
 		}
 		t.index = i
-		if _, err := o.leader.Step(o.clock(), m.records[i:i+1], nil); err != nil {
+		if _, err := o.executor.Step(o.clock(), m.records[i:i+1], nil); err != nil {
 			return err
 		}
 	}

@@ -25,9 +25,9 @@ func TestLateVerdict(t *testing.T) {
 	d := newGateway(c)
 	ps := &peers{core: c}
 	c.gateway = d
-	way := d.partitions[0]
-	way.took(&step{place: place{intake: intake{taken: 5}}, Emission: logdriven.Emission{Refused: []uint64{77}}}, nil)
-	way.took(&step{place: place{intake: intake{taken: 6}}}, nil)
+	pg := d.partitions[0]
+	pg.took(&step{place: place{inputPosition: inputPosition{taken: 5}}, Emission: logdriven.Emission{Refused: []uint64{77}}}, nil)
+	pg.took(&step{place: place{inputPosition: inputPosition{taken: 6}}}, nil)
 	for _, x := range []struct {
 		nonce, at uint64
 		want      byte
@@ -38,7 +38,7 @@ func TestLateVerdict(t *testing.T) {
 	}
 	// After very many refusals nobody remembers, and says so.
 	for n := range uint64(keepRefusals + 1) {
-		way.took(&step{place: place{intake: intake{taken: 10 + n}}, Emission: logdriven.Emission{Refused: []uint64{1000 + n}}}, nil)
+		pg.took(&step{place: place{inputPosition: inputPosition{taken: 10 + n}}, Emission: logdriven.Emission{Refused: []uint64{1000 + n}}}, nil)
 	}
 	if got := verdictHere(ps, 77, 5); got != answerForgotten {
 		t.Errorf("a refusal that was forgotten: %c", got)
@@ -46,8 +46,8 @@ func TestLateVerdict(t *testing.T) {
 	if got := verdictHere(ps, 1000+keepRefusals, 10+keepRefusals); got != answerRefused {
 		t.Errorf("the latest refusal: %c", got)
 	}
-	if len(way.refused) != keepRefusals || len(way.latest) != keepRefusals {
-		t.Errorf("%d and %d refusals are remembered", len(way.refused), len(way.latest))
+	if len(pg.refused) != keepRefusals || len(pg.latest) != keepRefusals {
+		t.Errorf("%d and %d refusals are remembered", len(pg.refused), len(pg.latest))
 	}
 }
 
@@ -56,34 +56,34 @@ func TestLateVerdict(t *testing.T) {
 func TestManyRefusedAtOnce(t *testing.T) {
 	c := &core{log: journal.NewMemory(journal.MemoryOptions{})}
 	c.gateway = newGateway(c)
-	way := c.gateway.partitions[0]
+	pg := c.gateway.partitions[0]
 	nonces := make([]uint64, 2*keepRefusals)
 	for i := range nonces {
 		nonces[i] = uint64(1000 + i)
 	}
-	vs := way.await(append([]uint64{1}, nonces...))
-	way.placed(vs, 7)
-	last := &step{place: place{intake: intake{taken: 7}}, Emission: logdriven.Emission{Refused: nonces, Parked: []logdriven.Parked{{Nonce: 2, Letter: 300}}}}
-	way.took(last, nil)
+	vs := pg.awaitResults(append([]uint64{1}, nonces...))
+	pg.setPosition(vs, 7)
+	last := &step{place: place{inputPosition: inputPosition{taken: 7}}, Emission: logdriven.Emission{Refused: nonces, Parked: []logdriven.Parked{{Nonce: 2, Letter: 300}}}}
+	pg.took(last, nil)
 	for i, v := range vs {
-		if err := way.outcome(0, v); i == 0 && err != nil || i > 0 && err != dataflow.ErrDuplicateKey {
+		if err := pg.outcome(0, v); i == 0 && err != nil || i > 0 && err != dataflow.ErrDuplicateKey {
 			t.Fatalf("record %d: %v", i, err)
 		}
 	}
-	way.forget(vs)
-	if len(way.waiting) != 0 {
-		t.Errorf("%d are waited for", len(way.waiting))
+	pg.forgetResults(vs)
+	if len(pg.waiting) != 0 {
+		t.Errorf("%d are waited for", len(pg.waiting))
 	}
 	latest := nonces[len(nonces)-1]
 	want := append(binary.AppendUvarint([]byte{answerRefused, answerParked}, 300), answerForgotten, answerRefused)
-	if got := (&peers{core: c}).verdictsHere(t.Context(), 0, []uint64{latest, 2, 1, latest}, 7); !slices.Equal(got, want) {
+	if got := (&peers{core: c}).localResults(t.Context(), 0, []uint64{latest, 2, 1, latest}, 7); !slices.Equal(got, want) {
 		t.Errorf("the answer is %q, want %q", got, want)
 	}
 }
 
 // verdictHere asks for one record.
 func verdictHere(ps *peers, nonce, at uint64) byte {
-	return ps.verdictsHere(context.Background(), 0, []uint64{nonce}, at)[0]
+	return ps.localResults(context.Background(), 0, []uint64{nonce}, at)[0]
 }
 
 // TestPutAgain makes a Put again that was refused, after a restart and without one.

@@ -73,7 +73,7 @@ func (o *owner) takeOver(ctx context.Context, h *journal.History) error {
 func (o *owner) begin(ctx context.Context) (err error) {
 	s := o.next(1)
 	s.begin, s.clock, s.shape = true, o.last.clock, o.program.numbers.Shape().String()
-	if s.Emission, err = o.leader.Begin(s.clock); err != nil {
+	if s.Emission, err = o.executor.Begin(s.clock); err != nil {
 		return err
 	}
 	return o.commit(ctx, &s)
@@ -96,7 +96,7 @@ func (o *owner) follow(ctx context.Context, h *journal.History) (*source, error)
 		return nil, err
 	}
 	if o.cutter == nil {
-		o.cutter = o.leader.Cutter()
+		o.cutter = o.executor.Cutter()
 	}
 	source := &source{reader: reader, of: o.of, max: o.opts.StepBytes}
 	if err = o.rejoin(ctx, source); err == nil {
@@ -233,7 +233,7 @@ func (o *owner) damaged(format string, args ...any) error {
 
 // replay replays the steps that were committed since the snapshot.
 func (o *owner) replay(ctx context.Context, h *journal.History, from *source) error {
-	again := o.again(h.At, from)
+	again := o.replayFrom(h.At, from)
 	for _, committed := range h.Steps {
 		if err := again.step(ctx, committed); err != nil {
 			return err
@@ -244,22 +244,22 @@ func (o *owner) replay(ctx context.Context, h *journal.History, from *source) er
 	return nil
 }
 
-// A remaking replays steps one by one.
-type remaking struct {
+// A stepReplay replays steps one by one.
+type stepReplay struct {
 	o      *owner
 	from   *source
 	fence  uint64                  // of the last step
 	counts func(number int32) bool // see program.counts
 }
 
-// again returns a remaking that begins after the step with a fence.
-func (o *owner) again(fence uint64, from *source) *remaking {
+// replayFrom returns a stepReplay that begins after the step with a fence.
+func (o *owner) replayFrom(fence uint64, from *source) *stepReplay {
 	o.program.same = o.program.isMade()
-	return &remaking{o, from, fence, o.program.counts()}
+	return &stepReplay{o, from, fence, o.program.counts()}
 }
 
 // step replays a step and compares its outputs with what was committed.
-func (r *remaking) step(ctx context.Context, committed journal.Step) error {
+func (r *stepReplay) step(ctx context.Context, committed journal.Step) error {
 	o := r.o
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -283,23 +283,23 @@ func (r *remaking) step(ctx context.Context, committed journal.Step) error {
 	switch {
 	case was.begin:
 		o.last.clock = was.clock
-		e, err = o.leader.Begin(was.clock)
+		e, err = o.executor.Begin(was.clock)
 	case was.changed:
 		if o.program.made, err = parseShape(was.shape); err != nil {
 			return o.damaged("step %d: %v", committed.Fence, err)
 		}
 		o.program.same, o.program.converts = o.program.isMade(), false
 		r.counts = o.program.counts()
-		o.leader.Use(o.program.numbers, nil)
+		o.executor.Use(o.program.numbers, nil)
 	default:
 		var records [][]byte
-		if records, err = o.takeAgain(ctx, r.from, committed.Fence, was.intake); err != nil {
+		if records, err = o.recordsOf(ctx, r.from, committed.Fence, was.inputPosition); err != nil {
 			return err
 		}
 		if o.adopts != 0 && committed.Fence >= o.adopts {
-			e, err = o.leader.Adopt(was.now, records, was.Skipped, was.Outputs)
+			e, err = o.executor.Adopt(was.now, records, was.Skipped, was.Outputs)
 		} else {
-			e, err = o.leader.Step(was.now, records, was.Skipped)
+			e, err = o.executor.Step(was.now, records, was.Skipped)
 		}
 	}
 	if err == nil && !sameSkips(e.Skipped, was.Skipped) {
@@ -333,13 +333,13 @@ func sameSkips(a, b []logdriven.Skip) bool {
 	return slices.EqualFunc(a, b, func(a, b logdriven.Skip) bool { return a.Index == b.Index })
 }
 
-// takeAgain returns the records that a step took.
-func (o *owner) takeAgain(ctx context.Context, from *source, fence uint64, want intake) (records [][]byte, err error) {
+// recordsOf returns the records that a step took.
+func (o *owner) recordsOf(ctx context.Context, from *source, fence uint64, want inputPosition) (records [][]byte, err error) {
 	ms, err := from.until(ctx, o.last.taken, want.taken)
 	if err != nil {
 		return nil, o.unreadable(fmt.Errorf("step %d: %w", fence, err))
 	}
-	is := o.last.intake
+	is := o.last.inputPosition
 	for i := range ms {
 		is.take(&ms[i])
 		records = append(records, ms[i].records...)
@@ -352,8 +352,8 @@ func (o *owner) takeAgain(ctx context.Context, from *source, fence uint64, want 
 
 // construct builds the flow that this partition runs.
 func (o *owner) construct() error {
-	flow, graph := newLed(o.opts.Flow, o.opts.Codec, o.answer, !o.opts.EndOnFailure)
-	site, part := o.layout.place(o.partition)
+	flow, graph := newLogDriven(o.opts.Flow, o.opts.Codec, o.answer, !o.opts.EndOnFailure)
+	location, part := o.layout.place(o.partition)
 	graph.Settings.Parts, graph.Settings.Part = o.opts.Partitions, part
 	graph.Settings.Recorder = o.recorder
 	o.build(flow)
@@ -361,6 +361,6 @@ func (o *owner) construct() error {
 	if !o.graph.Start(context.WithoutCancel(o.ctx)) {
 		return dataflow.ErrStarted
 	}
-	o.leader = logdriven.NewExecutor(o.graph, site)
+	o.executor = logdriven.NewExecutor(o.graph, location)
 	return nil
 }

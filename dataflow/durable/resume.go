@@ -2,10 +2,10 @@ package durable
 
 import "context"
 
-// resuming says when the asynchronous calls of a restored partition are repeated. A process that has ended may
+// callResumption says when the asynchronous calls of a restored partition are repeated. A process that has ended may
 // have left answers among the records that no step had taken, so calls are repeated only after steps have taken
 // the records that the restore found.
-type resuming struct {
+type callResumption struct {
 	after uint64 // position of the last of these records
 	done  bool
 }
@@ -23,6 +23,6 @@ func (o *owner) resumeAfter(ctx context.Context, from *source) (err error) {
 func (o *owner) resume() {
 	if !o.resuming.done && o.last.taken >= o.resuming.after {
 		o.resuming.done = true
-		o.leader.Resume()
+		o.executor.Resume()
 	}
 }

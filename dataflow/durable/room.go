@@ -29,8 +29,8 @@ const (
 	fewBytes = 512
 )
 
-// A roomMaking is an owner's knowledge of the space that it can free.
-type roomMaking struct {
+// A spaceState is an owner's knowledge of the space that it can free.
+type spaceState struct {
 	covered    int // bytes that the next snapshot deletes; unknown: bytes that the one after it deletes besides
 	unknown    int
 	reserves   int64       // bytes reserved for the next snapshot
@@ -99,9 +99,9 @@ func (c *core) watchRoom() {
 		case room.Tight:
 			worth /= 4
 		}
-		for _, way := range c.gateway.partitions {
-			way.worth.Store(max(worth, fewBytes))
-			signal(way.pressed)
+		for _, pg := range c.gateway.partitions {
+			pg.worth.Store(max(worth, fewBytes))
+			signal(pg.pressed)
 		}
 		if refused {
 			select {
@@ -123,21 +123,21 @@ func (c *core) howFull() string {
 
 // stateBytes returns the size of the states that this process has saved.
 func (c *core) stateBytes() (n int64) {
-	for _, way := range c.gateway.partitions {
-		n += way.saved.Load()
+	for _, pg := range c.gateway.partitions {
+		n += pg.saved.Load()
 	}
 	return n
 }
 
 // full returns the error of a send for which the log has no space. Nothing was sent.
 func (g *gateway) full(p int, err, why error) error {
-	way := g.partitions[p]
-	way.mu.Lock()
-	defer way.mu.Unlock()
+	pg := g.partitions[p]
+	pg.mu.Lock()
+	defer pg.mu.Unlock()
 	if g.opts.KeepFor == Forever && g.limit > 0 {
 		err = fmt.Errorf("%w; %s", err, g.howFull())
 	}
-	return &BacklogError{Partition: p, Lag: way.backlog.lag(), Err: fmt.Errorf("%w: %w", why, err)}
+	return &BacklogError{Partition: p, Lag: pg.backlog.lag(), Err: fmt.Errorf("%w: %w", why, err)}
 }
 
 // behind returns how many bytes of history two more snapshots delete. It is called while no snapshot is being

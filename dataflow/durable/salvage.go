@@ -275,12 +275,12 @@ func (s *salvage) since(ctx context.Context, h *journal.History, fence uint64, b
 			why = fmt.Sprintf("it does not follow step %d", fence)
 			break
 		}
-		taken, n := before.intake, 0
+		taken, n := before.inputPosition, 0
 		for n < len(all) && all[n].position <= next.taken {
 			taken.take(&all[n])
 			n++
 		}
-		if taken != next.intake {
+		if taken != next.inputPosition {
 			why = "records that it took are gone, or others"
 			break
 		}

@@ -77,7 +77,7 @@ func TestPiecesOfCutAreBounded(t *testing.T) {
 func TestImageOfLargeState(t *testing.T) {
 	for keys, want := range map[int]bool{1000: true, imageBytes/64 + 1: false} {
 		l := largeExecutor(t, keys)
-		o := &owner{core: &core{}, leader: l, cutter: l.Cutter()}
+		o := &owner{core: &core{}, executor: l, cutter: l.Cutter()}
 		if im, err := o.image(1); err != nil || (im != nil) != want {
 			t.Errorf("of %d keys there is an image: %v, %v", keys, im != nil, err)
 		}

@@ -14,9 +14,9 @@ const (
 	sizeWithin = 5 * time.Second
 )
 
-// A sizing caches the log's latest report of its size, so that nobody has to wait for a disk or for servers.
+// A sizeCache caches the log's latest report of its size, so that nobody has to wait for a disk or for servers.
 // The log is asked on demand, at most once per sizeAgain.
-type sizing struct {
+type sizeCache struct {
 	mu     sync.Mutex
 	size   journal.Size
 	at     time.Time     // when the log was asked for it; zero if it never answered
@@ -26,7 +26,7 @@ type sizing struct {
 
 // refresh asks the log again, unless it was asked just now. It returns a channel that is closed when the answer
 // is there or not needed. The request is canceled when ctx ends.
-func (s *sizing) refresh(ctx context.Context, log journal.Log) <-chan struct{} {
+func (s *sizeCache) refresh(ctx context.Context, log journal.Log) <-chan struct{} {
 	sized, ok := log.(journal.Sized)
 	if !ok {
 		return closed
@@ -58,7 +58,7 @@ func (s *sizing) refresh(ctx context.Context, log journal.Log) <-chan struct{} {
 }
 
 // latest returns the log's latest report, and its time.
-func (s *sizing) latest() (journal.Size, time.Time) {
+func (s *sizeCache) latest() (journal.Size, time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.size, s.at

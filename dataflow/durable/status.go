@@ -63,13 +63,13 @@ type PartitionStatus struct {
 
 // reports are the means by which the owner of a partition reports its status. The mu of the partitionGateway guards them.
 type reports struct {
-	wanted  chan struct{}            // signals the owner; of capacity 1
-	asked   chan struct{}            // closed when the owner has reported
-	looks   []func(*engine.Location) // functions that the owner calls before it reports
-	answers bool                     // an owner runs here and will report
-	report  PartitionStatus
-	untaken map[string]int  // by output: number of entries at which the next warning is logged
-	told    map[string]bool // positions of operators already reported as blocking the partition
+	wanted           chan struct{}            // signals the owner; of capacity 1
+	asked            chan struct{}            // closed when the owner has reported
+	betweenSteps     []func(*engine.Location) // functions that the owner calls before it reports
+	answers          bool                     // an owner runs here and will report
+	report           PartitionStatus
+	untaken          map[string]int  // by output: number of entries at which the next warning is logged
+	reportedBlocking map[string]bool // positions of operators already reported as blocking the partition
 }
 
 // Status returns what each partition has done and what waits there. It may be called at any time, even after
@@ -81,8 +81,8 @@ type reports struct {
 func (a *App[P]) Status() []PartitionStatus {
 	c := a.made()
 	asked := make([]<-chan struct{}, len(c.gateway.partitions))
-	for p, way := range c.gateway.partitions {
-		asked[p] = way.ask(nil)
+	for p, pg := range c.gateway.partitions {
+		asked[p] = pg.ask(nil)
 	}
 	timeout := time.NewTimer(engine.Patience)
 	defer timeout.Stop()
@@ -98,13 +98,13 @@ func (a *App[P]) Status() []PartitionStatus {
 		break
 	}
 	all := make([]PartitionStatus, len(asked))
-	for p, way := range c.gateway.partitions {
-		all[p] = way.status(asked[p], c.ending.Load())
+	for p, pg := range c.gateway.partitions {
+		all[p] = pg.status(asked[p], c.ending.Load())
 		all[p].Partition = p
 		last := &c.measured.partitions[p]
 		all[p].Committed, all[p].Saved = since(&last.committed), since(&last.saved)
-		site, _ := c.layout.place(p)
-		all[p].Name, all[p].Location = c.facade.Location(site), site
+		location, _ := c.layout.place(p)
+		all[p].Name, all[p].Location = c.facade.Location(location), location
 		if c.peers != nil && c.peers.member != nil {
 			all[p].Owner, _ = c.peers.member.Owner(p)
 		}
@@ -114,27 +114,27 @@ func (a *App[P]) Status() []PartitionStatus {
 
 // ask has the owner report, after calling look if it is not nil. It returns a channel that is closed then, or
 // nil if there is no owner here.
-func (w *partitionGateway) ask(look func(*engine.Location)) <-chan struct{} {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if !w.answers {
+func (pg *partitionGateway) ask(look func(*engine.Location)) <-chan struct{} {
+	pg.mu.Lock()
+	defer pg.mu.Unlock()
+	if !pg.answers {
 		return nil
 	}
 	if look != nil {
-		w.looks = append(w.looks, look)
+		pg.betweenSteps = append(pg.betweenSteps, look)
 	}
-	if w.asked == nil {
-		w.asked = make(chan struct{})
+	if pg.asked == nil {
+		pg.asked = make(chan struct{})
 		select {
-		case w.wanted <- struct{}{}:
+		case pg.wanted <- struct{}{}:
 		default:
 		}
 	}
-	return w.asked
+	return pg.asked
 }
 
 // status returns the owner's latest report; asked is the result of ask.
-func (w *partitionGateway) status(asked <-chan struct{}, ended bool) PartitionStatus {
+func (pg *partitionGateway) status(asked <-chan struct{}, ended bool) PartitionStatus {
 	stale := false
 	if asked != nil {
 		select {
@@ -143,20 +143,20 @@ func (w *partitionGateway) status(asked <-chan struct{}, ended bool) PartitionSt
 			stale = true
 		}
 	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	s := w.report
-	s.Stale, s.Owned = stale, (w.answers || w.runs.Err() != nil) && w.owned
-	s.Stopped, s.Refused = context.Cause(w.runs), w.gaveBack
-	s.State = w.state(ended, w.answers && w.owned)
-	if s.Lag = w.backlog.lag(); s.Owned {
-		s.Waiting = w.backlog.waiting()
+	pg.mu.Lock()
+	defer pg.mu.Unlock()
+	s := pg.report
+	s.Stale, s.Owned = stale, (pg.answers || pg.runs.Err() != nil) && pg.owned
+	s.Stopped, s.Refused = context.Cause(pg.runs), pg.gaveBack
+	s.State = pg.state(ended, pg.answers && pg.owned)
+	if s.Lag = pg.backlog.lag(); s.Owned {
+		s.Waiting = pg.backlog.waiting()
 	} else {
 		s.Clock = 0
 	}
-	s.Quarantined = len(w.letters)
+	s.Quarantined = len(pg.letters)
 	if s.Blocked != nil {
-		s.Since = w.since
+		s.Since = pg.since
 	}
 	return s
 }
@@ -164,33 +164,33 @@ func (w *partitionGateway) status(asked <-chan struct{}, ended bool) PartitionSt
 // report reports the status of the partition, between two steps. If more is false it is the last report of this
 // owner, and later requests get no answer.
 func (o *owner) report(more bool) {
-	st := o.leader.Status()
-	s := PartitionStatus{LocationStatus: o.leader.Report(&st).(dataflow.LocationStatus), Step: o.fence, Position: o.last.taken, Diverged: o.last.diverged, Version: o.last.version, Sources: o.leader.Sources()}
+	st := o.executor.Status()
+	s := PartitionStatus{LocationStatus: o.executor.Report(&st).(dataflow.LocationStatus), Step: o.fence, Position: o.last.taken, Diverged: o.last.diverged, Version: o.last.version, Sources: o.executor.Sources()}
 	if o.clock != nil {
 		s.Clock = o.clockOffset()
 	}
 	s.Ended = !more
-	way := o.gateway.partitions[o.partition]
-	way.mu.Lock()
-	defer way.mu.Unlock()
-	way.report, way.answers = s, more
-	for _, look := range way.looks {
-		look(o.leader.Location())
+	pg := o.gateway.partitions[o.partition]
+	pg.mu.Lock()
+	defer pg.mu.Unlock()
+	pg.report, pg.answers = s, more
+	for _, look := range pg.betweenSteps {
+		look(o.executor.Location())
 	}
-	way.looks = nil
-	if way.asked != nil {
-		close(way.asked)
-		way.asked = nil
+	pg.betweenSteps = nil
+	if pg.asked != nil {
+		close(pg.asked)
+		pg.asked = nil
 	}
 }
 
 // Stopped returns why one of the location's partitions here takes nothing, or nil.
-func (g *gateway) Stopped(site int) *engine.Blocked {
-	for p := g.layout.first[site]; p < g.layout.first[site+1]; p++ {
-		way := g.partitions[p]
-		way.mu.Lock()
-		full := way.full
-		way.mu.Unlock()
+func (g *gateway) Stopped(location int) *engine.Blocked {
+	for p := g.layout.first[location]; p < g.layout.first[location+1]; p++ {
+		pg := g.partitions[p]
+		pg.mu.Lock()
+		full := pg.full
+		pg.mu.Unlock()
 		if full != nil {
 			return full
 		}
@@ -200,30 +200,30 @@ func (g *gateway) Stopped(site int) *engine.Blocked {
 
 // stop notes, with mu held, why the partition takes no more, or with nil that it does. It reports whether the
 // partition has stopped just now.
-func (w *partitionGateway) stop(full *engine.Blocked) (stopped bool) {
-	w.full = full
+func (pg *partitionGateway) stop(full *engine.Blocked) (stopped bool) {
+	pg.full = full
 	switch {
-	case full != nil && w.shut == nil:
-		w.shut, w.since, stopped = make(chan struct{}), time.Now(), true
-		signal(w.backlog.tell)
-	case full == nil && w.shut != nil:
-		close(w.shut)
-		w.shut = nil
-		signal(w.backlog.tell)
+	case full != nil && pg.shut == nil:
+		pg.shut, pg.since, stopped = make(chan struct{}), time.Now(), true
+		signal(pg.backlog.reportNow)
+	case full == nil && pg.shut != nil:
+		close(pg.shut)
+		pg.shut = nil
+		signal(pg.backlog.reportNow)
 	}
 	return stopped
 }
 
 // called notes that the partition takes no more, if the asynchronous calls that have just begun cause that.
 func (o *owner) called() {
-	full := o.leader.Stopped()
+	full := o.executor.Stopped()
 	if full == nil || !full.Calls {
 		return
 	}
-	way := o.gateway.partitions[o.partition]
-	way.mu.Lock()
-	stopped := way.stop(full)
-	way.mu.Unlock()
+	pg := o.gateway.partitions[o.partition]
+	pg.mu.Lock()
+	stopped := pg.stop(full)
+	pg.mu.Unlock()
 	if stopped {
 		o.warn(o.partition)
 	}
@@ -232,22 +232,22 @@ func (o *owner) called() {
 // warn reports a partition that has just stopped, if it is still stopped after a second. Unread elements are
 // left out: the ports report those.
 func (c *core) warn(partition int) {
-	way := c.gateway.partitions[partition]
-	way.mu.Lock()
-	since := way.since
-	way.mu.Unlock()
+	pg := c.gateway.partitions[partition]
+	pg.mu.Lock()
+	since := pg.since
+	pg.mu.Unlock()
 	time.AfterFunc(patience, func() {
-		way.mu.Lock()
-		defer way.mu.Unlock()
-		if way.full == nil || !way.since.Equal(since) || c.ctx.Err() != nil {
+		pg.mu.Lock()
+		defer pg.mu.Unlock()
+		if pg.full == nil || !pg.since.Equal(since) || c.ctx.Err() != nil {
 			return
 		}
-		e := c.facade.BlockedError(way.full, nil).(*dataflow.BlockedError)
-		if place := e.Op + e.Pos; (e.Calls || e.Port == "") && !way.told[place] {
-			if way.told == nil {
-				way.told = make(map[string]bool)
+		e := c.facade.BlockedError(pg.full, nil).(*dataflow.BlockedError)
+		if place := e.Op + e.Pos; (e.Calls || e.Port == "") && !pg.reportedBlocking[place] {
+			if pg.reportedBlocking == nil {
+				pg.reportedBlocking = make(map[string]bool)
 			}
-			way.told[place] = true
+			pg.reportedBlocking[place] = true
 			go c.opts.Flow.OnBlocked(e)
 		}
 	})

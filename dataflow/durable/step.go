@@ -40,22 +40,22 @@ func wrongVersion(what string, v, known byte) error {
 
 // A place is where the history of a partition stands after a step.
 type place struct {
-	link   link   // to the step
-	intake        // of everything taken so far
-	last   uint64 // position of the last record known to be acknowledged
-	now    int64  // nanoseconds since the origin of the clock
+	link          link   // to the step
+	inputPosition        // of everything taken so far
+	last          uint64 // position of the last record known to be acknowledged
+	now           int64  // nanoseconds since the origin of the clock
 }
 
 func (p *place) encode(dst []byte) []byte {
 	dst = append(dst, p.link[:]...)
-	dst = p.intake.encode(dst)
+	dst = p.inputPosition.encode(dst)
 	dst = binary.AppendUvarint(dst, p.last)
 	return binary.AppendUvarint(dst, uint64(p.now))
 }
 
 func (p *place) decode(r *reader) {
 	copy(p.link[:], r.skip(len(p.link)))
-	p.intake.decode(r)
+	p.inputPosition.decode(r)
 	p.last = r.uint()
 	p.now = int64(r.uint())
 }

@@ -14,8 +14,8 @@ const lookAgain = 100 * time.Millisecond
 
 // watchValues shows at this process's ports the values of a location whose partition another process owns. It
 // polls, so it may skip values in between.
-func (ps *peers) watchValues(ctx context.Context, site int) {
-	p := ps.layout.first[site]
+func (ps *peers) watchValues(ctx context.Context, location int) {
+	p := ps.layout.first[location]
 	again := time.NewTicker(lookAgain)
 	defer again.Stop()
 	var shown []byte
@@ -46,7 +46,7 @@ func (ps *peers) watchValues(ctx context.Context, site int) {
 		shown = bytes.Clone(answer[1:])
 		ps.feeding.Lock()
 		if !ps.gateway.partitions[p].isOwned() { // else the ports already show something newer
-			err = logdriven.Feed(ps.facade, site, p, numbers, shown)
+			err = logdriven.Feed(ps.facade, location, p, numbers, shown)
 		}
 		ps.feeding.Unlock()
 		if err != nil {

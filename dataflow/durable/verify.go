@@ -120,7 +120,7 @@ func (h *History) verifySnapshot(ctx context.Context, v *Verification, kept *jou
 		return err
 	}
 	defer saved.graph.Fail(ErrStopped)
-	d, err := saved.leader.Compare(made.leader)
+	d, err := saved.executor.Compare(made.executor)
 	if err != nil {
 		return err
 	}

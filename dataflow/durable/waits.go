@@ -9,7 +9,7 @@ import (
 // number, and when the operation goes on. A line for each refusal would often go to the very disk that is full.
 type waits struct {
 	mu sync.Mutex
-	of map[waiting]*refusing
+	of map[waiting]*refusalLog
 }
 
 // A waiting says what waits, and in which partition.
@@ -18,12 +18,12 @@ type waiting struct {
 	partition int
 }
 
-// A refusing counts the refusals of a waiting.
-type refusing struct {
+// A refusalLog counts the refusals of a waiting.
+type refusalLog struct {
 	waiters  int       // operations that were refused and have not gone on
 	since    time.Time // when the first of them was refused
-	said     time.Time // when a refusal was last logged
-	told     bool      // a refusal was logged since then
+	loggedAt time.Time // when a refusal was last logged
+	logged   bool      // a refusal was logged since then
 	refusals int       // refusals that were not logged
 }
 
@@ -45,9 +45,9 @@ func (w *waiter) failed(line string, err error, args ...any) {
 	defer s.mu.Unlock()
 	r := s.of[w.key]
 	if r == nil {
-		r = new(refusing)
+		r = new(refusalLog)
 		if s.of == nil {
-			s.of = make(map[waiting]*refusing)
+			s.of = make(map[waiting]*refusalLog)
 		}
 		s.of[w.key] = r
 	}
@@ -55,15 +55,15 @@ func (w *waiter) failed(line string, err error, args ...any) {
 	if !w.refused {
 		w.refused = true
 		if r.waiters++; r.waiters == 1 {
-			r.since, r.told = now, false
+			r.since, r.logged = now, false
 		}
 	}
 	r.refusals++
-	if !r.said.IsZero() && now.Sub(r.said) < fullAgain {
+	if !r.loggedAt.IsZero() && now.Sub(r.loggedAt) < fullAgain {
 		return
 	}
 	w.c.opts.Logger.Error(w.key.what+" "+line, append([]any{"partition", w.key.partition, "error", err, "refusals", r.refusals}, args...)...)
-	r.said, r.told, r.refusals = now, true, 0
+	r.loggedAt, r.logged, r.refusals = now, true, 0
 }
 
 // end notes that the operation goes on or was given up.
@@ -76,7 +76,7 @@ func (w *waiter) end() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	r := s.of[w.key]
-	if r.waiters--; r.waiters == 0 && r.told {
+	if r.waiters--; r.waiters == 0 && r.logged {
 		w.c.opts.Logger.Info(w.key.what+" does not wait any longer", "partition", w.key.partition, "waited", time.Since(r.since), "refusals", r.refusals)
 		r.refusals = 0
 	}

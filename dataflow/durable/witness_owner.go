@@ -13,14 +13,14 @@ import (
 	"github.com/millrace/millrace/dataflow/durable/journal"
 )
 
-// A witnessing is the state of what a process saves in the witness.
-type witnessing struct {
-	mu     sync.Mutex
-	latest []sighting // by partition: the latest step that this process has committed or found
-	saved  []sighting // by partition: the last step that was saved, or did not need to be
-	err    error      // why the witness does not have all of them
-	said   time.Time  // when that was last logged
-	noted  bool       // it was logged that the witness knew nothing
+// A witnessState is the state of what a process saves in the witness.
+type witnessState struct {
+	mu       sync.Mutex
+	latest   []sighting // by partition: the latest step that this process has committed or found
+	saved    []sighting // by partition: the last step that was saved, or did not need to be
+	err      error      // why the witness does not have all of them
+	loggedAt time.Time  // when that was last logged
+	noted    bool       // it was logged that the witness knew nothing
 }
 
 // checkWitness returns an error if the witness of the options is in an unsuitable place.
@@ -39,21 +39,21 @@ func (c *core) beginWitness() {
 		return
 	}
 	n := c.log.Partitions()
-	c.seen.latest, c.seen.saved = make([]sighting, n), make([]sighting, n)
-	c.tasks.Go(c.tellWitness)
+	c.witnessing.latest, c.witnessing.saved = make([]sighting, n), make([]sighting, n)
+	c.tasks.Go(c.notifyWitness)
 }
 
 // sighted returns what the witness knows of the partition. Call it before reading the history. A witness that
 // does not answer stops nothing.
 func (o *owner) sighted(ctx context.Context) (*sighting, error) {
-	if o.opts.Witness == nil || o.looking {
+	if o.opts.Witness == nil || o.readOnly {
 		return nil, nil
 	}
 	s, err := loadSighting(ctx, o.opts.Witness, o.log.Identity(), o.partition)
 	if err == nil || ctx.Err() != nil || errors.As(err, new(*witnessError)) {
 		return s, err
 	}
-	o.seen.failed(o.core, fmt.Errorf("durable: a start of partition %d was not compared with the witness: %w", o.partition, err))
+	o.witnessing.failed(o.core, fmt.Errorf("durable: a start of partition %d was not compared with the witness: %w", o.partition, err))
 	return &sighting{}, nil
 }
 
@@ -62,11 +62,11 @@ func (o *owner) compare(ctx context.Context, seen *sighting, h *journal.History)
 	if why := seen.misfit(ctx, o.log, o.of, h); why != "" {
 		return &olderStepsError{why: why}
 	}
-	if seen == nil && o.opts.Witness != nil && h.Fence != 0 && !o.looking {
-		o.seen.mu.Lock()
-		defer o.seen.mu.Unlock()
-		if !o.seen.noted {
-			o.seen.noted = true
+	if seen == nil && o.opts.Witness != nil && h.Fence != 0 && !o.readOnly {
+		o.witnessing.mu.Lock()
+		defer o.witnessing.mu.Unlock()
+		if !o.witnessing.noted {
+			o.witnessing.noted = true
 			o.opts.Logger.Warn("the witness knows nothing of a partition, and is told from now on: is it the right one?", "partition", o.partition)
 		}
 	}
@@ -79,13 +79,13 @@ func (o *owner) witness() {
 		return
 	}
 	s := sighting{o.log.Identity(), o.partition, o.fence, o.last.link, o.last.clock + o.last.now}
-	o.seen.mu.Lock()
-	defer o.seen.mu.Unlock()
-	o.seen.latest[o.partition] = s
+	o.witnessing.mu.Lock()
+	defer o.witnessing.mu.Unlock()
+	o.witnessing.latest[o.partition] = s
 }
 
-// tellWitness saves steps in the witness until the flow has ended.
-func (c *core) tellWitness() {
+// notifyWitness saves steps in the witness until the flow has ended.
+func (c *core) notifyWitness() {
 	each := time.NewTicker(witnessEach)
 	defer each.Stop()
 	for {
@@ -105,24 +105,24 @@ func (c *core) tellWitness() {
 
 // saveSightings saves the steps that the witness does not have.
 func (c *core) saveSightings(ctx context.Context) {
-	c.seen.mu.Lock()
-	latest := slices.Clone(c.seen.latest)
-	c.seen.mu.Unlock()
+	c.witnessing.mu.Lock()
+	latest := slices.Clone(c.witnessing.latest)
+	c.witnessing.mu.Unlock()
 	for p, s := range latest {
-		if s == c.seen.saved[p] { // saved belongs to this goroutine
+		if s == c.witnessing.saved[p] { // saved belongs to this goroutine
 			continue
 		}
 		if err := c.saveSighting(ctx, &s); err != nil {
 			if ctx.Err() == nil {
-				c.seen.failed(c, fmt.Errorf("durable: the witness was not told of %v of partition %d: %w", &s, p, err))
+				c.witnessing.failed(c, fmt.Errorf("durable: the witness was not told of %v of partition %d: %w", &s, p, err))
 			}
 			return
 		}
-		c.seen.saved[p] = s
+		c.witnessing.saved[p] = s
 	}
-	c.seen.mu.Lock()
-	c.seen.err = nil
-	c.seen.mu.Unlock()
+	c.witnessing.mu.Lock()
+	c.witnessing.err = nil
+	c.witnessing.mu.Unlock()
 }
 
 // saveSighting saves a step in the witness, unless that has a later one: an owner that was replaced may come
@@ -142,18 +142,18 @@ func (c *core) saveSighting(ctx context.Context, s *sighting) error {
 }
 
 // failed notes that the witness fails, and logs it from time to time.
-func (w *witnessing) failed(c *core, err error) {
+func (w *witnessState) failed(c *core, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.err = err
-	if now := time.Now(); now.Sub(w.said) >= witnessAgain {
-		w.said = now
+	if now := time.Now(); now.Sub(w.loggedAt) >= witnessAgain {
+		w.loggedAt = now
 		c.opts.Logger.Error("the witness fails, and the flow goes on", "error", err)
 	}
 }
 
 // condition returns why the witness does not have all steps, or was not consulted at a start; or nil.
-func (w *witnessing) condition() error {
+func (w *witnessState) condition() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.err

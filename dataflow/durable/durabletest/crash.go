@@ -139,7 +139,7 @@ func partitions[P any](build func(*dataflow.Flow) P, o durable.Options) int {
 	if codec == nil {
 		codec = durable.CBOR()
 	}
-	flow, g := newLed(o, codec)
+	flow, g := newLogDriven(o, codec)
 	build(flow)
 	n := 0
 	for i := range g.NumLocations() {

@@ -15,8 +15,8 @@ func withLog(o durable.Options, log journal.Log) durable.Options {
 	return o
 }
 
-// newLed returns a flow that is driven by a log but makes no steps.
-func newLed(o durable.Options, codec durable.Codec) (*dataflow.Flow, *engine.Graph) {
+// newLogDriven returns a flow that is driven by a log but makes no steps.
+func newLogDriven(o durable.Options, codec durable.Codec) (*dataflow.Flow, *engine.Graph) {
 	f := dataflow.NewWithOptions(o.Flow)
 	graph := *seal.Pointer(f)
 	logdriven.Drive(graph, codec, nil)

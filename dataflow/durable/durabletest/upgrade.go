@@ -30,7 +30,7 @@ const shapeHead = "# What a history depends on of this program; see durabletest.
 // The program is built with the codec of [durable.CBOR].
 func Upgrade[P any](t testing.TB, build func(*dataflow.Flow) P, file string) {
 	t.Helper()
-	flow, graph := newLed(durable.Options{}, durable.CBOR())
+	flow, graph := newLogDriven(durable.Options{}, durable.CBOR())
 	build(flow)
 	if !graph.Start(t.Context()) {
 		t.Fatalf("durabletest.Upgrade: the flow was started")

@@ -166,7 +166,7 @@ func (s *search) resume() error {
 
 // restore sets the state of the search to that of the checkpoint.
 func (s *search) restore(c *checkpoint) {
-	s.begun, s.resumed, s.first = c.Begun, c.Begun, c.Tree.branch(nil)
+	s.started, s.resumed, s.first = c.Begun, c.Begun, c.Tree.branch(nil)
 	for _, shown := range c.Distinct {
 		s.distinct[shown] = true
 	}
@@ -199,7 +199,7 @@ func (s *search) save(now bool) error {
 	}
 	s.saved = time.Now()
 	c := s.own
-	c.Begun, c.Tree, c.Known, c.Unknown = s.begun-s.busy, s.first.save(), s.known, s.found.outs.unchecked
+	c.Begun, c.Tree, c.Known, c.Unknown = s.started-s.busy, s.first.save(), s.known, s.found.outs.unchecked
 	if s.x.tally != nil {
 		c.Counts = s.x.tally.counts
 	}

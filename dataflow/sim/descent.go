@@ -37,7 +37,7 @@ type descent struct {
 // descend returns the execution that explores b.
 func (s *search) descend(b *branch) *descent {
 	d := &descent{
-		whole: s.options.whole, rerun: s.begun&(s.begun-1) == 0, // every now and then
+		whole: s.options.whole, rerun: s.started&(s.started-1) == 0, // every now and then
 		first: s.first, task: b, known: s.known, path: b.path(), here: -1,
 	}
 	d.kept = len(d.path)

@@ -23,14 +23,14 @@ type search struct {
 	x       subject
 	options searchOptions
 
-	mu    sync.Mutex
-	wake  sync.Cond // signaled when an execution is over
-	known simulate.Known
-	first *branch
-	begun int // executions, including those before the checkpoint
-	busy  int // of these, those that are running
-	over  bool
-	fatal *fatal
+	mu      sync.Mutex
+	wake    sync.Cond // signaled when an execution is over
+	known   simulate.Known
+	first   *branch
+	started int // executions, including those before the checkpoint
+	busy    int // of these, those that are running
+	over    bool
+	fatal   *fatal
 
 	own     checkpoint // the checkpoint without the results
 	saved   time.Time
@@ -137,10 +137,10 @@ func (s *search) begin() *descent {
 	for !s.over {
 		passed := false
 		b := s.first.open(&passed)
-		full := s.begun-s.resumed >= s.options.limit || s.x.ctx.Err() != nil
+		full := s.started-s.resumed >= s.options.limit || s.x.ctx.Err() != nil
 		switch {
 		case b != nil && b.conclusion == nil && !full:
-			s.begun++
+			s.started++
 			s.busy++
 			b.state = running
 			return s.descend(b)
@@ -162,7 +162,7 @@ func (s *search) begin() *descent {
 
 // conclude ends the search.
 func (s *search) conclude(e exploration) {
-	e.executions, e.schedules, e.outs = s.begun, len(s.distinct), s.found.outs
+	e.executions, e.schedules, e.outs = s.started, len(s.distinct), s.found.outs
 	s.found, s.over = e, true
 	s.wake.Broadcast()
 }

@@ -99,7 +99,7 @@ func (w *walk) begin(ctx context.Context, from, to uint64) (err error) {
 // fromSnapshot begins with the snapshot, or with the one before it if that is damaged.
 func (w *walk) fromSnapshot(ctx context.Context) (err error) {
 	w.o.stored.at = w.kept.At
-	if err := w.o.begun(ctx, w.kept); err != nil {
+	if err := w.o.loadLatest(ctx, w.kept); err != nil {
 		return err
 	}
 	w.at = w.kept.At

@@ -9,17 +9,17 @@ import (
 	"github.com/millrace/millrace/dataflow/durable/journal"
 )
 
-// begun builds the flow and loads the last snapshot of a history. If that is damaged, it loads the one before,
+// loadLatest builds the flow and loads the last snapshot of a history. If that is damaged, it loads the one before,
 // provided that what follows it is stored; it then changes h to the history since that snapshot.
-func (o *owner) begun(ctx context.Context, h *journal.History) error {
+func (o *owner) loadLatest(ctx context.Context, h *journal.History) error {
 	if h.Snapshot == nil {
-		return o.beginWith(ctx, h, nil)
+		return o.loadSnapshot(ctx, h, nil)
 	}
 	last, before, err := lastTwo(h.Snapshot)
 	if err != nil {
 		return o.damaged("its snapshot: %v", err)
 	}
-	if err = o.beginWith(ctx, h, last); err == nil || !errors.As(err, new(*DamagedError)) {
+	if err = o.loadSnapshot(ctx, h, last); err == nil || !errors.As(err, new(*DamagedError)) {
 		return err
 	}
 	if e := o.isLatest(ctx); e != nil {
@@ -31,7 +31,7 @@ func (o *owner) begun(ctx context.Context, h *journal.History) error {
 	older, e := o.since(ctx, h, before)
 	if e == nil {
 		o.graph.Fail(ErrStopped)
-		e = o.beginWith(ctx, older, before)
+		e = o.loadSnapshot(ctx, older, before)
 	}
 	if e != nil {
 		return fmt.Errorf("%w; the snapshot before it cannot be used: %v", err, e)
@@ -93,8 +93,8 @@ func stepsSince(ctx context.Context, log journal.Log, partition int, h *journal.
 	return all, nil
 }
 
-// beginWith builds the flow, and loads an encoded snapshot of the history unless data is nil.
-func (o *owner) beginWith(ctx context.Context, h *journal.History, data []byte) error {
+// loadSnapshot builds the flow, and loads an encoded snapshot of the history unless data is nil.
+func (o *owner) loadSnapshot(ctx context.Context, h *journal.History, data []byte) error {
 	if err := o.construct(); err != nil {
 		return err
 	}

@@ -82,7 +82,7 @@ func (o *owner) begin(ctx context.Context) (err error) {
 // follow brings a new flow to the end of a history.
 func (o *owner) follow(ctx context.Context, h *journal.History) (*source, error) {
 	o.fence, o.stored.at = h.Fence, h.At
-	if err := o.begun(ctx, h); err != nil {
+	if err := o.loadLatest(ctx, h); err != nil {
 		return nil, err
 	}
 	read := o.log.Read

@@ -48,7 +48,7 @@ func (h *History) Export(ctx context.Context, w io.Writer, partition int, to uin
 		return err
 	}
 	defer reader.close()
-	if why := o.executor.Apart(); why != "" {
+	if why := o.executor.Unplanned(); why != "" {
 		return fmt.Errorf("durable: History.Export: partition %d cannot be run again by a flow that is not durable: %s", partition, why)
 	}
 	if err := recorder.Close(); err != nil {

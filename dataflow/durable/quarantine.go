@@ -147,9 +147,9 @@ func (o *owner) showLetters() {
 		switch r, err := codec.DecodeRecord(l.Records[0]); {
 		case err != nil:
 			letters[i].Record = l.Records[0]
-		case r.Kind == codec.KindRung && len(r.Key) == 0: // its time is the letter's
-		case r.Kind == codec.KindRung:
-			timer, _ := logdriven.Rung(r.Value)
+		case r.Kind == codec.KindHeldTimer && len(r.Key) == 0: // its time is the letter's
+		case r.Kind == codec.KindHeldTimer:
+			timer, _ := logdriven.DecodeHeldTimer(r.Value)
 			letters[i].Record = timer[:1]
 		default:
 			letters[i].Record = r.Value
@@ -292,7 +292,7 @@ func (o *owner) holdTimer(ctx context.Context) error {
 	}
 	if t.held == 0 {
 		r := *t.timer
-		_, why := logdriven.Rung(r.Value)
+		_, why := logdriven.DecodeHeldTimer(r.Value)
 		r.Op, _ = o.program.numbers.Number(r.Op)
 		var at uint64
 		ctx = journal.For(ctx, journal.ToSave) // no step can free space before this is stored

@@ -21,7 +21,7 @@ type AliasError struct {
 // before the change.
 func (e *AliasError) Error() string { return e.description }
 
-// Changed implements [engine.Lender].
+// Changed implements [engine.AliasChecker].
 func (s *observations) Changed(op, by *engine.Op, value any) error {
 	return &AliasError{
 		Op: op.Name, Pos: op.Pos, By: by.Name, ByPos: by.Pos, Value: value,

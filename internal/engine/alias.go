@@ -9,25 +9,25 @@ import (
 // This file finds values that are changed by one of several readers, in simulated graphs only. What it adds to a node is decided
 // when the graph is built or compiled.
 
-// A Lender is a [Watcher] that checks values with more than one reader.
-type Lender interface {
+// A AliasChecker is a [Watcher] that checks values with more than one reader.
+type AliasChecker interface {
 	Watcher
 	// Changed returns the error for a value that op has given to several readers and that was found changed after by had run.
 	Changed(op, by *Op, value any) error
 }
 
-// lender returns the Lender that checks values of type T at a location, or nil.
-func lender[T any](s *Location) Lender {
-	l, _ := s.Graph.Settings.Watch.(Lender)
+// aliasChecker returns the AliasChecker that checks values of type T at a location, or nil.
+func aliasChecker[T any](s *Location) AliasChecker {
+	l, _ := s.Graph.Settings.Watch.(AliasChecker)
 	if l == nil || !digest.Refers(reflect.TypeFor[T]()) {
 		return nil
 	}
 	return l
 }
 
-// lend lets readers read a value one after another. It panics if one of them, other than the last, changes the value, since the
+// readInTurn lets readers read a value one after another. It panics if one of them, other than the last, changes the value, since the
 // next one would read something else.
-func lend(l Lender, h *Head, value any, readers int, read func(i int)) {
+func readInTurn(l AliasChecker, h *Head, value any, readers int, read func(i int)) {
 	is := digest.Of(value)
 	for i := range readers {
 		read(i)
@@ -38,7 +38,7 @@ func lend(l Lender, h *Head, value any, readers int, read func(i int)) {
 }
 
 // changed returns the error for a value of h that was found changed after the current operator had run.
-func (h *Head) changed(l Lender, value any) error {
+func (h *Head) changed(l AliasChecker, value any) error {
 	op, by := h.Op, h.Loc.Ops[h.Loc.At]
 	if op == nil { // a constant
 		op = by
@@ -46,69 +46,69 @@ func (h *Head) changed(l Lender, value any) error {
 	return l.Changed(op, by, value)
 }
 
-// lends checks the consumers of n, if there is a Lender.
-func (n *Node[T]) lends() {
-	l := lender[T](n.Loc)
+// checkReaders checks the consumers of n, if there is an AliasChecker.
+func (n *Node[T]) checkReaders() {
+	l := aliasChecker[T](n.Loc)
 	if l == nil || len(n.Outs) < 2 {
 		return
 	}
 	outs := n.Outs
-	n.Push = func(b []T) { lend(l, &n.Head, b, len(outs), func(i int) { outs[i].Push(b) }) }
-	n.One = func(x T) { lend(l, &n.Head, x, len(outs), func(i int) { outs[i].One(x) }) }
+	n.Push = func(b []T) { readInTurn(l, &n.Head, b, len(outs), func(i int) { outs[i].Push(b) }) }
+	n.One = func(x T) { readInTurn(l, &n.Head, x, len(outs), func(i int) { outs[i].One(x) }) }
 }
 
-// lends checks the consumers of n, if there is a Lender. A consumer may add hashes to a batch.
-func (n *KeyedNode[K, V]) lends() {
-	l := lender[V](n.Loc)
+// checkReaders checks the consumers of n, if there is an AliasChecker. A consumer may add hashes to a batch.
+func (n *KeyedNode[K, V]) checkReaders() {
+	l := aliasChecker[V](n.Loc)
 	if l == nil || len(n.Outs) < 2 {
 		return
 	}
 	outs := n.Outs
-	n.Push = func(b *Batch[K, V]) { lend(l, &n.Head, b.V, len(outs), func(i int) { outs[i].push(b) }) }
-	n.One = func(k K, v V, h uint64) { lend(l, &n.Head, v, len(outs), func(i int) { outs[i].One(k, v, h) }) }
+	n.Push = func(b *Batch[K, V]) { readInTurn(l, &n.Head, b.V, len(outs), func(i int) { outs[i].push(b) }) }
+	n.One = func(k K, v V, h uint64) { readInTurn(l, &n.Head, v, len(outs), func(i int) { outs[i].One(k, v, h) }) }
 }
 
-// lends checks the consumers of c, if there is a Lender.
-func (c *ValueNode[T]) lends() {
-	l := lender[T](c.Loc)
+// checkReaders checks the consumers of c, if there is an AliasChecker.
+func (c *ValueNode[T]) checkReaders() {
+	l := aliasChecker[T](c.Loc)
 	if l == nil || len(c.outs) < 2 {
 		return
 	}
 	outs := c.outs
-	c.outs = []func(T){func(v T) { lend(l, &c.Head, v, len(outs), func(i int) { outs[i](v) }) }}
+	c.outs = []func(T){func(v T) { readInTurn(l, &c.Head, v, len(outs), func(i int) { outs[i](v) }) }}
 }
 
-// Lent returns f, which lets the value of c into the slice r at each cut. If there is a Lender, f panics if the value was changed
+// CheckedInSlice returns f, which lets the value of c into the slice r at each cut. If there is an AliasChecker, f panics if the value was changed
 // in the slice, since the operator of c still uses it.
-func Lent[T any](r *Region, c *ValueNode[T], f func(T)) func(T) {
-	l := lender[T](c.Loc)
+func CheckedInSlice[T any](r *Region, c *ValueNode[T], f func(T)) func(T) {
+	l := aliasChecker[T](c.Loc)
 	if l == nil {
 		return f
 	}
 	var value T
 	var is uint64
-	lent := false
+	inUse := false
 	check := func() {
-		if lent && digest.Of(value) != is {
+		if inUse && digest.Of(value) != is {
 			panic(c.changed(l, value))
 		}
 	}
 	r.AtEnd(func() {
 		check()
 		var none T
-		value, lent = none, false
+		value, inUse = none, false
 	})
 	return func(v T) {
-		value, is, lent = v, digest.Of(v), true
+		value, is, inUse = v, digest.Of(v), true
 		f(v)
 		check()
 	}
 }
 
-// GivenOut returns f, which gives elements to an output. If there is a Lender, the elements are checked for changes when the
+// CheckedOutput returns f, which gives elements to an output. If there is an AliasChecker, the elements are checked for changes when the
 // schedule is over.
-func GivenOut[T any](op *Op, f func([]T)) func([]T) {
-	l := lender[T](op.Loc)
+func CheckedOutput[T any](op *Op, f func([]T)) func([]T) {
+	l := aliasChecker[T](op.Loc)
 	if l == nil {
 		return f
 	}
@@ -120,9 +120,9 @@ func GivenOut[T any](op *Op, f func([]T)) func([]T) {
 	}
 }
 
-// GivenEntry is GivenOut for an entry.
-func GivenEntry[K comparable, V any](op *Op, f func(K, V, uint64)) func(K, V, uint64) {
-	l := lender[V](op.Loc)
+// CheckedEntry is CheckedOutput for an entry.
+func CheckedEntry[K comparable, V any](op *Op, f func(K, V, uint64)) func(K, V, uint64) {
+	l := aliasChecker[V](op.Loc)
 	if l == nil {
 		return f
 	}
@@ -132,9 +132,9 @@ func GivenEntry[K comparable, V any](op *Op, f func(K, V, uint64)) func(K, V, ui
 	}
 }
 
-// Taken returns a function to call when a reader outside has received a value of an output, or nil if there is no Lender.
-func Taken[T any](op *Op) func(T) {
-	l := lender[T](op.Loc)
+// CheckedReader returns a function to call when a reader outside has received a value of an output, or nil if there is no AliasChecker.
+func CheckedReader[T any](op *Op) func(T) {
+	l := aliasChecker[T](op.Loc)
 	if l == nil {
 		return nil
 	}

@@ -91,12 +91,12 @@ func Hasher[K comparable]() *keyed.Hasher[K] { return keyed.HasherOf[K]() }
 // SingleAsBatch returns a function that pushes an element as a batch of one. A node is never pushed to while it pushes, so one
 // buffer suffices.
 func SingleAsBatch[T any](push func([]T)) func(T) {
-	room := new([1]T)
+	buf := new([1]T)
 	return func(x T) {
-		room[0] = x
-		push(room[:])
+		buf[0] = x
+		push(buf[:])
 		var zero T
-		room[0] = zero
+		buf[0] = zero
 	}
 }
 
@@ -108,12 +108,12 @@ type Batch[K comparable, V any] struct {
 	Gone []bool   // which keys were removed; nil if none was
 }
 
-// Hashes returns the hash column. If there is none yet, it computes it into *room.
-func (b *Batch[K, V]) Hashes(h *keyed.Hasher[K], room *[]uint64) []uint64 {
+// Hashes returns the hash column. If there is none yet, it computes it into *buf.
+func (b *Batch[K, V]) Hashes(h *keyed.Hasher[K], buf *[]uint64) []uint64 {
 	if b.H == nil {
-		*room = Resize(*room, len(b.K))
-		h.HashAll(b.K, *room)
-		b.H = *room
+		*buf = Resize(*buf, len(b.K))
+		h.HashAll(b.K, *buf)
+		b.H = *buf
 	}
 	return b.H
 }
@@ -135,22 +135,22 @@ func Resize[T any](buf []T, n int) []T {
 // batchOfOne returns a function that pushes an entry as a batch. A node is never pushed to while it pushes, so one batch
 // suffices.
 func batchOfOne[K comparable, V any](push func(*Batch[K, V])) func(K, V, uint64) {
-	room := new(struct {
+	buf := new(struct {
 		k [1]K
 		v [1]V
 		h [1]uint64
 		b Batch[K, V]
 	})
 	return func(k K, v V, h uint64) {
-		room.k[0], room.v[0], room.h[0] = k, v, h
-		room.b = Batch[K, V]{K: room.k[:], V: room.v[:]}
+		buf.k[0], buf.v[0], buf.h[0] = k, v, h
+		buf.b = Batch[K, V]{K: buf.k[:], V: buf.v[:]}
 		if h != 0 {
-			room.b.H = room.h[:]
+			buf.b.H = buf.h[:]
 		}
-		push(&room.b)
+		push(&buf.b)
 		var k0 K
 		var v0 V
-		room.k[0], room.v[0] = k0, v0
+		buf.k[0], buf.v[0] = k0, v0
 	}
 }
 

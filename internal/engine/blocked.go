@@ -119,7 +119,7 @@ const patience = time.Second
 func (s *Location) Stall() {
 	s.Stalled.Add(1)
 	if s.Simulated() { // no time passes
-		s.Graph.Settings.Turns.Touch(s.Held(), Writes)
+		s.Graph.Settings.Turns.Touch(s.Backpressure(), Writes)
 		return
 	}
 	s.stalls.Add(1)
@@ -144,11 +144,11 @@ func (s *Location) watch() {
 			s.watch()
 			return
 		}
-		if b := s.heldUp(); b != nil && !s.told[b.Op] {
-			if s.told == nil {
-				s.told = make(map[*Op]bool)
+		if b := s.heldUp(); b != nil && !s.reportedBlocking[b.Op] {
+			if s.reportedBlocking == nil {
+				s.reportedBlocking = make(map[*Op]bool)
 			}
-			s.told[b.Op] = true
+			s.reportedBlocking[b.Op] = true
 			s.Graph.Settings.OnBlocked(b)
 		}
 		s.watched.Store(false)

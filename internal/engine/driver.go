@@ -40,7 +40,7 @@ type Driver interface {
 	// mu held by the holder of the token and returns with mu free.
 	HandOver(s *Location)
 
-	// Admit decides what a sender that did not get the token at once does with a record. It may wait for room. It is called and
+	// Admit decides what a sender that did not get the token at once does with a record. It may wait for space. It is called and
 	// returns with mu held.
 	Admit(ctx context.Context, d *InputBase) (Admission, error)
 
@@ -84,14 +84,14 @@ const (
 type Remote interface {
 	// Send makes records part of the history of a location, in order within each partition. It returns how many of them, from the
 	// first on, are durable and, if not all are, why the next one is not. Some of those after it may be durable as well.
-	Send(ctx context.Context, site int, rs []codec.Record) (int, error)
+	Send(ctx context.Context, location int, rs []codec.Record) (int, error)
 
 	// Put is Send for records that may be refused. It returns when the outcome of each is known: nil if it was taken,
 	// ErrDuplicate if it was refused, or another error if it is not durable or its outcome cannot be known.
-	Put(ctx context.Context, site int, rs []codec.Record) []error
+	Put(ctx context.Context, location int, rs []codec.Record) []error
 
 	// Read reports that all elements of a stream before number have been read. It does not wait.
-	Read(site int, op int32, source int, number uint64)
+	Read(location int, op int32, source int, number uint64)
 
 	// Given returns how many elements a partition has given to an output. Owned is false if this process does not run the
 	// partition.
@@ -99,12 +99,12 @@ type Remote interface {
 
 	// Take asks for an existing entry. It returns when it is known who has it: nil if the caller does, ErrTaken if another caller
 	// does, or another error if that cannot be known.
-	Take(ctx context.Context, site int, op int32, key []byte) error
+	Take(ctx context.Context, location int, op int32, key []byte) error
 
 	// Want registers a caller that waits for an entry, until the returned function is called. The context ends when ctx does or,
 	// with the cause, when the entry cannot come.
-	Want(ctx context.Context, site int, op int32, key []byte) (_ context.Context, done func())
+	Want(ctx context.Context, location int, op int32, key []byte) (_ context.Context, done func())
 
 	// Stopped returns why the location takes nothing, or nil if it does or if that is not known here.
-	Stopped(site int) *Blocked
+	Stopped(location int) *Blocked
 }

@@ -37,7 +37,7 @@ type localEdges struct {
 	idle    bool    // nothing can happen here unless another location of the strongly connected component moves something
 	Clogged []*Edge // that wait for this location to take what waits
 
-	freed []*Edge // of these, the ones for which taking has made room; held by the token
+	freed []*Edge // of these, the ones for which taking has made space; held by the token
 }
 
 // An scc is a group of locations that send to each other in circles. None of them ends before the others, since it could still
@@ -130,7 +130,7 @@ func (s *Location) Awaken() {
 	s.Mu.Unlock()
 }
 
-// Stall keeps the source from running until the destination has made room, unless the destination waits for the source. The
+// Stall keeps the source from running until the destination has made space, unless the destination waits for the source. The
 // destination's mu is held.
 func (l *Edge) Stall() {
 	all := &l.From.Graph.Edges
@@ -144,20 +144,20 @@ func (l *Edge) Stall() {
 	l.To.Edges.Clogged = append(l.To.Edges.Clogged, l)
 }
 
-// MakeRoom lets the locations run that waited for room. It is called with mu held.
-func (s *Location) MakeRoom() {
+// ResumeStalled lets the locations run that waited for space. It is called with mu held.
+func (s *Location) ResumeStalled() {
 	if len(s.Edges.Clogged) > 0 {
-		s.madeRoom()
+		s.freeClogged()
 		s.ResumeFreed()
 	}
 }
 
-// madeRoom records, with mu held, that everything that waited is being taken.
-func (s *Location) madeRoom() {
+// freeClogged records, with mu held, that everything that waited is being taken.
+func (s *Location) freeClogged() {
 	s.Edges.freed, s.Edges.Clogged = s.Edges.Clogged, s.Edges.freed[:0]
 }
 
-// ResumeFreed lets the locations run that waited for room.
+// ResumeFreed lets the locations run that waited for space.
 func (s *Location) ResumeFreed() {
 	for _, l := range s.Edges.freed {
 		s.Graph.Edges.Mu.Lock()
@@ -195,7 +195,7 @@ func (s *Location) Halt(err error) {
 		r.active--
 		r.mu.Unlock()
 	}
-	s.Graph.siteFinished()
+	s.Graph.locationFinished()
 }
 
 // mayEnd reports whether a location at which nothing can happen may end. A location in a strongly connected component may end

@@ -140,7 +140,7 @@ type HeldTimer interface {
 	// the key, which is its number in one byte and what else [HeldTimer.Hold] looks at. Without a key the identification is
 	// complete by itself. at is the deadline.
 	Failing() (key any, timer []byte, at int64, ok bool)
-	// Hold keeps a timer from firing (codec.KindRung), fires it at now (codec.KindRetry), or stops it (codec.KindDrop). It
+	// Hold keeps a timer from firing (codec.KindHeldTimer), fires it at now (codec.KindRetry), or stops it (codec.KindDrop). It
 	// reports false if the timer is not set, or was set anew.
 	Hold(r *codec.Record, now int64, c codec.Codec) (bool, error)
 }
@@ -333,9 +333,9 @@ const (
 	clockOp = -1<<30 + iota
 	marksOp
 	inboxOp
-	halfOp
-	roomOp
-	heldOp
+	partialStepOp
+	capacityOp
+	backpressureOp
 	ticksOp
 )
 

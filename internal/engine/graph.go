@@ -202,8 +202,8 @@ func (g *Graph) Fail(err error) {
 	g.mu.Unlock()
 }
 
-// siteFinished is called once by each location that ran to its end.
-func (g *Graph) siteFinished() {
+// locationFinished is called once by each location that ran to its end.
+func (g *Graph) locationFinished() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.err != nil {

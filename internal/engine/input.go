@@ -75,8 +75,8 @@ func (d *InputBase) Refuse() error {
 	return nil
 }
 
-// Room waits until a record may be accepted; see [Driver]. It is called and returns with mu held.
-func (d *InputBase) Room(ctx context.Context) (Admission, error) {
+// AwaitSpace waits until a record may be accepted; see [Driver]. It is called and returns with mu held.
+func (d *InputBase) AwaitSpace(ctx context.Context) (Admission, error) {
 	s := d.Loc
 	switch err := d.Refuse(); {
 	case err != nil:
@@ -157,7 +157,7 @@ func (s *Location) Take(last []Take) []Take {
 		s.Waiters.WakeAll()
 	}
 	if len(s.Edges.Clogged) > 0 {
-		s.madeRoom()
+		s.freeClogged()
 	}
 	return taken
 }

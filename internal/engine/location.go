@@ -104,19 +104,19 @@ type Location struct {
 	order    []Take
 	touched  []Input
 	Waiters  token.WaiterList
-	senders  int // waiters that wait for room
+	senders  int // waiters that wait for space
 
-	ParkedAt time.Time     // when it parked last
-	Vacant   bool          // it has ended, and the token has no holder
-	Asked    chan struct{} // closed when the holder of the token has copied its figures; see status.go
-	Seen     *Figures      // the last copy
-	looks    []func()      // called when the copy is made
+	ParkedAt     time.Time     // when it parked last
+	Vacant       bool          // it has ended, and the token has no holder
+	Asked        chan struct{} // closed when the holder of the token has copied its figures; see status.go
+	Seen         *Figures      // the last copy
+	betweenSteps []func()      // called when the copy is made
 
-	Stalled atomic.Int32  // number of outputs and calls over their bound
-	stalls  atomic.Uint64 // how often Stalled was incremented
-	watched atomic.Bool   // a timer checks whether a stall lasts; see blocked.go
-	told    map[*Op]bool  // operators that were reported as blocking; used by watch
-	Calls   atomic.Int64  // asynchronous calls begun or waiting, without a recorded answer
+	Stalled          atomic.Int32  // number of outputs and calls over their bound
+	stalls           atomic.Uint64 // how often Stalled was incremented
+	watched          atomic.Bool   // a timer checks whether a stall lasts; see blocked.go
+	reportedBlocking map[*Op]bool  // operators that were reported as blocking; used by watch
+	Calls            atomic.Int64  // asynchronous calls begun or waiting, without a recorded answer
 
 	// held by the token
 	_         token.CacheLinePad
@@ -255,7 +255,7 @@ func (s *Location) closeInput(left bool) {
 // Abandon ends this location, and no other, because of err.
 func (s *Location) Abandon(err error) {
 	if s.abort(err) {
-		s.Graph.siteFinished()
+		s.Graph.locationFinished()
 	}
 }
 
@@ -292,7 +292,7 @@ func (s *Location) Quiet() {
 	for _, out := range s.OutputsInOrder {
 		out.End(nil)
 	}
-	s.Graph.siteFinished()
+	s.Graph.locationFinished()
 	s.Mu.Lock()
 }
 
@@ -307,7 +307,7 @@ func (s *Location) CloseInputs() {
 // Resume is called by a reader when an output is below its bound again.
 func (s *Location) Resume() {
 	if s.Simulated() {
-		s.Graph.Settings.Turns.Touch(s.Held(), Writes)
+		s.Graph.Settings.Turns.Touch(s.Backpressure(), Writes)
 	}
 	if s.Stalled.Add(-1) > 0 {
 		return

@@ -177,7 +177,7 @@ func (n *Node[T]) compile() {
 			}
 		}
 	}
-	n.lends()
+	n.checkReaders()
 	n.count()
 }
 
@@ -330,7 +330,7 @@ func (n *KeyedNode[K, V]) compile() {
 			}
 		}
 	}
-	n.lends()
+	n.checkReaders()
 	n.count()
 }
 

@@ -12,7 +12,7 @@ import (
 // A Watcher receives what a simulated graph shows its observers. Two schedules in which every observer saw the same count as one.
 type Watcher interface {
 	// Saw reports what observer number id of a location saw next. What different observers see has no order among them.
-	Saw(site string, id uint64, what uint64)
+	Saw(location string, id uint64, what uint64)
 	// Note reports what was chosen, if that is wanted.
 	Note(text func() string)
 	// Published keeps a value that left its operator, with its digest, so that the value can be checked for changes when the

@@ -52,17 +52,17 @@ func (h *Head) fedPlain() feed {
 	return f
 }
 
-// A way is the set of operators that a record may reach within one step.
-type way struct {
+// A reachableOps is the set of operators that a record may reach within one step.
+type reachableOps struct {
 	ops []*Op
 	has []bool // by operator number
 }
 
 // behind returns op and the operators that its output reaches within one step. What comes as a record of a later step ends the
 // way.
-func (op *Op) behind() way {
+func (op *Op) behind() reachableOps {
 	s := op.Loc
-	w := way{ops: []*Op{op}, has: make([]bool, len(s.Ops))}
+	w := reachableOps{ops: []*Op{op}, has: make([]bool, len(s.Ops))}
 	w.has[op.Index] = true
 	for i := 0; i < len(w.ops); i++ {
 		for _, next := range w.ops[i].outs {
@@ -167,15 +167,17 @@ func (s *Location) Gathers() bool {
 // Inbox returns the object that represents the order in which the location accepted what waits.
 func (s *Location) Inbox() Object { return Object{int32(s.Number), inboxOp, 0} }
 
-// Room returns the object that represents whether more records may wait at the location.
-func (s *Location) Room() Object { return Object{int32(s.Number), roomOp, 0} }
+// Capacity returns the object that represents whether more records may wait at the location.
+func (s *Location) Capacity() Object { return Object{int32(s.Number), capacityOp, 0} }
 
-// Room returns the object that represents whether more elements may wait in an output than do. It matters only if more ever come
+// Capacity returns the object that represents whether more elements may wait in an output than do. It matters only if more ever come
 // than may wait.
-func (op *Op) Room() Object { return Object{int32(op.Loc.Number), roomOp, 1 + uint64(op.Index)} }
+func (op *Op) Capacity() Object {
+	return Object{int32(op.Loc.Number), capacityOp, 1 + uint64(op.Index)}
+}
 
-// IsRoom reports whether o was returned by [Op.Room].
-func (o Object) IsRoom() bool { return o.Op == roomOp && o.Key > 0 }
+// IsCapacity reports whether o was returned by [Op.Capacity].
+func (o Object) IsCapacity() bool { return o.Op == capacityOp && o.Key > 0 }
 
 // Full reports whether no more records may wait at the location. It is called with mu held.
 func (s *Location) Full() bool { return s.Queued >= s.Graph.Settings.Queue }
@@ -183,11 +185,11 @@ func (s *Location) Full() bool { return s.Queued >= s.Graph.Settings.Queue }
 // Ticks returns the object that represents how often endless timers of the location have fired since it last took something.
 func (s *Location) Ticks() Object { return Object{int32(s.Number), ticksOp, 0} }
 
-// Held returns the object that represents whether the location is stopped because more waits behind it than allowed.
-func (s *Location) Held() Object { return Object{int32(s.Number), heldOp, 0} }
+// Backpressure returns the object that represents whether the location is stopped because more waits behind it than allowed.
+func (s *Location) Backpressure() Object { return Object{int32(s.Number), backpressureOp, 0} }
 
-// Half returns the object that represents the part of a step of the location that was made.
-func (s *Location) Half() Object { return Object{int32(s.Number), halfOp, 0} }
+// PartialStep returns the object that represents the part of a step of the location that was made.
+func (s *Location) PartialStep() Object { return Object{int32(s.Number), partialStepOp, 0} }
 
 // FirstAccepted returns the input of the oldest waiting record, or nil if none waits. It is for a driver that takes all records
 // with [Location.TakeFirst].

@@ -63,7 +63,7 @@ type Recording struct {
 	Failed string  // why it failed, if it did
 	Note   string  // what is missing from a recording that was read from a file
 
-	OnPublished func(step, site int) // see Published
+	OnPublished func(step, location int) // see Published
 
 	making []Plan // by location: the plan of the step being made; held by its token
 }
@@ -340,7 +340,7 @@ func (s *Location) Copy(p *Plan) Plan {
 
 // Published arranges for f to be called whenever a step has been published, by the goroutine that made it and before the location
 // makes another one. It is set before the flow starts. Steps of different locations may be published concurrently.
-func (r *Recording) Published(f func(step, site int)) { r.OnPublished = f }
+func (r *Recording) Published(f func(step, location int)) { r.OnPublished = f }
 
 // Load makes the inputs take the records of a recorded plan.
 func (s *Location) Load(p *Plan) error {

@@ -238,10 +238,10 @@ func (s *Location) CopyFigures() {
 	}
 	s.copyMarks(f)
 	s.Seen = f
-	for _, look := range s.looks {
+	for _, look := range s.betweenSteps {
 		look()
 	}
-	s.looks = nil
+	s.betweenSteps = nil
 }
 
 // Between calls look between two steps of the location, and reports whether it did so before ctx ended. The location makes no
@@ -249,7 +249,7 @@ func (s *Location) CopyFigures() {
 func (s *Location) Between(ctx context.Context, look func()) bool {
 	s.Mu.Lock()
 	looked := false
-	s.looks = append(s.looks, func() {
+	s.betweenSteps = append(s.betweenSteps, func() {
 		if looked = ctx.Err() == nil; looked {
 			look()
 		}

@@ -36,7 +36,7 @@ func NewValueNode[T any](h Head) *ValueNode[T] {
 func NewUnsavedValueNode[T any](h Head) *ValueNode[T] {
 	c := &ValueNode[T]{Head: h}
 	h.Loc.makes(&c.Head)
-	h.Loc.Compiled(c.lends)
+	h.Loc.Compiled(c.checkReaders)
 	if h.Region != nil && h.Region != &h.Loc.Starts {
 		h.Region.AtEnd(func() { var zero T; c.Value, c.IsSet = zero, false })
 	}

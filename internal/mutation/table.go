@@ -103,7 +103,7 @@ var mutations = []mutation{
 		"	m.Add(func() {}, func(op *engine.Op) engine.State {\n",
 	}}},
 	{"what was begun in a run goes on in the next", "internal/engine/state/state.go", []edit{{
-		"	m.Add(func() { *b = begun[T]{} }, func(op *engine.Op) engine.State {\n",
+		"	m.Add(func() { *b = optional[T]{} }, func(op *engine.Op) engine.State {\n",
 		"	m.Add(func() {}, func(op *engine.Op) engine.State {\n",
 	}}},
 	{"a view has the entries of the run before", "internal/engine/state/view.go", []edit{{
@@ -261,7 +261,7 @@ var mutations = []mutation{
 		"	a.asked.begun++\n	defer func() { a.asked.begun-- }()\n", "",
 	}}},
 	{"a call that is at a point goes on after a crash", "internal/engine/simulate/fault_crash.go", []edit{{
-		"	c.stop()\n	s.Calls.Add(-1) // as its answer would\n	d.begun = slices.DeleteFunc(d.begun, func(x *begunCall) bool { return x == c })\n", "	s.Calls.Add(-1)\n",
+		"	c.stop()\n	s.Calls.Add(-1) // as its answer would\n	d.suspended = slices.DeleteFunc(d.suspended, func(x *suspendedCall) bool { return x == c })\n", "	s.Calls.Add(-1)\n",
 	}}},
 	{"a search does not try a crash while a call is at a point", "dataflow/sim/races.go", []edit{{
 		"ok && p.events[j].Name.Kind == simulate.Resumes", "ok && false",
@@ -279,7 +279,7 @@ var mutations = []mutation{
 		"				op.TouchKey(k, engine.Writes)\n", "",
 	}}},
 	{"a search does not see what makes the difference whether an output is full", "internal/engine/simulate/footprint.go", []edit{{
-		"			t.Missed.See(o)\n		}\n		return\n	case o.IsRoom():", "		}\n		return\n	case o.IsRoom():",
+		"			t.Missed.See(o)\n		}\n		return\n	case o.IsCapacity():", "		}\n		return\n	case o.IsCapacity():",
 	}}},
 	{"a search does not try a client before another that takes what it waits for", "dataflow/sim/races.go", []edit{{
 		"		found = append(found, d.waits(p, i)...)\n", "",

@@ -36,15 +36,15 @@ const EdgeSource = "\x00link"
 
 // kinds of records
 const (
-	KindValue  = iota // an element or entry of an input
-	KindAnswer        // what an asynchronous call returned
-	KindTaken         // an entry of an output was taken
-	KindRead          // elements of an output were read, counted from the first one ever
-	KindHas           // asks whether an input has a key: refused if it has, otherwise without effect
-	KindRetry         // handle again what was quarantined under a number
-	KindDrop          // forget what was quarantined under a number
-	KindFailed        // an asynchronous call panicked, or its answer cannot be kept
-	KindRung          // a function failed on a timer, which is held now
+	KindValue     = iota // an element or entry of an input
+	KindAnswer           // what an asynchronous call returned
+	KindTaken            // an entry of an output was taken
+	KindRead             // elements of an output were read, counted from the first one ever
+	KindHas              // asks whether an input has a key: refused if it has, otherwise without effect
+	KindRetry            // handle again what was quarantined under a number
+	KindDrop             // forget what was quarantined under a number
+	KindFailed           // an asynchronous call panicked, or its answer cannot be kept
+	KindHeldTimer        // a function failed on a timer, which is held now
 )
 
 // Bits of the kind.

@@ -163,7 +163,7 @@ func (d *driver) HandOver(s *engine.Location) {
 }
 
 func (d *driver) Admit(ctx context.Context, in *engine.InputBase) (engine.Admission, error) {
-	return in.Room(ctx)
+	return in.AwaitSpace(ctx)
 }
 
 func (d *driver) Wait(ctx context.Context, _ *engine.Location, w *token.Waiter) error {

@@ -7,63 +7,63 @@ import (
 )
 
 // accept queues one record for the step, or behind a quarantined record of its key. If it returns an error, nothing has changed.
-func (l *Executor) accept(data []byte, now int64) (ok bool, letter, nonce uint64, err error) {
-	r := &l.record
-	if *r, err = l.decode(data); err != nil {
+func (ex *Executor) accept(data []byte, now int64) (ok bool, letter, nonce uint64, err error) {
+	r := &ex.record
+	if *r, err = ex.decode(data); err != nil {
 		return false, 0, 0, err
 	}
 	if r.Kind == codec.KindRetry || r.Kind == codec.KindDrop {
-		ok, letter = l.release(r, now)
+		ok, letter = ex.release(r, now)
 		return ok, letter, r.Nonce, nil
 	}
-	if gone, discards := l.numbers.gone(r.Op); gone && (discards || r.Kind == codec.KindRead || r.Kind == codec.KindTaken) {
+	if gone, discards := ex.numbers.gone(r.Op); gone && (discards || r.Kind == codec.KindRead || r.Kind == codec.KindTaken) {
 		return false, 0, r.Nonce, nil
 	}
-	take, err := l.recipient(r, now)
+	take, err := ex.recipient(r, now)
 	if err != nil {
 		return false, 0, 0, err
 	}
-	if r.Kind == codec.KindRung {
-		if held, err := l.read(take, r); !held || err != nil {
+	if r.Kind == codec.KindHeldTimer {
+		if held, err := ex.read(take, r); !held || err != nil {
 			return false, 0, 0, err
 		}
-		l.apart = "a timer was quarantined"
+		ex.unplanned = "a timer was quarantined"
 	}
-	if r.Kind == codec.KindFailed || r.Kind == codec.KindRung {
-		return true, 0, 0, l.quarantine.failed(r, data, now, l.operator(r.Op))
+	if r.Kind == codec.KindFailed || r.Kind == codec.KindHeldTimer {
+		return true, 0, 0, ex.quarantine.failed(r, data, now, ex.operator(r.Op))
 	}
 	if r.Source != "" { // a source counts its records: one that came before is a repeat
-		if last := l.sources.last(r.Source); !r.Seen().After(last) {
-			l.sources.set(r.Source, last, now)
+		if last := ex.sources.last(r.Source); !r.Seen().After(last) {
+			ex.sources.set(r.Source, last, now)
 			return last.After(r.Seen()) || !last.Refused, 0, r.Nonce, nil
 		}
 	}
-	if letter, err = l.quarantine.behind(r, data); letter != 0 || err != nil {
+	if letter, err = ex.quarantine.behind(r, data); letter != 0 || err != nil {
 		ok = true
-	} else if ok, err = l.read(take, r); err != nil {
+	} else if ok, err = ex.read(take, r); err != nil {
 		return false, 0, 0, err
 	}
 	if ok && r.Kind == codec.KindAnswer && letter == 0 {
-		l.quarantine.callAnswered(r)
+		ex.quarantine.callAnswered(r)
 	}
 	if r.Source != "" {
 		last := r.Seen()
 		last.Refused = !ok
-		l.sources.set(r.Source, last, now)
+		ex.sources.set(r.Source, last, now)
 	}
 	return ok, letter, r.Nonce, err
 }
 
 // decode decodes a record and replaces the name of its operator, if it has one, by the number.
-func (l *Executor) decode(data []byte) (codec.Record, error) {
-	last := &l.sender
+func (ex *Executor) decode(data []byte) (codec.Record, error) {
+	last := &ex.sender
 	r, err := codec.DecodeRecordBehind(data, last.sent)
 	if err != nil {
 		return r, err
 	}
 	if r.Source == "" || r.Name != "" || r.Source != last.sent || r.Op != last.op {
 		*last = sender{sent: r.Source, op: r.Op}
-		if l.numbers.resolve(&r); r.Name != "" {
+		if ex.numbers.resolve(&r); r.Name != "" {
 			last.sent = "" // its number may change
 		}
 		last.source = r.Source
@@ -80,27 +80,27 @@ type sender struct {
 }
 
 // operator describes the operator with a number for people.
-func (l *Executor) operator(number int32) string {
-	if op, ok := l.numbers.Op(number); ok && op >= 0 && int(op) < len(l.loc.Ops) {
-		return l.loc.Ops[op].String()
+func (ex *Executor) operator(number int32) string {
+	if op, ok := ex.numbers.Op(number); ok && op >= 0 && int(op) < len(ex.loc.Ops) {
+		return ex.loc.Ops[op].String()
 	}
 	return ""
 }
 
 // recipient returns the function that takes a record: of an input, of the output that was read, or of timers.
-func (l *Executor) recipient(r *codec.Record, now int64) (func(*codec.Record, codec.Codec) (bool, error), error) {
-	s := l.loc
+func (ex *Executor) recipient(r *codec.Record, now int64) (func(*codec.Record, codec.Codec) (bool, error), error) {
+	s := ex.loc
 	if r.Name != "" {
-		if why := l.numbers.sentBy(r.Name).misfit; why != "" {
+		if why := ex.numbers.sentBy(r.Name).misfit; why != "" {
 			return nil, fmt.Errorf("%w: another program has sent it: %s", codec.ErrRecord, why)
 		}
 	}
-	op, ok := l.numbers.Op(r.Op)
+	op, ok := ex.numbers.Op(r.Op)
 	if !ok || op < 0 || int(op) >= len(s.Ops) {
-		return nil, fmt.Errorf("%w: it is for %s, which the program does not have", codec.ErrRecord, l.numbers.name(r))
+		return nil, fmt.Errorf("%w: it is for %s, which the program does not have", codec.ErrRecord, ex.numbers.name(r))
 	}
 	switch {
-	case r.Kind == codec.KindRung:
+	case r.Kind == codec.KindHeldTimer:
 		if t := s.HeldTimer(op); t != nil {
 			return hold(t, now), nil
 		}
@@ -108,12 +108,12 @@ func (l *Executor) recipient(r *codec.Record, now int64) (func(*codec.Record, co
 		if out, err := s.Output(op); err == nil {
 			return out.Acknowledge, nil
 		}
-	case l.input.op == op && l.input.accept != nil:
-		return l.input.accept, nil
+	case ex.input.op == op && ex.input.accept != nil:
+		return ex.input.accept, nil
 	default:
 		if in := s.Input(op); in != nil {
-			l.input.op, l.input.accept = op, in.Accept // the method value is an allocation
-			return l.input.accept, nil
+			ex.input.op, ex.input.accept = op, in.Accept // the method value is an allocation
+			return ex.input.accept, nil
 		}
 	}
 	return nil, fmt.Errorf("%w: %s takes none of kind %d", codec.ErrRecord, s.Ops[op], r.Kind)

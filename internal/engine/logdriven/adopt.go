@@ -9,15 +9,15 @@ import (
 // Adopt is Step with the results that the step had when it was committed, by a program that now behaves differently. Those
 // results stand, since they were seen: they are kept and returned instead of the present ones. Results of operators that the
 // program does not have are ignored. What the operators remember, and the calls that are requested, are the present ones.
-func (l *Executor) Adopt(now int64, records [][]byte, skip []Skip, outputs []byte) (Emission, error) {
-	l.adopts, l.adopted = true, outputs
-	defer func() { l.adopts, l.adopted = false, nil }()
-	return l.Step(now, records, skip)
+func (ex *Executor) Adopt(now int64, records [][]byte, skip []Skip, outputs []byte) (Emission, error) {
+	ex.adopts, ex.adopted = true, outputs
+	defer func() { ex.adopts, ex.adopted = false, nil }()
+	return ex.Step(now, records, skip)
 }
 
 // adopt keeps the adopted results instead of those of the step, of which only the requests of asynchronous calls are kept.
-func (l *Executor) adopt() (err error) {
-	s, c := l.loc, l.loc.Graph.Settings.Codec
+func (ex *Executor) adopt() (err error) {
+	s, c := ex.loc, ex.loc.Graph.Settings.Codec
 	for _, out := range s.Ports {
 		out.Forget()
 	}
@@ -28,13 +28,13 @@ func (l *Executor) adopt() (err error) {
 			return err
 		}
 	}
-	d := &codec.Decoder{Data: l.adopted}
+	d := &codec.Decoder{Data: ex.adopted}
 	for len(d.Data) > 0 {
 		number, part := int32(d.Uint()), &codec.Decoder{Data: d.Bytes()}
 		if d.Err != nil {
 			return d.Err
 		}
-		op, ok := l.numbers.Op(number)
+		op, ok := ex.numbers.Op(number)
 		if !ok {
 			continue
 		}
@@ -42,7 +42,7 @@ func (l *Executor) adopt() (err error) {
 		if err != nil {
 			return err
 		}
-		if out.Adopt(part, l.codecOf(op)); part.Err == nil && len(part.Data) > 0 {
+		if out.Adopt(part, ex.codecOf(op)); part.Err == nil && len(part.Data) > 0 {
 			part.Fail()
 		}
 		if part.Err != nil {

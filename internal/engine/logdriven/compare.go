@@ -19,9 +19,9 @@ type Difference struct {
 
 // Compare compares what two executors of one program remember, and returns nil if it is the same. It compares neither the order
 // of entries nor what a description does not show. Both executors are between two steps, and belong to the caller.
-func (l *Executor) Compare(other *Executor) (*Difference, error) {
-	c := l.loc.Graph.Settings.Codec
-	letters, err := l.quarantine.Save(nil, c)
+func (ex *Executor) Compare(other *Executor) (*Difference, error) {
+	c := ex.loc.Graph.Settings.Codec
+	letters, err := ex.quarantine.Save(nil, c)
 	if err != nil {
 		return nil, err
 	}
@@ -32,10 +32,10 @@ func (l *Executor) Compare(other *Executor) (*Difference, error) {
 	if !bytes.Equal(letters, others) {
 		return &Difference{Operator: "the quarantine"}, nil
 	}
-	if d := compare("the last numbers of senders", l.sources.state(), other.sources.state()); d != nil {
+	if d := compare("the last numbers of senders", ex.sources.state(), other.sources.state()); d != nil {
 		return d, nil
 	}
-	for i, op := range l.loc.Ops {
+	for i, op := range ex.loc.Ops {
 		for j, x := range op.States {
 			if d := compare(op.String(), x, other.loc.Ops[i].States[j]); d != nil {
 				return d, nil

@@ -15,9 +15,9 @@ import (
 // To keep the written data in proportion to the state, a cut also rewrites whole pages of the oldest runs while all runs together
 // are more than twice as large as the live state. All cuts together rewrite at most twice as much as they have to write anyway.
 type Cutter struct {
-	l     *Executor
-	parts []*cutPart
-	err   error // of an entry that could not be encoded
+	executor *Executor
+	parts    []*cutPart
+	err      error // of an entry that could not be encoded
 
 	next  int    // the part being written
 	out   []byte // sections of the current piece
@@ -80,13 +80,13 @@ const (
 )
 
 // Cutter returns a cutter for an executor of which nothing has been written. From now on the executor's operators record changes.
-func (l *Executor) Cutter() *Cutter {
-	c := &Cutter{l: l, slack: mostSlack}
+func (ex *Executor) Cutter() *Cutter {
+	c := &Cutter{executor: ex, slack: mostSlack}
 	c.Again()
 	return c
 }
 
-// Slack bounds what is kept beyond twice the live state, for a log with little room. It is called before the first Begin.
+// Slack bounds what is kept beyond twice the live state, for a log with little space. It is called before the first Begin.
 func (c *Cutter) Slack(bytes int) {
 	if bytes < c.slack {
 		c.slack = bytes
@@ -100,8 +100,8 @@ func (c *Cutter) Again() {
 	c.first, c.runs, c.limit = c.last, map[uint64]*run{c.last: {}}, leastRun
 	was := c.parts
 	c.parts, c.out, c.ready, c.err = nil, nil, nil, nil
-	c.l.cuts = true
-	for i, p := range c.l.parts() {
+	c.executor.cuts = true
+	for i, p := range c.executor.parts() {
 		x := &cutPart{part: p}
 		if i < len(was) {
 			x.size = was[i].size
@@ -116,7 +116,7 @@ func (c *Cutter) Again() {
 // Cutter returns a cutter that continues after what was loaded, with a new run. sizes are the bytes of each loaded run, by
 // number.
 func (r *Loader) Cutter(sizes map[uint64]int) *Cutter {
-	c := r.l.Cutter()
+	c := r.executor.Cutter()
 	if r.changed {
 		for n := range sizes { // everything is written anew, and the first cut replaces what was loaded
 			c.last = max(c.last, n+1)
@@ -169,9 +169,9 @@ func (x *cutPart) reach(page uint32) {
 	}
 }
 
-// Begin begins a cut between two steps, after the previous cut has been written. It rewrites at most room bytes of unchanged
+// Begin begins a cut between two steps, after the previous cut has been written. It rewrites at most space bytes of unchanged
 // data. It takes time linear in the heads and the changed pages.
-func (c *Cutter) Begin(room int) error {
+func (c *Cutter) Begin(space int) error {
 	c.next = 0
 	live := c.Live()
 	c.limit = max(min(leastRun, c.slack/4), live/mostRuns)
@@ -198,7 +198,7 @@ func (c *Cutter) Begin(room int) error {
 		})
 	}
 	c.credit += 2 * (changed + len(c.out))
-	c.clean(live, room)
+	c.clean(live, space)
 	return c.err
 }
 
@@ -231,9 +231,9 @@ func (c *Cutter) head(x *cutPart, again bool) error {
 	if u, ok := x.state.(interface{ Unchanged() bool }); ok && !again && x.headRun != 0 && u.Unchanged() {
 		return nil
 	}
-	data, err := x.state.Save(nil, c.l.loc.Graph.Settings.Codec)
+	data, err := x.state.Save(nil, c.executor.loc.Graph.Settings.Codec)
 	if err != nil {
-		return fmt.Errorf("%s: %w", c.l.describe(x.partID), err)
+		return fmt.Errorf("%s: %w", c.executor.describe(x.partID), err)
 	}
 	if sum := sumOf(data); again || x.headRun == 0 || sum != x.sum {
 		x.sum = sum
@@ -248,14 +248,14 @@ func sumOf(data []byte) [16]byte {
 	return [16]byte(sum[:16])
 }
 
-// clean schedules whole pages of the oldest runs for rewriting, as far as there is credit and room.
-func (c *Cutter) clean(live, room int) {
+// clean schedules whole pages of the oldest runs for rewriting, as far as there is credit and space.
+func (c *Cutter) clean(live, space int) {
 	total := 0
 	for _, r := range c.runs {
 		total += r.bytes
 	}
-	most := func() int { return min(c.credit, room) }
-	spend := func(bytes int) { c.credit, room = c.credit-bytes, room-bytes }
+	most := func() int { return min(c.credit, space) }
+	spend := func(bytes int) { c.credit, space = c.credit-bytes, space-bytes }
 	for front := c.first; front < c.last && total > 2*live+c.slack; front++ {
 		r := c.runs[front]
 		for i := 0; r != nil && r.units > 0 && i < len(c.parts); i++ {
@@ -299,9 +299,9 @@ func (c *Cutter) clean(live, room int) {
 // write writes entry i of a part, as it was at the cut.
 func (c *Cutter) write(x *cutPart, i uint32) {
 	before := len(x.writer.buf)
-	there, err := x.writer.add(x.entries, c.l.loc.Graph.Settings.Codec, i)
+	there, err := x.writer.add(x.entries, c.executor.loc.Graph.Settings.Codec, i)
 	if err != nil && c.err == nil {
-		c.err = fmt.Errorf("%s: %w", c.l.describe(x.partID), err)
+		c.err = fmt.Errorf("%s: %w", c.executor.describe(x.partID), err)
 	}
 	if there {
 		x.size.add(len(x.writer.buf) - before)

@@ -9,9 +9,9 @@ import (
 
 // Describe writes what each operator of the location remembers, for people: at most
 // most entries of each.
-func (l *Executor) Describe(w io.Writer, most int) error {
+func (ex *Executor) Describe(w io.Writer, most int) error {
 	d := &codec.Describer{W: w}
-	for _, op := range l.loc.Ops {
+	for _, op := range ex.loc.Ops {
 		for _, x := range op.States {
 			d.Print("%s: %s\n", op, x.Kind())
 			d.Left, d.More = most, 0

@@ -59,8 +59,8 @@ func (c *Cutter) Digest(dst []byte) ([]byte, error) {
 			continue
 		}
 		var err error
-		if dst, err = x.digest(dst, &d, c.l.loc.Graph.Settings.Codec); err != nil {
-			return dst[:at], fmt.Errorf("%s: %w", c.l.describe(x.partID), err)
+		if dst, err = x.digest(dst, &d, c.executor.loc.Graph.Settings.Codec); err != nil {
+			return dst[:at], fmt.Errorf("%s: %w", c.executor.describe(x.partID), err)
 		}
 	}
 	binary.LittleEndian.PutUint64(dst[at:], d.sum)
@@ -123,8 +123,8 @@ func (c *Cutter) Differs(is, was []byte) (operator, key string) {
 			}
 		}
 		if differs || !same {
-			index, _ := c.l.operatorOf(x.owner)
-			return c.l.loc.Ops[index].String(), key
+			index, _ := c.executor.operatorOf(x.owner)
+			return c.executor.loc.Ops[index].String(), key
 		}
 	}
 	return "", ""

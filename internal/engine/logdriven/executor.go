@@ -15,8 +15,8 @@ import (
 
 // Stopped returns why the executor takes only records that acknowledge reads, or nil. It is stopped if an output holds more
 // unread elements than allowed, or if another location does not take what is sent to it.
-func (l *Executor) Stopped() *engine.Blocked {
-	for _, out := range l.loc.OutputsInOrder {
+func (ex *Executor) Stopped() *engine.Blocked {
+	for _, out := range ex.loc.OutputsInOrder {
 		if out.Full() {
 			b, _ := out.Over()
 			return &b
@@ -26,7 +26,7 @@ func (l *Executor) Stopped() *engine.Blocked {
 }
 
 // Full reports whether the executor takes only records that acknowledge reads; see [Executor.Stopped].
-func (l *Executor) Full() bool { return l.Stopped() != nil }
+func (ex *Executor) Full() bool { return ex.Stopped() != nil }
 
 // A driver drives a log-driven graph, whose history is kept elsewhere. The graph has no goroutine and no clock of its own, and
 // its inputs accept nothing. Its executor makes the steps, each with the records and the time that the history gives, makes the
@@ -80,7 +80,7 @@ type Executor struct {
 	quarantine quarantine
 	own        []engine.State // saved besides the states of operators
 	cuts       bool           // a [Cutter] records changes
-	apart      string         // see Apart
+	unplanned  string         // see Apart
 }
 
 // NewExecutor returns the executor of location number i. The graph has been started.
@@ -114,8 +114,8 @@ type Gave struct {
 
 // Begin makes the step that runs what depends on constants. origin is what the wall clock shows at time 0 of the history, in
 // nanoseconds since 1970. It is part of the history: every executor that repeats the steps gets the same origin.
-func (l *Executor) Begin(origin int64) (Emission, error) {
-	return l.make(&engine.Plan{Now: 1, Start: true, Origin: origin})
+func (ex *Executor) Begin(origin int64) (Emission, error) {
+	return ex.make(&engine.Plan{Now: 1, Start: true, Origin: origin})
 }
 
 // Step makes a step: records are accepted, timers that are due at now fire, records are pushed in order, slices are cut. Time is
@@ -124,13 +124,13 @@ func (l *Executor) Begin(origin int64) (Emission, error) {
 // The records that skip lists, in order of their index, are quarantined, and so are those that cannot be read. An error comes
 // from a function of the program, whatever record it was called for, or is [ErrQuarantineFull]; after an error the executor can
 // make no more steps.
-func (l *Executor) Step(now int64, records [][]byte, skip []Skip) (Emission, error) {
+func (ex *Executor) Step(now int64, records [][]byte, skip []Skip) (Emission, error) {
 	var e Emission
-	if l.loc.Listens() && l.Full() { // senders may have been held up
-		l.loc.HearAll(now)
-		l.apart = "event time went on while an output was full"
+	if ex.loc.Listens() && ex.Full() { // senders may have been held up
+		ex.loc.HearAll(now)
+		ex.unplanned = "event time went on while an output was full"
 	}
-	l.sources.expire(now)
+	ex.sources.expire(now)
 	for i, data := range records {
 		var why *Skip
 		ok, letter, nonce := true, uint64(0), uint64(0)
@@ -138,7 +138,7 @@ func (l *Executor) Step(now int64, records [][]byte, skip []Skip) (Emission, err
 			why, skip = &skip[0], skip[1:]
 		} else {
 			var err error
-			ok, letter, nonce, err = l.accept(data, now)
+			ok, letter, nonce, err = ex.accept(data, now)
 			if errors.Is(err, ErrQuarantineFull) {
 				return e, err
 			}
@@ -148,7 +148,7 @@ func (l *Executor) Step(now int64, records [][]byte, skip []Skip) (Emission, err
 		}
 		if why != nil {
 			var err error
-			if letter, nonce, err = l.skip(data, now, *why); err != nil {
+			if letter, nonce, err = ex.skip(data, now, *why); err != nil {
 				return e, err
 			}
 			e.Skipped = append(e.Skipped, *why)
@@ -161,14 +161,14 @@ func (l *Executor) Step(now int64, records [][]byte, skip []Skip) (Emission, err
 			e.Refused = append(e.Refused, nonce)
 		}
 	}
-	made, err := l.make(&engine.Plan{Now: max(now, 1), Fire: true, Take: l.taken()})
+	made, err := ex.make(&engine.Plan{Now: max(now, 1), Fire: true, Take: ex.taken()})
 	e.Outputs, e.Gave = made.Outputs, made.Gave
 	return e, err
 }
 
 // taken makes the inputs take what was accepted.
-func (l *Executor) taken() []engine.Take {
-	s := l.loc
+func (ex *Executor) taken() []engine.Take {
+	s := ex.loc
 	s.Mu.Lock()
 	defer s.Mu.Unlock()
 	return s.Take(nil)
@@ -176,8 +176,8 @@ func (l *Executor) taken() []engine.Take {
 
 // make makes the step of a plan, and further steps for what is fed back until nothing is left. It returns the results of all of
 // them.
-func (l *Executor) make(p *engine.Plan) (e Emission, err error) {
-	s := l.loc
+func (ex *Executor) make(p *engine.Plan) (e Emission, err error) {
+	s := ex.loc
 	for more := true; more; {
 		if s.Recorder != nil {
 			s.Recorder.Taken(s, p)
@@ -194,27 +194,27 @@ func (l *Executor) make(p *engine.Plan) (e Emission, err error) {
 			}
 			return x.Loops()
 		})
-		p = &engine.Plan{Now: p.Now, Take: l.taken()}
+		p = &engine.Plan{Now: p.Now, Take: ex.taken()}
 		more = len(p.Take) > 0
 	}
-	if l.adopts {
-		e.Outputs, err = l.adopted, l.adopt()
+	if ex.adopts {
+		e.Outputs, err = ex.adopted, ex.adopt()
 		s.Ports, s.Later = s.Ports[:0], s.Later[:0]
 		return e, err
 	}
 	for _, out := range s.Ports {
-		if e.Outputs, err = l.give(e.Outputs, out.Operator(), out.Emit); err != nil {
+		if e.Outputs, err = ex.give(e.Outputs, out.Operator(), out.Emit); err != nil {
 			return e, err
 		}
 		if sharing, ok := out.(engine.Sharing); ok {
 			if values := sharing.Gave(); len(values) > 0 {
-				number, _ := l.numbers.Number(out.Operator().Index)
+				number, _ := ex.numbers.Number(out.Operator().Index)
 				e.Gave = append(e.Gave, Gave{number, values})
 			}
 		}
 	}
 	for _, out := range s.Later {
-		if e.Outputs, err = l.give(e.Outputs, out.Operator(), out.Emit); err != nil {
+		if e.Outputs, err = ex.give(e.Outputs, out.Operator(), out.Emit); err != nil {
 			return e, err
 		}
 	}
@@ -224,58 +224,58 @@ func (l *Executor) make(p *engine.Plan) (e Emission, err error) {
 
 // Release starts the asynchronous calls that the last step requested, once Resume was called. It is called when the step is
 // durable.
-func (l *Executor) Release() {
-	for _, c := range l.calls {
+func (ex *Executor) Release() {
+	for _, c := range ex.calls {
 		c.Begin()
 	}
 }
 
 // Resume starts all asynchronous calls that have no answer. It is called once, after steps have taken the records that existed at
 // the restore, because the answer of a call may be among them.
-func (l *Executor) Resume() {
-	for _, c := range l.calls {
+func (ex *Executor) Resume() {
+	for _, c := range ex.calls {
 		c.Resume()
 	}
 }
 
 // Deadline returns when the next timer is due.
-func (l *Executor) Deadline() (now int64, ok bool) { return l.loc.Deadline() }
+func (ex *Executor) Deadline() (now int64, ok bool) { return ex.loc.Deadline() }
 
 // Forgets reports whether an input forgets keys at now. The records of a step are accepted before its timers fire, so a put of
 // such a key has to come in a later step.
-func (l *Executor) Forgets(now int64) bool { return l.loc.Forgets(now) }
+func (ex *Executor) Forgets(now int64) bool { return ex.loc.Forgets(now) }
 
-// Apart describes what has happened so far that is in no plan of a step, so that a graph that is not log-driven cannot make the
+// Unplanned describes what has happened so far that is in no plan of a step, so that a graph that is not log-driven cannot make the
 // same steps. It returns "" if there is nothing.
-func (l *Executor) Apart() string { return l.apart }
+func (ex *Executor) Unplanned() string { return ex.unplanned }
 
 // Location returns the location whose steps the executor makes.
-func (l *Executor) Location() *engine.Location { return l.loc }
+func (ex *Executor) Location() *engine.Location { return ex.loc }
 
 // Use sets the numbers by which the history identifies operators, and a function that returns the codec for reading the state and
 // the records of an operator, by its index; nil means the graph's codec. It is called before anything else, and again after data
 // in another form was read.
-func (l *Executor) Use(n *Numbers, of func(op int32) codec.Codec) { l.numbers, l.of = n, of }
+func (ex *Executor) Use(n *Numbers, of func(op int32) codec.Codec) { ex.numbers, ex.of = n, of }
 
 // codecOf returns the codec for reading the state and the records of the operator with index op.
-func (l *Executor) codecOf(op int32) codec.Codec {
-	if l.of != nil {
-		if c := l.of(op); c != nil {
+func (ex *Executor) codecOf(op int32) codec.Codec {
+	if ex.of != nil {
+		if c := ex.of(op); c != nil {
 			return c
 		}
 	}
-	return l.loc.Graph.Settings.Codec
+	return ex.loc.Graph.Settings.Codec
 }
 
 // edgeCount is the source under which the state stores how many edges there ever were.
 const edgeCount = codec.EdgeSource + "s"
 
 // unsent returns the deliveries to other locations.
-func (l *Executor) unsent() (all []engine.Unsent) {
-	if !l.loc.Graph.Kept() {
+func (ex *Executor) unsent() (all []engine.Unsent) {
+	if !ex.loc.Graph.Kept() {
 		return nil
 	}
-	for _, out := range l.loc.OutputsInOrder {
+	for _, out := range ex.loc.OutputsInOrder {
 		if u, ok := out.(engine.Unsent); ok {
 			all = append(all, u)
 		}
@@ -285,33 +285,33 @@ func (l *Executor) unsent() (all []engine.Unsent) {
 
 // Moved returns what is for other locations and was not returned before, in order for each edge. It is called when the steps that
 // gave it are durable. After a restore it returns everything that is not known to be sent.
-func (l *Executor) Moved() (all []engine.Moved) {
-	for _, u := range l.unsent() {
+func (ex *Executor) Moved() (all []engine.Moved) {
+	for _, u := range ex.unsent() {
 		all = u.Moved(all)
 	}
 	for i := range all {
-		all[i].Link, _ = l.numbers.Number(all[i].Link)
+		all[i].Link, _ = ex.numbers.Number(all[i].Link)
 	}
 	return all
 }
 
 // identify gives the edges numbers that the history has never used: a new edge of a changed program must not be confused with
 // another one, whose records the other location knows.
-func (l *Executor) identify() {
-	last := l.sources.last(edgeCount).Number
-	for _, u := range l.unsent() {
+func (ex *Executor) identify() {
+	last := ex.sources.last(edgeCount).Number
+	for _, u := range ex.unsent() {
 		last = u.Identify(last)
 	}
-	if last > l.sources.last(edgeCount).Number {
-		l.sources.set(edgeCount, codec.LastSeen{Number: last}, 0)
+	if last > ex.sources.last(edgeCount).Number {
+		ex.sources.set(edgeCount, codec.LastSeen{Number: last}, 0)
 	}
 }
 
 // Outputs appends what the outputs of the location keep: everything not yet read or taken, and the current values. The format is
 // that of the results of a step.
-func (l *Executor) Outputs(dst []byte) (_ []byte, err error) {
-	for _, out := range l.loc.OutputsInOrder {
-		if dst, err = l.give(dst, out.Operator(), out.Kept); err != nil {
+func (ex *Executor) Outputs(dst []byte) (_ []byte, err error) {
+	for _, out := range ex.loc.OutputsInOrder {
+		if dst, err = ex.give(dst, out.Operator(), out.Kept); err != nil {
 			return dst, err
 		}
 	}
@@ -319,15 +319,15 @@ func (l *Executor) Outputs(dst []byte) (_ []byte, err error) {
 }
 
 // give appends the results of an output, if there are any, with its number and their length.
-func (l *Executor) give(dst []byte, op *engine.Op, gives func([]byte, codec.Codec) ([]byte, error)) ([]byte, error) {
-	part, err := gives(l.part[:0], l.loc.Graph.Settings.Codec)
-	if l.part = part; cap(part) > largePart {
-		l.part = nil
+func (ex *Executor) give(dst []byte, op *engine.Op, gives func([]byte, codec.Codec) ([]byte, error)) ([]byte, error) {
+	part, err := gives(ex.part[:0], ex.loc.Graph.Settings.Codec)
+	if ex.part = part; cap(part) > largePart {
+		ex.part = nil
 	}
 	if err != nil || len(part) == 0 {
 		return dst, err
 	}
-	number, _ := l.numbers.Number(op.Index)
+	number, _ := ex.numbers.Number(op.Index)
 	return codec.AppendBytes(binary.AppendUvarint(dst, uint64(number)), part), nil
 }
 
@@ -335,23 +335,23 @@ func (l *Executor) give(dst []byte, op *engine.Op, gives func([]byte, codec.Code
 const largePart = 256 << 10
 
 // Lookup returns the encoded value of an encoded key in the output of entries with index op.
-func (l *Executor) Lookup(op int32, key []byte) (value []byte, ok bool, err error) {
-	out, err := l.loc.Output(op)
+func (ex *Executor) Lookup(op int32, key []byte) (value []byte, ok bool, err error) {
+	out, err := ex.loc.Output(op)
 	if err != nil {
 		return nil, false, err
 	}
-	return out.Lookup(key, l.loc.Graph.Settings.Codec)
+	return out.Lookup(key, ex.loc.Graph.Settings.Codec)
 }
 
 // Status returns the status of the location. The owner of the executor calls it between
 // steps.
-func (l *Executor) Status() engine.Status {
-	s := l.loc
+func (ex *Executor) Status() engine.Status {
+	s := ex.loc
 	s.Mu.Lock()
 	s.CopyFigures()
 	st := engine.Status{Figures: s.Seen, Name: s.Name, Queue: s.Graph.Settings.Queue, Ended: s.Finished}
 	s.Mu.Unlock()
-	st.Blocked = l.Stopped()
+	st.Blocked = ex.Stopped()
 	for _, out := range s.OutputsInOrder {
 		st.Outputs = append(st.Outputs, out.Figures())
 	}
@@ -359,4 +359,4 @@ func (l *Executor) Status() engine.Status {
 }
 
 // Report returns the public form of a status.
-func (l *Executor) Report(st *engine.Status) any { return l.loc.Graph.Settings.Report(st) }
+func (ex *Executor) Report(st *engine.Status) any { return ex.loc.Graph.Settings.Report(st) }

@@ -5,7 +5,7 @@ import (
 	"github.com/millrace/millrace/internal/engine/codec"
 )
 
-// A timer on which a function has failed is held by a record of kind [codec.KindRung]. The record's key is that of the timer; its
+// A timer on which a function has failed is held by a record of kind [codec.KindHeldTimer]. The record's key is that of the timer; its
 // value is the identification of the timer, as [engine.HeldTimer] has it, and the reason. The record is then a letter of the
 // quarantine, like that of a failed call.
 
@@ -13,20 +13,20 @@ import (
 const maxTimer = 16
 
 // HoldsTimers reports whether some timers can be held.
-func (l *Executor) HoldsTimers() (some bool) {
-	l.loc.HeldTimers(func(*engine.Op, engine.HeldTimer) { some = true })
+func (ex *Executor) HoldsTimers() (some bool) {
+	ex.loc.HeldTimers(func(*engine.Op, engine.HeldTimer) { some = true })
 	return some
 }
 
 // Blame makes timers fire one by one, so that [Executor.Failing] knows on which one a function fails.
-func (l *Executor) Blame(on bool) {
-	l.loc.HeldTimers(func(_ *engine.Op, t engine.HeldTimer) { t.Blame(on) })
+func (ex *Executor) Blame(on bool) {
+	ex.loc.HeldTimers(func(_ *engine.Op, t engine.HeldTimer) { t.Blame(on) })
 }
 
 // Failing returns the record that holds the timer on which a function failed in the last step, and the deadline of the timer. It
 // reports false if no timer is to blame.
-func (l *Executor) Failing(why string) (r codec.Record, at int64, ok bool) {
-	l.loc.HeldTimers(func(op *engine.Op, t engine.HeldTimer) {
+func (ex *Executor) Failing(why string) (r codec.Record, at int64, ok bool) {
+	ex.loc.HeldTimers(func(op *engine.Op, t engine.HeldTimer) {
 		k, timer, due, fires := t.Failing()
 		if !fires || ok {
 			return
@@ -34,25 +34,25 @@ func (l *Executor) Failing(why string) (r codec.Record, at int64, ok bool) {
 		var key []byte
 		if k != nil {
 			var err error
-			if key, err = l.codecOf(op.Index).Append(nil, k); err != nil {
+			if key, err = ex.codecOf(op.Index).Append(nil, k); err != nil {
 				return
 			}
 		}
 		at, ok = due, true
-		r = codec.Record{Op: op.Index, Kind: codec.KindRung, Key: key, Value: append(codec.AppendBytes(nil, timer), reason(why)...)}
+		r = codec.Record{Op: op.Index, Kind: codec.KindHeldTimer, Key: key, Value: append(codec.AppendBytes(nil, timer), reason(why)...)}
 	})
 	return r, at, ok
 }
 
 // Held reports whether a record that holds a timer took effect in the step at now. It did not if the timer was set later.
-func (l *Executor) Held(r codec.Record, now int64) bool {
-	r.Op, _ = l.numbers.Number(r.Op)
-	letter := l.quarantine.calls[callKey(&r)]
+func (ex *Executor) Held(r codec.Record, now int64) bool {
+	r.Op, _ = ex.numbers.Number(r.Op)
+	letter := ex.quarantine.calls[callKey(&r)]
 	return letter != nil && letter.At == now
 }
 
-// Rung decodes the value of a record that holds a timer.
-func Rung(value []byte) (timer []byte, why string) {
+// DecodeHeldTimer decodes the value of a record that holds a timer.
+func DecodeHeldTimer(value []byte) (timer []byte, why string) {
 	d := codec.Decoder{Data: value}
 	if timer = d.Bytes(); d.Err != nil || len(timer) == 0 || len(timer) > maxTimer {
 		return []byte{0}, ""
@@ -63,7 +63,7 @@ func Rung(value []byte) (timer []byte, why string) {
 // hold returns the function that applies a record to a timer: it holds, fires or drops it.
 func hold(t engine.HeldTimer, now int64) func(*codec.Record, codec.Codec) (bool, error) {
 	return func(r *codec.Record, c codec.Codec) (bool, error) {
-		timer, _ := Rung(r.Value)
+		timer, _ := DecodeHeldTimer(r.Value)
 		return t.Hold(&codec.Record{Kind: r.Kind, Key: r.Key, Value: timer}, now, c)
 	}
 }
@@ -72,10 +72,10 @@ func hold(t engine.HeldTimer, now int64) func(*codec.Record, codec.Codec) (bool,
 // whole identification.
 func callKey(r *codec.Record) string {
 	key := parkingKey(r.Op, r.Key)
-	if r.Kind != codec.KindRung {
+	if r.Kind != codec.KindHeldTimer {
 		return key
 	}
-	timer, _ := Rung(r.Value)
+	timer, _ := DecodeHeldTimer(r.Value)
 	if len(r.Key) > 0 {
 		timer = timer[:1]
 	}

@@ -12,10 +12,10 @@ import (
 // A Loader loads state that was written at cuts into an executor that has made no step. It gets the pieces from the newest to the
 // oldest, and takes from each what it does not have yet.
 type Loader struct {
-	l       *Executor
-	changed bool
-	order   []*loading
-	parts   map[partID]*loading
+	executor *Executor
+	changed  bool
+	order    []*loading
+	parts    map[partID]*loading
 }
 
 // A loading is what was read of a part so far.
@@ -40,15 +40,15 @@ type loadingPage struct {
 // Loader returns a loader of an executor that has made no step. It runs what depends on constants, and discards the results.
 // origin is that of the history; see [Executor.Begin]. changed says that another program has made the state: the state of
 // operators that are gone is ignored, and new operators begin with nothing.
-func (l *Executor) Loader(origin int64, changed bool) (*Loader, error) {
-	if _, err := l.Begin(origin); err != nil {
+func (ex *Executor) Loader(origin int64, changed bool) (*Loader, error) {
+	if _, err := ex.Begin(origin); err != nil {
 		return nil, err
 	}
-	r := &Loader{l: l, changed: changed, parts: make(map[partID]*loading)}
-	for _, p := range l.parts() {
-		x := &loading{part: p, codec: l.loc.Graph.Settings.Codec, pages: make(map[uint32]*loadingPage)}
-		if op, ok := l.operatorOf(p.owner); ok && op >= 0 {
-			x.codec = l.codecOf(op)
+	r := &Loader{executor: ex, changed: changed, parts: make(map[partID]*loading)}
+	for _, p := range ex.parts() {
+		x := &loading{part: p, codec: ex.loc.Graph.Settings.Codec, pages: make(map[uint32]*loadingPage)}
+		if op, ok := ex.operatorOf(p.owner); ok && op >= 0 {
+			x.codec = ex.codecOf(op)
 		}
 		r.order = append(r.order, x)
 		r.parts[p.partID] = x
@@ -63,12 +63,12 @@ func (r *Loader) Piece(run uint64, data []byte) error {
 		return err
 	}
 	for _, s := range slices.Backward(all) {
-		if _, ok := r.l.operatorOf(s.owner); !ok && r.changed {
+		if _, ok := r.executor.operatorOf(s.owner); !ok && r.changed {
 			continue
 		}
 		p := r.parts[s.partID]
 		if p == nil || s.kind == sectionEntries && p.entries == nil {
-			return fmt.Errorf("dataflow: the saved state has %s, which remembers no such thing", r.l.describe(s.partID))
+			return fmt.Errorf("dataflow: the saved state has %s, which remembers no such thing", r.executor.describe(s.partID))
 		}
 		if s.kind == sectionEntries {
 			err = p.read(run, s.body, p.codec)
@@ -76,7 +76,7 @@ func (r *Loader) Piece(run uint64, data []byte) error {
 			p.head, p.headRun, p.some = bytes.Clone(s.body), run, true
 		}
 		if err != nil {
-			return fmt.Errorf("dataflow: the saved state of %s: %w", r.l.describe(s.partID), err)
+			return fmt.Errorf("dataflow: the saved state of %s: %w", r.executor.describe(s.partID), err)
 		}
 	}
 	return nil
@@ -124,7 +124,7 @@ func (r *Loader) End() error {
 	for _, p := range r.order {
 		if !p.some {
 			if !r.changed {
-				return fmt.Errorf("dataflow: the saved state has nothing of %s", r.l.describe(p.partID))
+				return fmt.Errorf("dataflow: the saved state has nothing of %s", r.executor.describe(p.partID))
 			}
 			continue // it begins with nothing
 		}
@@ -133,7 +133,7 @@ func (r *Loader) End() error {
 			d.Err = fmt.Errorf("%d bytes too many", len(d.Data))
 		}
 		if d.Err != nil {
-			return fmt.Errorf("dataflow: the saved state of %s: %w", r.l.describe(p.partID), d.Err)
+			return fmt.Errorf("dataflow: the saved state of %s: %w", r.executor.describe(p.partID), d.Err)
 		}
 	}
 	for _, p := range r.order { // keep the numbers of what was numbered for the pieces
@@ -141,6 +141,6 @@ func (r *Loader) End() error {
 			p.entries.Mark(nil)
 		}
 	}
-	r.l.identify()
+	r.executor.identify()
 	return nil
 }

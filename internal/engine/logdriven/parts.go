@@ -40,15 +40,15 @@ const ownParts = 0
 func ownerOf(number int32) uint64 { return uint64(number) + 1 }
 
 // operatorOf returns the index of the operator that an owner stands for. It reports false if the program no longer has it.
-func (l *Executor) operatorOf(owner uint64) (int32, bool) {
+func (ex *Executor) operatorOf(owner uint64) (int32, bool) {
 	if owner == ownParts || owner > math.MaxInt32 {
 		return -1, true // not the index of an operator
 	}
-	return l.numbers.Op(int32(owner - 1))
+	return ex.numbers.Op(int32(owner - 1))
 }
 
 // parts returns what is saved, in the order in which it is loaded.
-func (l *Executor) parts() (all []*part) {
+func (ex *Executor) parts() (all []*part) {
 	add := func(owner uint64, states []engine.State) {
 		for i, s := range states {
 			p := &part{partID: partID{owner, uint64(i)}, state: s}
@@ -56,10 +56,10 @@ func (l *Executor) parts() (all []*part) {
 			all = append(all, p)
 		}
 	}
-	add(ownParts, l.own)
-	for _, op := range l.loc.Ops {
+	add(ownParts, ex.own)
+	for _, op := range ex.loc.Ops {
 		if len(op.States) > 0 {
-			number, _ := l.numbers.Number(op.Index)
+			number, _ := ex.numbers.Number(op.Index)
 			add(ownerOf(number), op.States)
 		}
 	}
@@ -67,32 +67,32 @@ func (l *Executor) parts() (all []*part) {
 }
 
 // describe names a part for people.
-func (l *Executor) describe(id partID) string {
-	op, ok := l.operatorOf(id.owner)
-	if !ok || op < 0 || int(op) >= len(l.loc.Ops) {
+func (ex *Executor) describe(id partID) string {
+	op, ok := ex.operatorOf(id.owner)
+	if !ok || op < 0 || int(op) >= len(ex.loc.Ops) {
 		return fmt.Sprintf("part %d of owner %d", id.number, id.owner)
 	}
-	return fmt.Sprintf("%s, part %d", l.loc.Ops[op], id.number)
+	return fmt.Sprintf("%s, part %d", ex.loc.Ops[op], id.number)
 }
 
 // Keep makes the executor save a state that its user keeps besides those of the operators. It is called before the first step,
 // and before anything is loaded.
-func (l *Executor) Keep(s engine.State) { l.own = append(l.own, s) }
+func (ex *Executor) Keep(s engine.State) { ex.own = append(ex.own, s) }
 
 // Save appends the whole state of the location. It is called between two steps, while no cut is under way.
-func (l *Executor) Save(dst []byte) (_ []byte, err error) {
-	c := l.loc.Graph.Settings.Codec
+func (ex *Executor) Save(dst []byte) (_ []byte, err error) {
+	c := ex.loc.Graph.Settings.Codec
 	var body []byte
-	for _, p := range l.parts() {
+	for _, p := range ex.parts() {
 		if p.entries != nil {
-			if !l.cuts {
+			if !ex.cuts {
 				p.entries.Mark(nil) // from then on it is known what is saved for a free number
 			}
 			w := entryWriter{}
 			n, _ := p.entries.Count()
 			for i := range n {
 				if _, err = w.add(p.entries, c, i); err != nil {
-					return dst, fmt.Errorf("%s: %w", l.describe(p.partID), err)
+					return dst, fmt.Errorf("%s: %w", ex.describe(p.partID), err)
 				}
 			}
 			if n > 0 {
@@ -100,7 +100,7 @@ func (l *Executor) Save(dst []byte) (_ []byte, err error) {
 			}
 		}
 		if body, err = p.state.Save(body[:0], c); err != nil {
-			return dst, fmt.Errorf("%s: %w", l.describe(p.partID), err)
+			return dst, fmt.Errorf("%s: %w", ex.describe(p.partID), err)
 		}
 		dst = appendSection(dst, p.partID, sectionHead, body)
 	}
@@ -108,8 +108,8 @@ func (l *Executor) Save(dst []byte) (_ []byte, err error) {
 }
 
 // Load is the inverse of [Executor.Save]; see [Executor.Loader].
-func (l *Executor) Load(data []byte, origin int64, changed bool) error {
-	r, err := l.Loader(origin, changed)
+func (ex *Executor) Load(data []byte, origin int64, changed bool) error {
+	r, err := ex.Loader(origin, changed)
 	if err == nil {
 		err = r.Piece(0, data)
 	}

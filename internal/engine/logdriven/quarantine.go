@@ -86,7 +86,7 @@ func (q *quarantine) add(l *Letter) {
 		}
 		q.keys[parkingKey(l.Op, l.Key)] = l
 	}
-	if r, err := codec.DecodeRecord(l.Records[0]); err == nil && (r.Kind == codec.KindFailed || r.Kind == codec.KindRung) {
+	if r, err := codec.DecodeRecord(l.Records[0]); err == nil && (r.Kind == codec.KindFailed || r.Kind == codec.KindHeldTimer) {
 		if q.calls == nil {
 			q.calls = make(map[string]*Letter)
 		}
@@ -100,8 +100,8 @@ func (q *quarantine) add(l *Letter) {
 func (q *quarantine) failed(r *codec.Record, data []byte, now int64, operator string) error {
 	q.touch()
 	why := string(r.Value)
-	if r.Kind == codec.KindRung {
-		_, why = Rung(r.Value)
+	if r.Kind == codec.KindHeldTimer {
+		_, why = DecodeHeldTimer(r.Value)
 	}
 	if l := q.calls[callKey(r)]; l != nil {
 		l.Reason, l.At = reason(why), now
@@ -233,62 +233,62 @@ func (q *quarantine) Describe(w *codec.Describer) {
 func (q *quarantine) Size() (int, uint64) { return len(q.letters), uint64(q.bytes) }
 
 // Letters returns the letters in order. Later steps do not change the result.
-func (l *Executor) Letters() []Letter {
-	all := make([]Letter, len(l.quarantine.letters))
-	for i, x := range l.quarantine.letters {
+func (ex *Executor) Letters() []Letter {
+	all := make([]Letter, len(ex.quarantine.letters))
+	for i, x := range ex.quarantine.letters {
 		all[i] = *x
-		all[i].Input = l.operator(x.Op)
+		all[i].Input = ex.operator(x.Op)
 		all[i].Records = x.Records[:len(x.Records):len(x.Records)]
 	}
 	return all
 }
 
 // QuarantineChanged reports whether the quarantine has changed since the last call.
-func (l *Executor) QuarantineChanged() bool {
-	was := l.quarantine.changed
-	l.quarantine.changed = false
+func (ex *Executor) QuarantineChanged() bool {
+	was := ex.quarantine.changed
+	ex.quarantine.changed = false
 	return was
 }
 
 // skip quarantines a record of a step. It returns the number of the letter.
-func (l *Executor) skip(data []byte, now int64, why Skip) (letter, nonce uint64, err error) {
+func (ex *Executor) skip(data []byte, now int64, why Skip) (letter, nonce uint64, err error) {
 	why.Reason = reason(why.Reason)
-	l.quarantine.touch()
-	r, err := l.decode(data)
+	ex.quarantine.touch()
+	r, err := ex.decode(data)
 	if err != nil { // its operator is unknown
 		r = codec.Record{Op: -1}
 	}
 	switch r.Kind {
 	case codec.KindRetry: // it stays, now for this reason
-		if i := l.quarantine.find(r.Number); i >= 0 {
-			x := l.quarantine.letters[i]
+		if i := ex.quarantine.find(r.Number); i >= 0 {
+			x := ex.quarantine.letters[i]
 			x.Operator, x.Reason = why.Operator, why.Reason
 		}
 		return r.Number, r.Nonce, nil
 	case codec.KindDrop: // now the next record is the cause
-		if i := l.quarantine.find(r.Number); i >= 0 {
-			x := l.quarantine.letters[i]
+		if i := ex.quarantine.find(r.Number); i >= 0 {
+			x := ex.quarantine.letters[i]
 			if len(x.Records) == 1 {
-				l.quarantine.take(i)
+				ex.quarantine.take(i)
 				return r.Number, r.Nonce, nil
 			}
-			l.quarantine.bytes -= len(x.Records[0])
+			ex.quarantine.bytes -= len(x.Records[0])
 			x.Records = x.Records[1:]
 			x.Operator, x.Reason = why.Operator, why.Reason
 		}
 		return r.Number, r.Nonce, nil
 	}
 	if r.Source != "" && err == nil {
-		if last := l.sources.last(r.Source); !r.Seen().After(last) {
+		if last := ex.sources.last(r.Source); !r.Seen().After(last) {
 			return 0, 0, nil // a repeat, which has no effect anyway
 		}
-		l.sources.set(r.Source, r.Seen(), now)
+		ex.sources.set(r.Source, r.Seen(), now)
 	}
 	if err != nil {
 		why.Park = false
 	}
-	letter = l.quarantine.next + 1
-	return letter, r.Nonce, l.quarantine.put(&r, data, now, why)
+	letter = ex.quarantine.next + 1
+	return letter, r.Nonce, ex.quarantine.put(&r, data, now, why)
 }
 
 // reason returns text, cut to a length that can be kept.
@@ -303,23 +303,23 @@ func reason(text string) string {
 // release handles a letter again, or what waits behind it: the records are accepted in order. It reports false if there is no
 // such letter. If a record still cannot be read, that record and those behind it stay, and release returns the number of the
 // letter.
-func (l *Executor) release(r *codec.Record, now int64) (ok bool, stays uint64) {
-	i := l.quarantine.find(r.Number)
+func (ex *Executor) release(r *codec.Record, now int64) (ok bool, stays uint64) {
+	i := ex.quarantine.find(r.Number)
 	if i < 0 {
 		return false, 0
 	}
-	letter := l.quarantine.take(i)
+	letter := ex.quarantine.take(i)
 	records := letter.Records
 	if r.Kind == codec.KindDrop && letter.call {
-		l.drop(letter, now)
+		ex.drop(letter, now)
 		return true, 0
 	}
 	if r.Kind == codec.KindDrop {
 		records = records[1:]
 	}
 	for i, data := range records {
-		if err := l.acceptAgain(data, now); err != nil {
-			l.quarantine.add(&Letter{
+		if err := ex.acceptAgain(data, now); err != nil {
+			ex.quarantine.add(&Letter{
 				ID: letter.ID, Op: letter.Op, Key: letter.Key, Reason: reason(err.Error()), At: now, Records: records[i:], parked: letter.parked,
 			})
 			return true, letter.ID
@@ -329,45 +329,45 @@ func (l *Executor) release(r *codec.Record, now int64) (ok bool, stays uint64) {
 }
 
 // drop drops a call, or a timer. There is none if its operator is gone.
-func (l *Executor) drop(letter *Letter, now int64) {
-	r, err := l.decode(letter.Records[0])
+func (ex *Executor) drop(letter *Letter, now int64) {
+	r, err := ex.decode(letter.Records[0])
 	if err != nil {
 		return
 	}
-	take, err := l.recipient(&r, now)
+	take, err := ex.recipient(&r, now)
 	if err != nil {
 		return
 	}
 	r.Kind = codec.KindDrop
-	l.read(take, &r)
+	ex.read(take, &r)
 }
 
 // acceptAgain queues a record for the step that was taken before, so that its number at its source is known already.
-func (l *Executor) acceptAgain(data []byte, now int64) error {
-	r, err := l.decode(data)
+func (ex *Executor) acceptAgain(data []byte, now int64) error {
+	r, err := ex.decode(data)
 	if err != nil {
 		return err
 	}
-	take, err := l.recipient(&r, now)
+	take, err := ex.recipient(&r, now)
 	if err != nil {
 		return err
 	}
-	if r.Kind == codec.KindRung {
+	if r.Kind == codec.KindHeldTimer {
 		r.Kind = codec.KindRetry
 	}
-	_, err = l.read(take, &r)
+	_, err = ex.read(take, &r)
 	return err
 }
 
 // read passes a record to its recipient. If the codec panics, the record cannot be read.
-func (l *Executor) read(take func(*codec.Record, codec.Codec) (bool, error), r *codec.Record) (ok bool, err error) {
+func (ex *Executor) read(take func(*codec.Record, codec.Codec) (bool, error), r *codec.Record) (ok bool, err error) {
 	defer func() {
 		if v := recover(); v != nil {
 			err = fmt.Errorf("%w: reading it panicked: %v", codec.ErrRecord, v)
 		}
 	}()
-	op, _ := l.numbers.Op(r.Op)
-	return take(r, l.codecOf(op))
+	op, _ := ex.numbers.Op(r.Op)
+	return take(r, ex.codecOf(op))
 }
 
 // RetryRecord returns the record that makes the location handle a letter again. A waiting sender learns whether there is such a

@@ -58,7 +58,7 @@ type Caller[K comparable, S, U, A, Q any] struct {
 // CallingMachine is [TimedMachine] with calls: the functions append requests to *requests. Answers determines how the calls are
 // made.
 func CallingMachine[K comparable, V, S, U, A, Q any](
-	in *engine.KeyedNode[K, V], op *engine.Op, turn *Turn[K, U, A], requests *[]Q, init func() S, step func(*S, V), rung func(*S, uint8),
+	in *engine.KeyedNode[K, V], op *engine.Op, turn *Turn[K, U, A], requests *[]Q, init func() S, step func(*S, V), fire func(*S, uint8),
 ) *Caller[K, S, U, A, Q] {
 	h := engine.Derived(op, in)
 	c := &Caller[K, S, U, A, Q]{requests: requests, calls: port.NewLifeCalls(h.Loc)}
@@ -67,7 +67,7 @@ func CallingMachine[K comparable, V, S, U, A, Q any](
 		return called[S]{state: init(), number: *c.numbers}
 	}
 	c.machine = newTimed(in, op, turn, begin, calledCodec[S], func(s *called[S], id uint8) {
-		rung(&s.state, id)
+		fire(&s.state, id)
 		c.ask(s)
 	})
 	c.numbers = state.NewVar(engine.Remember(op, &h), uint64(0))

@@ -9,9 +9,9 @@ import (
 )
 
 // lifeCodec returns the codec of what a machine holds for a key.
-func lifeCodec[S any](form func(*engine.Op) codec.Of[S]) func(*engine.Op) codec.Of[life[S]] {
+func lifeCodec[S any](stateCodec func(*engine.Op) codec.Of[S]) func(*engine.Op) codec.Of[life[S]] {
 	return func(op *engine.Op) codec.Of[life[S]] {
-		state := form(op)
+		state := stateCodec(op)
 		return codec.Of[life[S]]{
 			Kind: "life " + state.Kind,
 			Save: func(dst []byte, c codec.Codec, x *life[S]) ([]byte, error) {
@@ -42,16 +42,16 @@ func calledCodec[S any](op *engine.Op) codec.Of[called[S]] {
 	}
 }
 
-// ringCodec returns the codec of the name of a timer.
-func ringCodec(*engine.Op) codec.Of[ring] {
-	return codec.Of[ring]{
+// timerIDCodec returns the codec of the name of a timer.
+func timerIDCodec(*engine.Op) codec.Of[timerID] {
+	return codec.Of[timerID]{
 		Kind: "timer of a life",
-		Save: func(dst []byte, _ codec.Codec, x *ring) ([]byte, error) {
+		Save: func(dst []byte, _ codec.Codec, x *timerID) ([]byte, error) {
 			return append(binary.AppendUvarint(dst, uint64(x.life())), x.id()), nil
 		},
-		Load: func(d *codec.Decoder, _ codec.Codec, x *ring) {
+		Load: func(d *codec.Decoder, _ codec.Codec, x *timerID) {
 			life := uint32(d.Uint())
-			*x = ringOf(life, d.Byte())
+			*x = timerIDOf(life, d.Byte())
 		},
 	}
 }

@@ -13,24 +13,24 @@ const never = math.MaxInt64 - 1
 
 // A failing is the timer that is firing, to find the timer on which a function fails.
 type failing[K comparable] struct {
-	rings bool
+	fires bool
 	key   K
 	id    uint8
 	due   int64
 }
 
 // Blame implements [engine.HeldTimer]. While it is on, the results of a timer are pushed before the next timer fires.
-func (r *ringing[K, S, U, A]) Blame(on bool) { r.blames = on }
+func (r *timerQueue[K, S, U, A]) Blame(on bool) { r.blames = on }
 
 // Failing implements [engine.HeldTimer].
-func (r *ringing[K, S, U, A]) Failing() (key any, timer []byte, at int64, ok bool) {
+func (r *timerQueue[K, S, U, A]) Failing() (key any, timer []byte, at int64, ok bool) {
 	f := &r.failing
-	return f.key, binary.AppendVarint([]byte{f.id}, f.due), f.due, f.rings
+	return f.key, binary.AppendVarint([]byte{f.id}, f.due), f.due, f.fires
 }
 
 // Hold implements [engine.HeldTimer]. It does not hold a timer that a turn has set anew or stopped since it failed, and does not
 // fire one that was set anew since it was held.
-func (r *ringing[K, S, U, A]) Hold(x *codec.Record, now int64, c codec.Codec) (bool, error) {
+func (r *timerQueue[K, S, U, A]) Hold(x *codec.Record, now int64, c codec.Codec) (bool, error) {
 	var k K
 	if err := c.Decode(x.Key, &k); err != nil {
 		return false, fmt.Errorf("dataflow: decoding the key of a timer of %s: %w", r.op, err)
@@ -44,14 +44,14 @@ func (r *ringing[K, S, U, A]) Hold(x *codec.Record, now int64, c codec.Codec) (b
 	if l == nil {
 		return false, nil
 	}
-	name := ringOf(life, id)
-	j, set := r.timers.rings.GetIndex(name, r.timers.hash.Hash(name))
+	name := timerIDOf(life, id)
+	j, set := r.timers.byID.GetIndex(name, r.timers.hash.Hash(name))
 	if set == nil {
 		return false, nil
 	}
 	at := r.timers.due.At(j)
 	switch {
-	case x.Kind == codec.KindRung && at == due:
+	case x.Kind == codec.KindHeldTimer && at == due:
 		r.timers.due.Add(j, never)
 	case x.Kind == codec.KindRetry && at == never:
 		r.timers.due.Add(j, now)

@@ -39,15 +39,15 @@ func TestHold(t *testing.T) {
 		left   int // timers that are set after an hour
 	}{
 		"none is held":                {nil, nil, "1@60 2@60 3@60", 0},
-		"one is held":                 {[]act{{codec.KindRung, second, true}}, nil, "1@60 3@60", 1},
-		"it is retried":               {[]act{{codec.KindRung, second, true}, {codec.KindRetry, second, true}}, nil, "2@60 1@60 3@60", 0},
-		"it is dropped":               {[]act{{codec.KindRung, second, true}, {codec.KindDrop, second, true}}, nil, "1@60 3@60", 0},
-		"the last that was set is":    {[]act{{codec.KindRung, third, true}, {codec.KindDrop, third, true}}, nil, "1@60 2@60", 0},
+		"one is held":                 {[]act{{codec.KindHeldTimer, second, true}}, nil, "1@60 3@60", 1},
+		"it is retried":               {[]act{{codec.KindHeldTimer, second, true}, {codec.KindRetry, second, true}}, nil, "2@60 1@60 3@60", 0},
+		"it is dropped":               {[]act{{codec.KindHeldTimer, second, true}, {codec.KindDrop, second, true}}, nil, "1@60 3@60", 0},
+		"the last that was set is":    {[]act{{codec.KindHeldTimer, third, true}, {codec.KindDrop, third, true}}, nil, "1@60 2@60", 0},
 		"one that is not held is not": {[]act{{codec.KindRetry, second, false}, {codec.KindDrop, second, false}}, nil, "1@60 2@60 3@60", 0},
-		"one that is not set":         {[]act{{codec.KindRung, 9, false}, {codec.KindRetry, 9, false}, {codec.KindDrop, 9, false}}, nil, "1@60 2@60 3@60", 0},
-		"one was set anew":            {nil, []act{{codec.KindRung, second, false}}, "1@90 2@90 3@90", 0},
-		"a held one was set anew":     {[]act{{codec.KindRung, second, true}}, []act{{codec.KindRetry, second, false}, {codec.KindDrop, second, false}}, "1@90 2@90 3@90", 0},
-		"a dropped one was set anew":  {[]act{{codec.KindRung, second, true}, {codec.KindDrop, second, true}}, []act{}, "1@90 2@90 3@90", 0},
+		"one that is not set":         {[]act{{codec.KindHeldTimer, 9, false}, {codec.KindRetry, 9, false}, {codec.KindDrop, 9, false}}, nil, "1@60 2@60 3@60", 0},
+		"one was set anew":            {nil, []act{{codec.KindHeldTimer, second, false}}, "1@90 2@90 3@90", 0},
+		"a held one was set anew":     {[]act{{codec.KindHeldTimer, second, true}}, []act{{codec.KindRetry, second, false}, {codec.KindDrop, second, false}}, "1@90 2@90 3@90", 0},
+		"a dropped one was set anew":  {[]act{{codec.KindHeldTimer, second, true}, {codec.KindDrop, second, true}}, []act{}, "1@90 2@90 3@90", 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -86,7 +86,7 @@ func TestHold(t *testing.T) {
 				if want := " " + c.rings; rings != want {
 					t.Errorf("rang%s, want%s", rings, want)
 				}
-				if due, set := x.timers.due.Len(), x.timers.rings.Len(); due != c.left || set != c.left {
+				if due, set := x.timers.due.Len(), x.timers.byID.Len(); due != c.left || set != c.left {
 					t.Errorf("%d timers are set, %d are due, want %d", set, due, c.left)
 				}
 				if c.left == 0 {
@@ -97,4 +97,4 @@ func TestHold(t *testing.T) {
 	}
 }
 
-var _ engine.HeldTimer = (*ringing[int, int, int, int])(nil)
+var _ engine.HeldTimer = (*timerQueue[int, int, int, int])(nil)

@@ -53,14 +53,14 @@ func Machine[K comparable, V, S, U, A any](in *engine.KeyedNode[K, V], op *engin
 	return m.emitted, m.decided
 }
 
-func newMachine[K comparable, S, U, A any](h engine.Head, op *engine.Op, turn *Turn[K, U, A], init func() S, form func(*engine.Op) codec.Of[S]) *machine[K, S, U, A] {
+func newMachine[K comparable, S, U, A any](h engine.Head, op *engine.Op, turn *Turn[K, U, A], init func() S, stateCodec func(*engine.Op) codec.Of[S]) *machine[K, S, U, A] {
 	if h.Region != nil {
 		engine.Misuse(op.Name, "nothing is forgotten inside %s", h.Region)
 	}
 	memory := engine.Remember(op, &h)
 	m := &machine[K, S, U, A]{
 		op: op, loc: h.Loc, hash: engine.Hasher[K](), init: init, turn: turn,
-		lives:   state.NewTable(memory, state.Plain[K], lifeCodec(form)),
+		lives:   state.NewTable(memory, state.Plain[K], lifeCodec(stateCodec)),
 		emitted: engine.NewKeyedNode[K, U](h), decided: engine.NewKeyedNode[K, A](h),
 	}
 	m.decided.Revises, m.decided.Forgets = true, true

@@ -24,13 +24,13 @@ type tested struct {
 	came  int // of what was emitted
 }
 
-func newTested(t *testing.T, step func(*Turn[int, int, int], *int, int), rung func(*Turn[int, int, int], *int, uint8)) *tested {
+func newTested(t *testing.T, step func(*Turn[int, int, int], *int, int), fire func(*Turn[int, int, int], *int, uint8)) *tested {
 	x := &tested{t: t, turn: new(Turn[int, int, int])}
 	x.graph = live.Drive(engine.New(engine.Settings{Queue: 64, Buffer: 1 << 20, Wrap: func(p *engine.Panic) error { return p }}))
 	s := x.graph.NewLocation("here")
 	in, values := port.NewKeyedInput[int, int](s, engine.NewOp(s, "Input", ""))
 	x.in = in
-	x.machine = newTimed(values, engine.NewOp(s, "TimedMachine", ""), x.turn, func() int { return 0 }, state.Plain[int], func(s *int, id uint8) { rung(x.turn, s, id) })
+	x.machine = newTimed(values, engine.NewOp(s, "TimedMachine", ""), x.turn, func() int { return 0 }, state.Plain[int], func(s *int, id uint8) { fire(x.turn, s, id) })
 	takeValues(x.machine, values, func(s *int, v int) { step(x.turn, s, v) })
 	x.emitted.To(func(b *engine.Batch[int, int]) { x.came += len(b.K) }).One = func(int, int, uint64) { x.came++ }
 	x.graph.Start(t.Context())
@@ -106,7 +106,7 @@ func TestNothingIsLeftOfLives(t *testing.T) {
 				time.Sleep(10 * time.Minute)
 				synctest.Wait()
 				for part, n := range map[string]int{
-					"lives": x.lives.Len(), "rings": x.timers.rings.Len(), "due": x.timers.due.Len(), "idle": x.timers.idle.Len(),
+					"lives": x.lives.Len(), "rings": x.timers.byID.Len(), "due": x.timers.due.Len(), "idle": x.timers.idle.Len(),
 					"emitted": len(x.us.K), "decided": len(x.as.K), "actions": len(x.turn.timers),
 				} {
 					if n != 0 {

@@ -10,45 +10,45 @@ import (
 	"github.com/millrace/millrace/internal/keyed"
 )
 
-// A ring names a timer: the index of the life it belongs to, and its number there. It is one word, which is hashed quickly.
-type ring uint64
+// A timerID names a timer: the index of the life it belongs to, and its number there. It is one word, which is hashed quickly.
+type timerID uint64
 
-func ringOf(life uint32, id uint8) ring { return ring(life)<<8 | ring(id) }
+func timerIDOf(life uint32, id uint8) timerID { return timerID(life)<<8 | timerID(id) }
 
-func (r ring) life() uint32 { return uint32(r >> 8) }
+func (r timerID) life() uint32 { return uint32(r >> 8) }
 
-func (r ring) id() uint8 { return uint8(r) }
+func (r timerID) id() uint8 { return uint8(r) }
 
 // timers holds the timers of all lives of a machine.
 //
 // It maintains, between turns:
 //
-//  1. a timer is in rings if and only if it is set, and is in due under the index of its entry,
-//  2. the timers of a life are a list that starts at life.timer and is linked by the values of rings,
+//  1. a timer is in byID if and only if it is set, and is in due under the index of its entry,
+//  2. the timers of a life are a list that starts at life.timer and is linked by the values of byID,
 //  3. a life that will be forgotten is in idle under the index of its entry.
 type timers struct {
-	rings *keyed.Table[ring, uint16] // each with the next timer of its life, plus one
-	hash  *keyed.Hasher[ring]
-	due   *state.Deadlines // for rings
-	idle  *state.Deadlines // for lives
+	byID *keyed.Table[timerID, uint16] // each with the next timer of its life, plus one
+	hash *keyed.Hasher[timerID]
+	due  *state.Deadlines // for byID
+	idle *state.Deadlines // for lives
 }
 
-// TimedMachine is [Machine] with a clock: rung is called with each timer that turn has set, when it is due. Timers and values
+// TimedMachine is [Machine] with a clock: fire is called with each timer that turn has set, when it is due. Timers and values
 // come in one order.
-func TimedMachine[K comparable, V, S, U, A any](in *engine.KeyedNode[K, V], op *engine.Op, turn *Turn[K, U, A], init func() S, step func(*S, V), rung func(*S, uint8)) (*engine.KeyedNode[K, U], *engine.KeyedNode[K, A]) {
-	m := newTimed(in, op, turn, init, state.Plain[S], rung)
+func TimedMachine[K comparable, V, S, U, A any](in *engine.KeyedNode[K, V], op *engine.Op, turn *Turn[K, U, A], init func() S, step func(*S, V), fire func(*S, uint8)) (*engine.KeyedNode[K, U], *engine.KeyedNode[K, A]) {
+	m := newTimed(in, op, turn, init, state.Plain[S], fire)
 	takeValues(m, in, step)
 	return m.emitted, m.decided
 }
 
-func newTimed[K comparable, V, S, U, A any](in *engine.KeyedNode[K, V], op *engine.Op, turn *Turn[K, U, A], init func() S, form func(*engine.Op) codec.Of[S], rung func(*S, uint8)) *machine[K, S, U, A] {
+func newTimed[K comparable, V, S, U, A any](in *engine.KeyedNode[K, V], op *engine.Op, turn *Turn[K, U, A], init func() S, stateCodec func(*engine.Op) codec.Of[S], fire func(*S, uint8)) *machine[K, S, U, A] {
 	h := engine.Derived(op, in)
-	m := newMachine(h, op, turn, init, form)
+	m := newMachine(h, op, turn, init, stateCodec)
 	memory := engine.Remember(op, &h)
-	rings := state.NewTable(memory, ringCodec, nextCodec)
+	byID := state.NewTable(memory, timerIDCodec, nextCodec)
 	m.timers = &timers{
-		rings: rings, hash: engine.Hasher[ring](),
-		due: state.NewVaryingDeadlines(memory, rings, true), idle: state.NewVaryingDeadlines(memory, m.lives, false),
+		byID: byID, hash: engine.Hasher[timerID](),
+		due: state.NewVaryingDeadlines(memory, byID, true), idle: state.NewVaryingDeadlines(memory, m.lives, false),
 	}
 	keyOf := func(i uint32) any {
 		k, _, _ := m.lives.At(i)
@@ -56,14 +56,14 @@ func newTimed[K comparable, V, S, U, A any](in *engine.KeyedNode[K, V], op *engi
 	}
 	m.timers.idle.Keys(op, keyOf)
 	m.timers.due.Keys(op, func(j uint32) any {
-		name, _, _ := rings.At(j)
+		name, _, _ := byID.At(j)
 		return keyOf(name.life())
 	})
 	m.watch = h.Loc.Graph.Settings.Watch
-	r := &ringing[K, S, U, A]{machine: m, rung: rung}
+	r := &timerQueue[K, S, U, A]{machine: m, fire: fire}
 	op.Scratch(&r.failing)
 	h.Loc.Timed(r, op)
-	h.Loc.Timed(&idling[K, S, U, A]{machine: m}, op)
+	h.Loc.Timed(&idleQueue[K, S, U, A]{machine: m}, op)
 	op.Clocked()
 	return m
 }
@@ -71,16 +71,16 @@ func newTimed[K comparable, V, S, U, A any](in *engine.KeyedNode[K, V], op *engi
 // set carries out what a turn did about the timers of life i.
 func (m *machine[K, S, U, A]) set(i uint32, l *life[S]) {
 	for _, x := range m.turn.timers {
-		name := ringOf(i, x.id)
+		name := timerIDOf(i, x.id)
 		if x.d == stopped {
-			if j, next := m.timers.rings.GetIndex(name, m.timers.hash.Hash(name)); next != nil {
+			if j, next := m.timers.byID.GetIndex(name, m.timers.hash.Hash(name)); next != nil {
 				m.timers.due.Cancel(j)
 				m.unlink(i, l, x.id)
 				m.stopped()
 			}
 			continue
 		}
-		j, next, added := m.timers.rings.PutIndex(name, m.timers.hash.Hash(name))
+		j, next, added := m.timers.byID.PutIndex(name, m.timers.hash.Hash(name))
 		if added {
 			*next, l.timer = l.timer, uint16(x.id)+1
 		}
@@ -113,23 +113,23 @@ func (m *machine[K, S, U, A]) stopped() {
 // unlink removes a timer of a life, which will not fire.
 func (m *machine[K, S, U, A]) unlink(i uint32, l *life[S], id uint8) {
 	t := m.timers
-	name := ringOf(i, id)
+	name := timerIDOf(i, id)
 	h := t.hash.Hash(name)
-	_, next := t.rings.GetIndex(name, h)
+	_, next := t.byID.GetIndex(name, h)
 	if after := *next; l.timer == uint16(id)+1 {
 		l.timer = after
 	} else {
 		for before := l.timer; ; {
-			name := ringOf(i, uint8(before-1))
-			j, behind := t.rings.GetIndex(name, t.hash.Hash(name))
+			name := timerIDOf(i, uint8(before-1))
+			j, behind := t.byID.GetIndex(name, t.hash.Hash(name))
 			if before = *behind; before == uint16(id)+1 {
-				t.rings.Change(j)
+				t.byID.Change(j)
 				*behind = after
 				break
 			}
 		}
 	}
-	t.rings.Delete(name, h)
+	t.byID.Delete(name, h)
 }
 
 // stopAll stops the timers of a life that ends.
@@ -140,40 +140,40 @@ func (m *machine[K, S, U, A]) stopAll(i uint32, l *life[S]) {
 		return
 	}
 	for l.timer != 0 {
-		name := ringOf(i, uint8(l.timer-1))
+		name := timerIDOf(i, uint8(l.timer-1))
 		h := t.hash.Hash(name)
-		j, next := t.rings.GetIndex(name, h)
+		j, next := t.byID.GetIndex(name, h)
 		t.due.Cancel(j)
 		l.timer = *next
-		t.rings.Delete(name, h)
+		t.byID.Delete(name, h)
 	}
 	m.stopped()
 }
 
-// ringing is the timer queue of a machine's timers that call a function.
-type ringing[K comparable, S, U, A any] struct {
+// timerQueue is the timer queue of a machine's timers that call a function.
+type timerQueue[K comparable, S, U, A any] struct {
 	engine.EveryTimer
 	*machine[K, S, U, A]
-	rung    func(*S, uint8)
+	fire    func(*S, uint8)
 	blames  bool
 	failing failing[K] // if blames is set
 }
 
-func (r *ringing[K, S, U, A]) Next() (int64, bool) { return r.timers.due.Next() }
+func (r *timerQueue[K, S, U, A]) Next() (int64, bool) { return r.timers.due.Next() }
 
-func (r *ringing[K, S, U, A]) Running() int { return r.timers.due.Len() }
+func (r *timerQueue[K, S, U, A]) Running() int { return r.timers.due.Len() }
 
 // Deadlines implements [engine.ManyTimers].
-func (r *ringing[K, S, U, A]) Deadlines(do func(key any, at int64)) { r.timers.due.EachKey(do) }
+func (r *timerQueue[K, S, U, A]) Deadlines(do func(key any, at int64)) { r.timers.due.EachKey(do) }
 
 // Stepwise implements [engine.SteppedTimer]: the called function sets timers.
-func (r *ringing[K, S, U, A]) Stepwise() {}
+func (r *timerQueue[K, S, U, A]) Stepwise() {}
 
-func (r *ringing[K, S, U, A]) Expire(now int64) {
+func (r *timerQueue[K, S, U, A]) Expire(now int64) {
 	m := r.machine
 	m.loc.At = m.op.Index
 	m.timers.due.Expire(now, func(j uint32) {
-		name, _, _ := m.timers.rings.At(j)
+		name, _, _ := m.timers.byID.At(j)
 		i, id := name.life(), name.id()
 		k, l, _ := m.lives.At(i)
 		m.lives.Change(i)
@@ -185,7 +185,7 @@ func (r *ringing[K, S, U, A]) Expire(now int64) {
 		if r.blames {
 			r.failing = failing[K]{true, k, id, m.timers.due.At(j)}
 		}
-		r.rung(&l.state, id)
+		r.fire(&l.state, id)
 		m.settle(k, m.hash.Hash(k), i, l)
 		if r.blames {
 			m.flush()
@@ -197,24 +197,24 @@ func (r *ringing[K, S, U, A]) Expire(now int64) {
 	}
 }
 
-// idling is the timer queue of lives that are forgotten after a while.
-type idling[K comparable, S, U, A any] struct {
+// idleQueue is the timer queue of lives that are forgotten after a while.
+type idleQueue[K comparable, S, U, A any] struct {
 	*machine[K, S, U, A]
 }
 
-func (r *idling[K, S, U, A]) Next() (int64, bool) { return r.timers.idle.Next() }
+func (r *idleQueue[K, S, U, A]) Next() (int64, bool) { return r.timers.idle.Next() }
 
-func (r *idling[K, S, U, A]) Running() int { return r.timers.idle.Len() }
+func (r *idleQueue[K, S, U, A]) Running() int { return r.timers.idle.Len() }
 
 // Deadlines implements [engine.ManyTimers].
-func (r *idling[K, S, U, A]) Deadlines(do func(key any, at int64)) { r.timers.idle.EachKey(do) }
+func (r *idleQueue[K, S, U, A]) Deadlines(do func(key any, at int64)) { r.timers.idle.EachKey(do) }
 
-func (r *idling[K, S, U, A]) Skip(int64) {}
+func (r *idleQueue[K, S, U, A]) Skip(int64) {}
 
 // Idle returns true: nothing is lost if the flow ends before a life is forgotten.
-func (r *idling[K, S, U, A]) Idle() bool { return true }
+func (r *idleQueue[K, S, U, A]) Idle() bool { return true }
 
-func (r *idling[K, S, U, A]) Expire(now int64) {
+func (r *idleQueue[K, S, U, A]) Expire(now int64) {
 	m := r.machine
 	m.timers.idle.Expire(now, func(i uint32) {
 		k, l, _ := m.lives.At(i)

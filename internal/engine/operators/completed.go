@@ -15,24 +15,24 @@ type Sequence[K comparable] = state.Sequence[K]
 // Sequenced returns a Sequence for keys of which number returns client and number.
 func Sequenced[K, C comparable](number func(K) (C, uint64)) *Sequence[K] {
 	return &Sequence[K]{
-		Make:  func(m engine.Memory) state.Keys[K] { return &counted[K, C]{number, state.NewSequence[C](m)} },
+		Make:  func(m engine.Memory) state.Keys[K] { return &sequenceSet[K, C]{number, state.NewSequence[C](m)} },
 		Check: func(k K) error { return state.Countable(number, k) },
 	}
 }
 
-// counted remembers keys by client and number.
-type counted[K, C comparable] struct {
+// sequenceSet remembers keys by client and number.
+type sequenceSet[K, C comparable] struct {
 	number func(K) (C, uint64)
 	set    *keyed.Sequence[C]
 }
 
-func (m *counted[K, C]) Has(k K, _ uint64) bool { return m.set.Has(m.number(k)) }
+func (m *sequenceSet[K, C]) Has(k K, _ uint64) bool { return m.set.Has(m.number(k)) }
 
-func (m *counted[K, C]) Put(k K, _ uint64) bool { return m.set.Add(m.number(k)) }
+func (m *sequenceSet[K, C]) Put(k K, _ uint64) bool { return m.set.Add(m.number(k)) }
 
-func (m *counted[K, C]) Add(k K, _ uint64) { m.set.Add(m.number(k)) }
+func (m *sequenceSet[K, C]) Add(k K, _ uint64) { m.set.Add(m.number(k)) }
 
-func (m *counted[K, C]) Touch([]uint64) {} // it is small
+func (m *sequenceSet[K, C]) Touch([]uint64) {} // it is small
 
 // Retain limits how many completed keys are remembered, or for how long.
 type Retain struct {
@@ -41,9 +41,9 @@ type Retain struct {
 	Open time.Duration // for how long an incomplete aggregate is kept; 0 means forever
 }
 
-// retained remembers keys for a while. It turns, which forgets the older keys, after limit keys since the last turn, or ttl after
+// recentSet remembers keys for a while. It turns, which forgets the older keys, after limit keys since the last turn, or ttl after
 // the first of these. A turn by the clock is a timer that fires, and so a record of the history.
-type retained[K comparable] struct {
+type recentSet[K comparable] struct {
 	loc   *engine.Location
 	set   *keyed.Recent[K]
 	limit int
@@ -67,7 +67,7 @@ func within[K comparable, V any](h *engine.Head, r Retain) func(in engine.Memory
 				}
 			}
 		}
-		m := &retained[K]{forgot: forgot, due: func() { rows.pushTo(out) }, loc: h.Loc, set: state.NewRecent[K](in), limit: r.Keys, ttl: int64(r.For), at: state.NewVar(in, engine.NoDeadline)}
+		m := &recentSet[K]{forgot: forgot, due: func() { rows.pushTo(out) }, loc: h.Loc, set: state.NewRecent[K](in), limit: r.Keys, ttl: int64(r.For), at: state.NewVar(in, engine.NoDeadline)}
 		in.Op.MixesKeys() // which keys complete first decides which are forgotten
 		if m.ttl > 0 {
 			h.Loc.Timed(m, in.Op)
@@ -77,11 +77,11 @@ func within[K comparable, V any](h *engine.Head, r Retain) func(in engine.Memory
 	}
 }
 
-func (m *retained[K]) Has(k K, h uint64) bool { return m.set.Has(k, h) }
+func (m *recentSet[K]) Has(k K, h uint64) bool { return m.set.Has(k, h) }
 
-func (m *retained[K]) Touch(hs []uint64) { m.set.Touch(hs) }
+func (m *recentSet[K]) Touch(hs []uint64) { m.set.Touch(hs) }
 
-func (m *retained[K]) Put(k K, h uint64) bool {
+func (m *recentSet[K]) Put(k K, h uint64) bool {
 	if m.set.Has(k, h) {
 		return false
 	}
@@ -89,7 +89,7 @@ func (m *retained[K]) Put(k K, h uint64) bool {
 	return true
 }
 
-func (m *retained[K]) Add(k K, h uint64) {
+func (m *recentSet[K]) Add(k K, h uint64) {
 	if m.limit > 0 && m.set.Young() >= m.limit {
 		m.turn()
 	}
@@ -100,7 +100,7 @@ func (m *retained[K]) Add(k K, h uint64) {
 }
 
 // turn forgets the older generation, and schedules another turn while keys are left.
-func (m *retained[K]) turn() {
+func (m *recentSet[K]) turn() {
 	_, old := m.set.Generations()
 	m.forgot(old)
 	m.set.Turn()
@@ -110,14 +110,14 @@ func (m *retained[K]) turn() {
 	}
 }
 
-func (m *retained[K]) schedule(now int64) {
+func (m *recentSet[K]) schedule(now int64) {
 	*m.at = now + m.ttl
 	m.loc.Rearm = true
 }
 
-func (m *retained[K]) Next() (int64, bool) { return *m.at, *m.at != engine.NoDeadline }
+func (m *recentSet[K]) Next() (int64, bool) { return *m.at, *m.at != engine.NoDeadline }
 
-func (m *retained[K]) Expire(now int64) {
+func (m *recentSet[K]) Expire(now int64) {
 	if now >= *m.at {
 		m.turn()
 		m.due()
@@ -125,9 +125,9 @@ func (m *retained[K]) Expire(now int64) {
 }
 
 // Idle returns true: nothing is lost if the flow ends before the next turn.
-func (m *retained[K]) Idle() bool { return true }
+func (m *recentSet[K]) Idle() bool { return true }
 
-func (m *retained[K]) Skip(int64) {}
+func (m *recentSet[K]) Skip(int64) {}
 
 // FirstSequenced is First for keys that are remembered by number.
 func FirstSequenced[K comparable, V any](in *engine.KeyedNode[K, V], op *engine.Op, s *Sequence[K]) *engine.KeyedNode[K, V] {

@@ -44,8 +44,8 @@ func KeyByRef[K comparable, V any](in *engine.Node[V], op *engine.Op, key func(*
 	check := engine.MadeKeys[K](op)
 	var ks []K
 	var b engine.Batch[K, V]
-	var room V
-	op.Scratch(&ks, &b, &room)
+	var buf V
+	op.Scratch(&ks, &b, &buf)
 	in.Consume(&engine.Consumer[V]{Push: func(batch []V) {
 		op.Loc.At = op.Index
 		ks = engine.Resize(ks, len(batch))
@@ -60,14 +60,14 @@ func KeyByRef[K comparable, V any](in *engine.Node[V], op *engine.Op, key func(*
 		out.Push(&b)
 	}, One: func(x V) {
 		op.Loc.At = op.Index
-		room = x
-		k := key(&room)
+		buf = x
+		k := key(&buf)
 		if check != nil {
 			engine.CheckMade(check, k)
 		}
-		out.One(k, room, 0)
+		out.One(k, buf, 0)
 		var zero V
-		room = zero
+		buf = zero
 	}})
 	return out
 }
@@ -78,8 +78,8 @@ func Split[E any, K comparable, V any](in *engine.Node[E], op *engine.Op, halves
 	check := engine.MadeKeys[K](op)
 	var c engine.Columns[K, V]
 	var b engine.Batch[K, V]
-	var room E
-	op.Scratch(&c, &b, &room)
+	var buf E
+	op.Scratch(&c, &b, &buf)
 	in.Consume(&engine.Consumer[E]{Push: func(batch []E) {
 		op.Loc.At = op.Index
 		c.K, c.V = engine.Resize(c.K, len(batch)), engine.Resize(c.V, len(batch))
@@ -93,13 +93,13 @@ func Split[E any, K comparable, V any](in *engine.Node[E], op *engine.Op, halves
 		out.Push(&b)
 	}, One: func(x E) {
 		op.Loc.At = op.Index
-		room = x
-		k, v := halves(&room)
+		buf = x
+		k, v := halves(&buf)
 		if check != nil {
 			engine.CheckMade(check, k)
 		}
 		var zero E
-		room = zero
+		buf = zero
 		out.One(k, v, 0)
 	}})
 	return out

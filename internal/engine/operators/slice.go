@@ -94,7 +94,7 @@ func Snapshot[T any](r *engine.Region, c *engine.ValueNode[T], op *engine.Op) *e
 	} else {
 		out.Trigger.Disarm()
 	}
-	set := engine.Lent(r, c, out.Set)
+	set := engine.CheckedInSlice(r, c, out.Set)
 	r.AtPre(func() {
 		if c.IsSet {
 			set(c.Value)

@@ -225,7 +225,7 @@ func Fold[T, A any](in *engine.Node[T], op *engine.Op, init func() A, step func(
 		in.To(func(batch []T) { fold(acc, batch); out.Set(*acc) })
 		return out
 	}
-	acc := state.NewBegun[A](m)
+	acc := state.NewOptional[A](m)
 	begin := func() {
 		if !acc.Some {
 			op.Enter()

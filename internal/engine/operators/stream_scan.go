@@ -11,7 +11,7 @@ import (
 // end inside a region. Without an element there is no value.
 func Reduce[T any](in *engine.Node[T], op *engine.Op, step func(*T, T)) *engine.ValueNode[T] {
 	out := engine.NewValueNode[T](engine.Derived(op, in))
-	acc := state.NewBegun[T](engine.Remember(op, &out.Head))
+	acc := state.NewOptional[T](engine.Remember(op, &out.Head))
 	reduce := func(batch []T) {
 		op.Enter()
 		if !acc.Some {
@@ -52,7 +52,7 @@ func Extreme[T cmp.Ordered](in *engine.Node[T], op *engine.Op, pick func(T, T) T
 
 // StreamScan calls step with the state, each element, and a function that emits.
 func StreamScan[T, S, U any](in *engine.Node[T], op *engine.Op, init func() S, step func(*S, T, func(U))) *engine.Node[U] {
-	state := state.NewBegun[S](engine.Remember(op, &in.Head))
+	state := state.NewOptional[S](engine.Remember(op, &in.Head))
 	begin := func() {
 		if !state.Some {
 			op.Enter()

@@ -20,7 +20,7 @@ func (t *expiring[K, V]) Running() int { return t.idx.Len() }
 
 func (t *interval) Running() int { return oneIf(t.Next()) }
 
-func (m *retained[K]) Running() int { return oneIf(m.Next()) }
+func (m *recentSet[K]) Running() int { return oneIf(m.Next()) }
 
 func oneIf(_ int64, ok bool) int {
 	if ok {
@@ -122,11 +122,11 @@ func (t *interval) Failing() (key any, timer []byte, at int64, ok bool) {
 func (t *interval) Hold(x *codec.Record, now int64, _ codec.Codec) (bool, error) {
 	d := codec.Decoder{Data: x.Value}
 	at := d.Int()
-	if d.Err != nil || at <= 0 || x.Kind == codec.KindRung && (at%t.every != 0 || at > math.MaxInt64-t.every) {
+	if d.Err != nil || at <= 0 || x.Kind == codec.KindHeldTimer && (at%t.every != 0 || at > math.MaxInt64-t.every) {
 		return false, fmt.Errorf("%w: it is of a firing of %s", codec.ErrRecord, t.op)
 	}
 	switch {
-	case x.Kind == codec.KindRung && *t.at <= at:
+	case x.Kind == codec.KindHeldTimer && *t.at <= at:
 		*t.at = at + t.every
 	case x.Kind == codec.KindRetry:
 		t.again, t.now = append(t.again, at), max(now, 1)
@@ -313,7 +313,7 @@ func (a *after[K, V]) Hold(x *codec.Record, now int64, c codec.Codec) (bool, err
 	if err := c.Decode(x.Key, &k); err != nil {
 		return false, fmt.Errorf("dataflow: decoding the key of a timer of %s: %w", a.op, err)
 	}
-	if x.Kind == codec.KindRung {
+	if x.Kind == codec.KindHeldTimer {
 		d := codec.Decoder{Data: x.Value}
 		_, slot, at := d.Byte(), d.Uint(), d.Int()
 		if d.Err != nil || slot > math.MaxUint32 {

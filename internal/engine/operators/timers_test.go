@@ -128,7 +128,7 @@ func TestReleasedTimerIsDue(t *testing.T) {
 			}
 			q := s.HeldTimer(after.Index)
 			value := binary.AppendVarint([]byte{0, 0}, at)
-			for _, kind := range []uint8{codec.KindRung, codec.KindRetry} {
+			for _, kind := range []uint8{codec.KindHeldTimer, codec.KindRetry} {
 				if ok, err := q.Hold(&codec.Record{Kind: kind, Key: []byte("7"), Value: value}, now, decimal{}); !ok || err != nil {
 					t.Errorf("Hold of kind %d: %v, %v", kind, ok, err)
 				}

@@ -69,13 +69,13 @@ type divider[K comparable, V any] struct {
 }
 
 func (d *divider[K, V]) listen(n *engine.KeyedNode[K, V]) {
-	op, site := d.at, n.Loc
-	var room []uint64
+	op, loc := d.at, n.Loc
+	var buf []uint64
 	var o engine.Batch[K, V]
 	consumer := n.To(func(b *engine.Batch[K, V]) {
-		site.At = op.Index
-		hs := b.Hashes(d.hash, &room)
-		if site.Graph.Settings.Steady {
+		loc.At = op.Index
+		hs := b.Hashes(d.hash, &buf)
+		if loc.Graph.Settings.Steady {
 			d.print(b.K)
 		} else {
 			d.assign(hs)
@@ -100,11 +100,11 @@ func (d *divider[K, V]) listen(n *engine.KeyedNode[K, V]) {
 			d.stays = engine.Columns[K, V]{K: d.stays.K[:0], V: d.stays.V[:0], H: d.stays.H[:0]}
 		}
 	})
-	if site.Graph.Settings.Steady || d.all != nil {
+	if loc.Graph.Settings.Steady || d.all != nil {
 		return
 	}
 	consumer.One = func(k K, v V, h uint64) {
-		site.At = op.Index
+		loc.At = op.Index
 		if h == 0 {
 			h = d.hash.Hash(k)
 		}

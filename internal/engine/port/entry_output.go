@@ -95,7 +95,7 @@ func NewEntryOutput[K comparable, V any](n *engine.KeyedNode[K, V], op *engine.O
 		out.changing()
 		out.step.K, out.step.V, out.step.H = append(out.step.K, k), append(out.step.V, v), append(out.step.H, h)
 	}
-	checked := engine.Taken[V](op) != nil // each entry goes through one, which reports it
+	checked := engine.CheckedReader[V](op) != nil // each entry goes through one, which reports it
 	if place := engine.PlaceChecked(op, engine.PlacedBy[K](op)); place != nil {
 		give := one
 		checked, one = true, func(k K, v V, h uint64) {
@@ -103,7 +103,7 @@ func NewEntryOutput[K comparable, V any](n *engine.KeyedNode[K, V], op *engine.O
 			give(k, v, h)
 		}
 	}
-	one = engine.GivenEntry(op, one)
+	one = engine.CheckedEntry(op, one)
 	n.To(func(b *engine.Batch[K, V]) {
 		h := b.Hashes(out.hash, &hs)
 		if b.Gone != nil {

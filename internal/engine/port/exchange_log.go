@@ -62,7 +62,7 @@ func newSending(l *engine.Edge, reader *engine.Op, src *engine.Head, types strin
 		b.op.Ins = append(b.op.Ins, src.Op)
 	}
 	reader.Ins = []*engine.Op{b.op}
-	b.Queue = state.NewQueue(&b.first, &b.buf, sentForm)
+	b.Queue = state.NewQueue(&b.first, &b.buf, sentCodec)
 	engine.Lasting(b.op).Add(nil, func(*engine.Op) engine.State { return b })
 	return b
 }
@@ -166,8 +166,8 @@ func (b *sending) Load(d *codec.Decoder, c codec.Codec) {
 	}
 }
 
-// sentForm is the codec of an element.
-var sentForm = codec.Of[sent]{
+// sentCodec is the codec of an element.
+var sentCodec = codec.Of[sent]{
 	Save: func(dst []byte, _ codec.Codec, x *sent) ([]byte, error) { return x.append(dst), nil },
 	Load: func(d *codec.Decoder, _ codec.Codec, x *sent) { *x = nextSent(d).clone() },
 }

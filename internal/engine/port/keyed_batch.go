@@ -128,12 +128,12 @@ func (in *KeyedInput[K, V]) putAll(ctx context.Context, ks []K, vs []V) (errs []
 				return errs, err
 			}
 		}
-		from, room, into := n, s.Graph.Settings.Queue, &in.taken
+		from, space, into := n, s.Graph.Settings.Queue, &in.taken
 		if how == engine.Enqueue {
-			room, into = room-s.Queued, &in.buf
+			space, into = space-s.Queued, &in.buf
 		}
 		fresh := 0
-		for ; n < len(ks) && fresh < room; n++ {
+		for ; n < len(ks) && fresh < space; n++ {
 			h := in.hash.Hash(ks[n])
 			if !in.put(ks[n], h) {
 				errs[n] = engine.ErrDuplicate

@@ -61,11 +61,11 @@ func NewOutput[T any](n *engine.Node[T], op *engine.Op) *Output[T] {
 	out := &Output[T]{loc: n.Loc, op: op, bound: n.Loc.Graph.Settings.Buffer, remote: n.Loc.Graph.Settings.Remote}
 	n.Loc.AddOutput(op, out)
 	engine.Lasting(op).Add(nil, func(op *engine.Op) engine.State {
-		form := state.Plain[T](op)
-		out.saved = state.NewQueue(&out.first, &out.buf, form)
-		return unreadState[T]{out.saved, out, "unread(" + form.Kind + ")"}
+		elements := state.Plain[T](op)
+		out.saved = state.NewQueue(&out.first, &out.buf, elements)
+		return unreadState[T]{out.saved, out, "unread(" + elements.Kind + ")"}
 	})
-	n.To(engine.GivenOut(op, func(batch []T) {
+	n.To(engine.CheckedOutput(op, func(batch []T) {
 		if len(out.step) == 0 {
 			out.loc.Ports = append(out.loc.Ports, out)
 		}
@@ -114,7 +114,7 @@ func (out *Output[T]) Give() {
 	if out.loc.Simulated() {
 		out.given = append(out.given, out.step...)
 		if out.loc.Graph.Bounded && len(out.given) > out.bound {
-			out.loc.Graph.Settings.Turns.Touch(out.op.Room(), engine.Adds)
+			out.loc.Graph.Settings.Turns.Touch(out.op.Capacity(), engine.Adds)
 		}
 	}
 	if out.off > len(out.buf)/2 { // make room at the front rather than grow without limit

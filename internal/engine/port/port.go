@@ -133,7 +133,7 @@ func (out *Output[T]) turn() error {
 	}
 	out.op.Touch(0, engine.Takes)
 	if out.loc.Graph.Bounded {
-		out.loc.Graph.Settings.Turns.Touch(out.op.Room(), engine.Reads)
+		out.loc.Graph.Settings.Turns.Touch(out.op.Capacity(), engine.Reads)
 	}
 	return nil
 }

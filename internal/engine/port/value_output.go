@@ -19,7 +19,7 @@ type ValueOutput[T any] struct {
 	op    *engine.Op
 	node  *engine.ValueNode[T]
 	dirty bool    // changed in this step; held by the token
-	taken func(T) // called with what readers receive, if not nil; see engine.Taken
+	taken func(T) // called with what readers receive, if not nil; see engine.CheckedReader
 
 	mu      sync.Mutex
 	value   T
@@ -35,7 +35,7 @@ func NewValueOutput[T any](c *engine.ValueNode[T], op *engine.Op) *ValueOutput[T
 	if c.Region != nil && c.Region.Name != "" {
 		engine.Misuse(op.Name, "the value is inside %s: emit it first", c.Region)
 	}
-	out := &ValueOutput[T]{loc: c.Loc, op: op, node: c, taken: engine.Taken[T](op)}
+	out := &ValueOutput[T]{loc: c.Loc, op: op, node: c, taken: engine.CheckedReader[T](op)}
 	c.Loc.AddOutput(op, out)
 	engine.CheckType[T](op)
 	c.Changed(func() {

@@ -12,15 +12,15 @@ import (
 // A client is a caller of the ports of a simulated graph. It runs until it is about to use a port, and continues when that is the
 // next move.
 type client struct {
-	number int
-	resume func() (struct{}, bool)
-	stop   func()
-	yield  func(struct{}) bool
-	turn   engine.Turn
-	begun  bool
-	done   bool
-	quiet  bool // what it waits for will never come
-	untold bool // it will not learn that its record was accepted
+	number  int
+	resume  func() (struct{}, bool)
+	stop    func()
+	yield   func(struct{}) bool
+	turn    engine.Turn
+	started bool
+	done    bool
+	quiet   bool // what it waits for will never come
+	untold  bool // it will not learn that its record was accepted
 }
 
 // errEnded unwinds a client, or the function of a call, of a simulation that has ended.
@@ -42,7 +42,7 @@ func (d *Simulation) newClient(number int, f func()) *client {
 
 // ready reports whether the client can continue.
 func (c *client) ready() bool {
-	return !c.done && (!c.begun || c.turn.Ready == nil || c.turn.Ready())
+	return !c.done && (!c.started || c.turn.Ready == nil || c.turn.Ready())
 }
 
 // act lets a client continue.
@@ -54,7 +54,7 @@ func (d *Simulation) act(m *Move) {
 		d.g.Note(m.String)
 	}
 	before := d.running
-	c.begun, d.running = true, c
+	c.started, d.running = true, c
 	_, more := c.resume()
 	d.running, c.done = before, !more
 	if t := c.turn; more && t.Wants != 0 && t.Ready != nil && !t.Ready() {
@@ -65,8 +65,8 @@ func (d *Simulation) act(m *Move) {
 // Turn implements [engine.Turns]. A caller that is not a client of [Simulation.Run] makes moves until it can continue.
 func (d *Simulation) Turn(t engine.Turn) error {
 	switch c := d.running; {
-	case d.looking != nil:
-		return d.looking.turn(t)
+	case d.inspecting != nil:
+		return d.inspecting.turn(t)
 	case d.inline:
 		if t.Ready != nil && !t.Ready() {
 			return ErrQuiet

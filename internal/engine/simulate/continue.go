@@ -28,8 +28,8 @@ func (d *Simulation) begin() {
 			}
 		}
 	}
-	if e, outer := d.trail.end(); outer && d.told != nil {
-		d.told.Made(e)
+	if e, outer := d.trail.end(); outer && d.listener != nil {
+		d.listener.Made(e)
 	}
 	if err != nil {
 		d.g.Fail(err)
@@ -67,7 +67,7 @@ func (d *Simulation) makeRecorded() error {
 			d.first(s)
 			continue
 		}
-		d.tick(Tick{Clock: s.Times(), At: d.time.at[s.Number].begun.now})
+		d.tick(Tick{Clock: s.Times(), At: d.time.at[s.Number].initial.now})
 	}
 	return nil
 }

@@ -12,17 +12,17 @@ import (
 // earlier.
 
 // CallsShareNothing declares that functions of calls share nothing, except among calls of one key.
-func (d *Simulation) CallsShareNothing() { d.apart = true }
+func (d *Simulation) CallsShareNothing() { d.callsShareNothing = true }
 
 // A madeCall is a call whose answer is not kept.
 type madeCall struct {
-	in    engine.Input // where the answer waits
-	lane  uint64
-	begun *begunCall // if it has not returned; otherwise nil
-	say   string
-	by    string // what it is placed by, if not its key
-	apart bool   // it is placed by its key
-	again func() // queues it to be made again
+	in          engine.Input // where the answer waits
+	lane        uint64
+	suspended   *suspendedCall // if it has not returned; otherwise nil
+	say         string
+	by          string // what it is placed by, if not its key
+	placedByKey bool   // it is placed by its key
+	again       func() // queues it to be made again
 }
 
 // call makes a call.
@@ -33,12 +33,12 @@ func (d *Simulation) call(m *Move) {
 	}
 	c := madeCall{in: m.loc.Inputs[m.calls.Operator().Index], say: m.calls.SayCall(m.call), again: m.calls.Again(m.call)}
 	by, ok := m.calls.PlacedBy(m.call)
-	c.by, c.apart = by, !ok
+	c.by, c.placedByKey = by, !ok
 	begun, returned := d.callNow(m)
 	if d.g.Err() != nil { // there is no answer
 		return
 	}
-	if c.begun = begun; returned {
+	if c.suspended = begun; returned {
 		c.answered()
 	}
 	d.trail.touch(of(m.loc, made), engine.Adds)
@@ -47,15 +47,15 @@ func (d *Simulation) call(m *Move) {
 }
 
 // answered records that the function has returned and that its answer waits.
-func (c *madeCall) answered() { c.begun, c.lane = nil, c.in.LaneOf(c.in.Waiting()-1) }
+func (c *madeCall) answered() { c.suspended, c.lane = nil, c.in.LaneOf(c.in.Waiting()-1) }
 
 // returned records that the function of a call that was at a point has returned.
-func (d *Simulation) returned(c *begunCall) {
+func (d *Simulation) returned(c *suspendedCall) {
 	if !d.faults.falls {
 		return
 	}
 	all := d.faults.at[c.loc.Number].calls
-	i := slices.IndexFunc(all, func(m madeCall) bool { return m.begun == c })
+	i := slices.IndexFunc(all, func(m madeCall) bool { return m.suspended == c })
 	if i >= 0 && d.g.Err() == nil {
 		d.trail.touch(of(c.loc, made), engine.Adds)
 		all[i].answered()
@@ -68,7 +68,7 @@ func (d *Simulation) keeps(m *Move) {
 		return
 	}
 	at := &d.faults.at[m.loc.Number]
-	i := slices.IndexFunc(at.calls, func(c madeCall) bool { return c.begun == nil && c.in == m.in && c.lane == m.ID })
+	i := slices.IndexFunc(at.calls, func(c madeCall) bool { return c.suspended == nil && c.in == m.in && c.lane == m.ID })
 	if i >= 0 {
 		d.trail.touch(of(m.loc, made), engine.Adds)
 		at.calls = slices.Delete(at.calls, i, i+1)
@@ -95,17 +95,17 @@ func (d *Simulation) crash(s *engine.Location) {
 	s.Mu.Lock()
 	defer s.Mu.Unlock()
 	for i, c := range slices.Backward(at.calls) { // from the last, so that each returns to its place
-		if c.begun != nil && !slices.Contains(d.begun, c.begun) {
+		if c.suspended != nil && !slices.Contains(d.suspended, c.suspended) {
 			continue // its function waits at a port, and this move is made within its own
 		}
 		if spared&(1<<slices.Index(keys, c.placed())) != 0 {
 			continue
 		}
 		at.calls = slices.Delete(at.calls, i, i+1)
-		if c.begun == nil {
+		if c.suspended == nil {
 			d.forget(s, c)
 		} else {
-			d.breakOff(s, c.begun)
+			d.breakOff(s, c.suspended)
 		}
 		c.again()
 	}
@@ -118,7 +118,7 @@ type placed struct {
 }
 
 func (c *madeCall) placed() placed {
-	if c.apart {
+	if c.placedByKey {
 		return placed{key: c.key()}
 	}
 	return placed{by: c.by}
@@ -126,17 +126,17 @@ func (c *madeCall) placed() placed {
 
 // key returns a number that distinguishes the key of a call from others.
 func (c *madeCall) key() uint64 {
-	if c.begun != nil {
-		return c.begun.name.ID
+	if c.suspended != nil {
+		return c.suspended.name.ID
 	}
 	return c.lane
 }
 
 // breakOff ends a call that is at a point. What it did before that is done.
-func (d *Simulation) breakOff(s *engine.Location, c *begunCall) {
+func (d *Simulation) breakOff(s *engine.Location, c *suspendedCall) {
 	c.stop()
 	s.Calls.Add(-1) // as its answer would
-	d.begun = slices.DeleteFunc(d.begun, func(x *begunCall) bool { return x == c })
+	d.suspended = slices.DeleteFunc(d.suspended, func(x *suspendedCall) bool { return x == c })
 	d.g.Note(func() string {
 		return "the call " + c.say + " of " + c.calls.Operator().String() + " is broken off, and will be made again"
 	})

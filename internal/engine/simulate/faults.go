@@ -106,7 +106,7 @@ func (d *Simulation) findFaults(g *engine.Graph) {
 		}
 		for _, out := range s.OutputsInOrder {
 			if x, ok := out.(engine.Delivery); ok && x.Exchange() != nil {
-				f.addLink(x.Operator(), x.Exchange(), used)
+				f.addEdge(x.Operator(), x.Exchange(), used)
 			}
 		}
 	}
@@ -117,8 +117,8 @@ func (d *Simulation) findFaults(g *engine.Graph) {
 	}
 }
 
-// addLink adds the link whose messages enter at op.
-func (f *faults) addLink(op *engine.Op, l *engine.Edge, used map[string]bool) {
+// addEdge adds the link whose messages enter at op.
+func (f *faults) addEdge(op *engine.Op, l *engine.Edge, used map[string]bool) {
 	f.edges[op] = l
 	f.at[l.From.Number].linked, f.at[l.To.Number].linked = true, true
 	faulty := len(f.left.Links) == 0

@@ -119,8 +119,8 @@ func (t *trail) end() (e Effect, outer bool) {
 func (d *Simulation) Touch(o engine.Object, a engine.Access) {
 	t := &d.trail
 	switch {
-	case d.looking != nil:
-		d.looking.touch(o, a)
+	case d.inspecting != nil:
+		d.inspecting.touch(o, a)
 		return
 	case o == engine.Everything:
 		t.effect.All = true
@@ -133,12 +133,12 @@ func (d *Simulation) Touch(o engine.Object, a engine.Access) {
 			t.shared.Share(d.known.Clocks, o, o)
 		}
 		return
-	case o.IsRoom() && !t.read[o]:
+	case o.IsCapacity() && !t.read[o]:
 		if a == engine.Adds { // more comes than may wait
 			t.Missed.See(o)
 		}
 		return
-	case o.IsRoom():
+	case o.IsCapacity():
 	case a == engine.Passes:
 		if !slices.Contains(t.effect.ways, o) {
 			t.effect.ways = append(t.effect.ways, o)
@@ -178,7 +178,7 @@ func (d *Simulation) sends(lane engine.Object) engine.Object {
 
 // Gives implements [engine.Turns].
 func (d *Simulation) Gives(o engine.Object) {
-	if h := d.holds; h != nil { // not visible before the step ends
+	if h := d.firing; h != nil { // not visible before the step ends
 		h.given = append(h.given, o)
 		return
 	}

@@ -35,7 +35,7 @@ func (d *Simulation) held(s *engine.Location) {
 	if !d.bounds.outputs {
 		return
 	}
-	d.trail.touch(s.Held(), engine.Reads)
+	d.trail.touch(s.Backpressure(), engine.Reads)
 	if s.Stalled.Load() == 0 || d.level == Types && d.choose.Choose(2) == 1 {
 		return
 	}
@@ -46,25 +46,25 @@ func (d *Simulation) held(s *engine.Location) {
 // Arrived implements [engine.Driver].
 func (d *Simulation) Arrived(l *engine.Edge) {
 	if d.bounds.outputs && l.To.Full() {
-		d.trail.touch(l.To.Room(), engine.Writes)
+		d.trail.touch(l.To.Capacity(), engine.Writes)
 		l.Stall()
 	}
 	l.To.Mu.Unlock()
 }
 
-// fills records that the move sends a record to a location, or takes one, if a sender ever has to wait for room there.
+// fills records that the move sends a record to a location, or takes one, if a sender ever has to wait for space there.
 func (d *Simulation) fills(s *engine.Location) {
-	if o := s.Room(); d.trail.read[o] {
+	if o := s.Capacity(); d.trail.read[o] {
 		d.trail.touch(o, engine.Adds)
 	}
 }
 
-// makesRoom records that the move takes one of the records that wait at a location. Senders that wait for room depend on that,
+// freesSpace records that the move takes one of the records that wait at a location. Senders that wait for space depend on that,
 // and locations that were stopped because the queue was full continue. It is called with the location's mu held.
-func (d *Simulation) makesRoom(s *engine.Location) {
+func (d *Simulation) freesSpace(s *engine.Location) {
 	d.fills(s)
 	if s.Full() {
-		d.trail.touch(s.Room(), engine.Writes)
+		d.trail.touch(s.Capacity(), engine.Writes)
 	}
-	s.MakeRoom()
+	s.ResumeStalled()
 }

@@ -6,8 +6,8 @@ import (
 	"github.com/millrace/millrace/internal/engine"
 )
 
-// A look is a function that looks at the ports of a graph between two moves.
-type look struct {
+// A inspection is a function that looks at the ports of a graph between two moves.
+type inspection struct {
 	seen func(engine.Object)
 	err  error
 }
@@ -15,16 +15,16 @@ type look struct {
 // Look calls f, which looks at ports between two moves, and calls seen with the objects that f reads. f sees the present state
 // and is not a move. If f does more than look, such as taking an element, Look returns an error.
 func (d *Simulation) Look(f func(), seen func(engine.Object)) error {
-	l := &look{seen: seen}
-	before := d.looking
-	d.looking = l
-	defer func() { d.looking = before }()
+	l := &inspection{seen: seen}
+	before := d.inspecting
+	d.inspecting = l
+	defer func() { d.inspecting = before }()
 	f()
 	return l.err
 }
 
 // turn lets a caller that looks continue at once.
-func (l *look) turn(t engine.Turn) error {
+func (l *inspection) turn(t engine.Turn) error {
 	switch t.Say {
 	case "look at", "count", "ask":
 		if t.Ready != nil && !t.Ready() {
@@ -39,14 +39,14 @@ func (l *look) turn(t engine.Turn) error {
 	return l.fail(what)
 }
 
-func (l *look) touch(o engine.Object, a engine.Access) {
+func (l *inspection) touch(o engine.Object, a engine.Access) {
 	if a != engine.Reads {
 		return // it was refused its turn
 	}
 	l.seen(o)
 }
 
-func (l *look) fail(what string) error {
+func (l *inspection) fail(what string) error {
 	err := fmt.Errorf("dataflow: a property looks at ports and changes nothing, and this one wants to %s", what)
 	if l.err == nil {
 		l.err = err
@@ -56,7 +56,7 @@ func (l *look) fail(what string) error {
 
 // Used implements [engine.Turns].
 func (d *Simulation) Used(u engine.Use) {
-	if d.witness != nil && d.running != nil && d.looking == nil && !d.inline {
+	if d.witness != nil && d.running != nil && d.inspecting == nil && !d.inline {
 		d.witness.Used(d.running.number, u)
 	}
 }

@@ -17,21 +17,21 @@ const (
 // SetLevel sets how much can happen; the default is [Types]. It is called before the graph is started.
 func (d *Simulation) SetLevel(l Level) { d.level = l }
 
-// A half is the part of a step that was made so far, at level Engine.
-type half struct {
+// A partialStep is the part of a step that was made so far, at level Engine.
+type partialStep struct {
 	gathers bool // steps take several records; see [engine.Location.Gathers]
-	begun   bool
+	started bool
 	given   []engine.Object // outputs to which the step's timers gave something
 	plan    engine.Plan     // the rest of the step
 }
 
-// half returns the unfinished step of a location.
-func (d *Simulation) half(s *engine.Location) *half { return &d.halves[s.Number] }
+// partialStep returns the unfinished step of a location.
+func (d *Simulation) partialStep(s *engine.Location) *partialStep { return &d.partialSteps[s.Number] }
 
 // stepsOf is movesOf at level Engine.
 func (d *Simulation) stepsOf(s *engine.Location, all []Move) []Move {
-	at, h := int32(s.Number), d.half(s)
-	if h.begun {
+	at, h := int32(s.Number), d.partialStep(s)
+	if h.started {
 		all = append(all, Move{Name: Name{Ends, at, 0, 0}, loc: s})
 	}
 	if in := s.FirstAccepted(); in != nil {
@@ -56,13 +56,13 @@ func (d *Simulation) answersOf(s *engine.Location, all []Move) []Move {
 
 // takeFirst takes the oldest accepted record of the location.
 func (d *Simulation) takeFirst(m *Move) {
-	s, h := m.loc, d.half(m.loc)
+	s, h := m.loc, d.partialStep(m.loc)
 	op := m.in.Base().Op
 	d.trail.touch(s.Inbox(), engine.Takes)
 	d.trail.effect.Took = append(d.trail.effect.Took, s.Inbox())
 	d.progresses(m.in.Base())
 	s.Mu.Lock()
-	d.makesRoom(s)
+	d.freesSpace(s)
 	s.TakeFirst()
 	s.Mu.Unlock()
 	if n := len(h.plan.Take); n > 0 && h.plan.Take[n-1].Op == op.Index {
@@ -70,36 +70,36 @@ func (d *Simulation) takeFirst(m *Move) {
 	} else {
 		h.plan.Take = append(h.plan.Take, engine.Take{Op: op.Index, N: 1})
 	}
-	h.begun = true
+	h.started = true
 	if !h.gathers {
 		d.endStep(s)
 		return
 	}
-	d.trail.touch(s.Half(), engine.Writes)
+	d.trail.touch(s.PartialStep(), engine.Writes)
 }
 
 // fireFirst begins a step with the timers of one deadline.
 func (d *Simulation) fireFirst(m *Move) {
-	s, h := m.loc, d.half(m.loc)
+	s, h := m.loc, d.partialStep(m.loc)
 	if !h.gathers {
 		d.fire(s, m.clock, m.deadline)
 		d.Perform(s, &engine.Plan{})
 		return
 	}
-	d.trail.touch(s.Half(), engine.Writes)
-	h.begun = true
-	d.holds = h
+	d.trail.touch(s.PartialStep(), engine.Writes)
+	h.started = true
+	d.firing = h
 	d.fire(s, m.clock, m.deadline)
-	d.holds = nil
+	d.firing = nil
 }
 
 // endStep ends a step: all slices that have news are cut, and outputs show the results.
 func (d *Simulation) endStep(s *engine.Location) {
-	h := d.half(s)
+	h := d.partialStep(s)
 	was := *h
-	*h = half{gathers: was.gathers}
+	*h = partialStep{gathers: was.gathers}
 	if was.gathers {
-		d.trail.touch(s.Half(), engine.Writes)
+		d.trail.touch(s.PartialStep(), engine.Writes)
 	}
 	for _, o := range was.given {
 		d.Gives(o)

@@ -36,18 +36,18 @@ type Name struct {
 // A Move is what can happen next.
 type Move struct {
 	Name
-	loc      *engine.Location
-	region   *engine.Region
-	in       engine.Input
-	head     int
-	calls    engine.Calling
-	call     int
-	deadline int64
-	clock    *clock // whose timers fire
-	client   *client
-	begun    *begunCall // the call that continues
-	late     *late      // the delayed message that is taken, or nil
-	quiet    bool       // the caller waits for something that will never come
+	loc       *engine.Location
+	region    *engine.Region
+	in        engine.Input
+	head      int
+	calls     engine.Calling
+	call      int
+	deadline  int64
+	clock     *clock // whose timers fire
+	client    *client
+	suspended *suspendedCall // the call that continues
+	late      *late          // the delayed message that is taken, or nil
+	quiet     bool           // the caller waits for something that will never come
 }
 
 // Cuts reports whether a slice is cut.
@@ -90,7 +90,7 @@ func (m Move) String() string {
 	case Calls:
 		return fmt.Sprintf("call %s of %s", m.calls.SayCall(m.call), m.calls.Operator())
 	case Resumes:
-		return fmt.Sprintf("go on with the call %s of %s: %s", m.begun.say, m.begun.calls.Operator(), m.begun.at)
+		return fmt.Sprintf("go on with the call %s of %s: %s", m.suspended.say, m.suspended.calls.Operator(), m.suspended.at)
 	case Answers:
 		return fmt.Sprintf("accept what %s answers to %s", m.calls.Operator(), m.calls.SayMade(m.call))
 	case Ends:
@@ -173,7 +173,7 @@ func (d *Simulation) timersOf(s *engine.Location, all []Move) []Move {
 		return all
 	}
 	at := &d.time.at[s.Number]
-	if !at.apart {
+	if !at.several {
 		if deadline, ok := s.Deadline(); ok {
 			all = append(all, Move{Name: Name{Fires, int32(s.Number), 0, 0}, loc: s, clock: d.clockOf(s, s.Times()), deadline: deadline})
 		}
@@ -195,9 +195,9 @@ func (d *Simulation) timersOf(s *engine.Location, all []Move) []Move {
 
 // do makes a move and reports its effect to the listener.
 func (d *Simulation) do(m *Move) {
-	mover, hand := d.mover, d.hand
-	d.mover, d.hand = moverOf(m), nil
-	defer func() { d.mover, d.hand = mover, hand }()
+	mover, hand := d.mover, d.moverClock
+	d.mover, d.moverClock = moverOf(m), nil
+	defer func() { d.mover, d.moverClock = mover, hand }()
 	d.trail.begin(m.Name)
 	if m.Kind != Acts {
 		d.g.Note(m.String)
@@ -216,13 +216,13 @@ func (d *Simulation) do(m *Move) {
 			d.take(m)
 		}
 	case Calls, Resumes:
-		if !d.apart {
+		if !d.callsShareNothing {
 			d.trail.touch(engine.World, engine.Writes)
 		}
 		if m.Kind == Calls {
 			d.call(m)
 		} else {
-			d.proceed(m.begun)
+			d.proceed(m.suspended)
 		}
 	case Answers:
 		m.calls.Answer(m.call)
@@ -254,8 +254,8 @@ func (d *Simulation) do(m *Move) {
 		if m.loc != nil {
 			d.shares(m.loc, &e)
 		}
-		if d.told != nil {
-			d.told.Made(e)
+		if d.listener != nil {
+			d.listener.Made(e)
 		}
 	}
 }
@@ -298,7 +298,7 @@ func (d *Simulation) takeAt(m *Move) (taken bool) {
 		}
 	}
 	if !again {
-		d.makesRoom(m.loc)
+		d.freesSpace(m.loc)
 		m.loc.Queued--
 	}
 	return what != lost && what != delayed

@@ -7,8 +7,8 @@ import (
 	"github.com/millrace/millrace/internal/engine"
 )
 
-// A begunCall is a call whose function has not returned: it is suspended at a point.
-type begunCall struct {
+// A suspendedCall is a call whose function has not returned: it is suspended at a point.
+type suspendedCall struct {
 	name  Name
 	loc   *engine.Location
 	calls engine.Calling
@@ -21,8 +21,8 @@ type begunCall struct {
 }
 
 // callNow makes a call on a coroutine, until its function returns or reaches a point, and reports whether it has returned.
-func (d *Simulation) callNow(m *Move) (c *begunCall, returned bool) {
-	c = &begunCall{
+func (d *Simulation) callNow(m *Move) (c *suspendedCall, returned bool) {
+	c = &suspendedCall{
 		name: Name{Resumes, int32(m.loc.Number), m.Op, m.ID}, loc: m.loc, calls: m.calls, say: m.calls.SayCall(m.call),
 	}
 	c.resume, c.stop = iter.Pull(func(yield func(struct{}) bool) {
@@ -35,13 +35,13 @@ func (d *Simulation) callNow(m *Move) (c *begunCall, returned bool) {
 		m.calls.CallNow(m.call, d.level == Engine)
 	})
 	if returned = d.enter(c); !returned {
-		d.begun = append(d.begun, c)
+		d.suspended = append(d.suspended, c)
 	}
 	return c, returned
 }
 
 // enter resumes the function of a call, and reports whether it has returned.
-func (d *Simulation) enter(c *begunCall) (returned bool) {
+func (d *Simulation) enter(c *suspendedCall) (returned bool) {
 	before := d.within
 	d.within = c
 	defer func() { d.within = before }()
@@ -50,13 +50,13 @@ func (d *Simulation) enter(c *begunCall) (returned bool) {
 }
 
 // proceed resumes a call from its point.
-func (d *Simulation) proceed(c *begunCall) {
+func (d *Simulation) proceed(c *suspendedCall) {
 	d.trail.touch(c.calls.Operator().Object(c.name.ID), engine.Writes)
-	d.begun = slices.DeleteFunc(d.begun, func(x *begunCall) bool { return x == c }) // it may wait at a port now, while other moves are made
+	d.suspended = slices.DeleteFunc(d.suspended, func(x *suspendedCall) bool { return x == c }) // it may wait at a port now, while other moves are made
 	if d.enter(c) {
 		d.returned(c)
 	} else {
-		d.begun = append(d.begun, c)
+		d.suspended = append(d.suspended, c)
 	}
 }
 
@@ -64,7 +64,7 @@ func (d *Simulation) proceed(c *begunCall) {
 // before and what it does after.
 func (d *Simulation) Point(where string) {
 	switch c := d.within; {
-	case d.inline || d.looking != nil:
+	case d.inline || d.inspecting != nil:
 	case c != nil:
 		c.at = where
 		if !c.yield(struct{}{}) {
@@ -80,9 +80,9 @@ func (d *Simulation) Point(where string) {
 
 // resumesOf adds the calls of a location that are at a point.
 func (d *Simulation) resumesOf(s *engine.Location, all []Move) []Move {
-	for _, c := range d.begun {
+	for _, c := range d.suspended {
 		if c.loc == s {
-			all = append(all, Move{Name: c.name, loc: s, begun: c})
+			all = append(all, Move{Name: c.name, loc: s, suspended: c})
 		}
 	}
 	return all
@@ -90,8 +90,8 @@ func (d *Simulation) resumesOf(s *engine.Location, all []Move) []Move {
 
 // stopCalls ends the functions of calls that have not returned.
 func (d *Simulation) stopCalls() {
-	for _, c := range d.begun {
+	for _, c := range d.suspended {
 		c.stop()
 	}
-	d.begun = nil
+	d.suspended = nil
 }

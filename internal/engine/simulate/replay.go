@@ -115,7 +115,7 @@ func (d *Replay) HandOver(s *engine.Location) { s.Mu.Unlock() }
 
 // Admit implements [engine.Driver].
 func (d *Replay) Admit(ctx context.Context, in *engine.InputBase) (engine.Admission, error) {
-	return in.Room(ctx)
+	return in.AwaitSpace(ctx)
 }
 
 // Wait implements [engine.Driver].

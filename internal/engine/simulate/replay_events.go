@@ -105,8 +105,8 @@ func (d *Replay) Events(possible func(Event) error) (more bool, err error) {
 }
 
 // News returns how many slices of a location have news, and would run in a cut.
-func (d *Replay) News(site int) (n int) {
-	for _, r := range d.g.Locations[site].Regions {
+func (d *Replay) News(location int) (n int) {
+	for _, r := range d.g.Locations[location].Regions {
 		if r.News {
 			n++
 		}
@@ -115,7 +115,9 @@ func (d *Replay) News(site int) (n int) {
 }
 
 // Deadline returns the earliest deadline of the pending timers of a location.
-func (d *Replay) Deadline(site int) (at int64, ok bool) { return d.g.Locations[site].Deadline() }
+func (d *Replay) Deadline(location int) (at int64, ok bool) {
+	return d.g.Locations[location].Deadline()
+}
 
 // recordOf returns the key and the value of the one record that CopyTaken returned.
 func recordOf(records any) (k, v any) {

@@ -43,36 +43,36 @@ var ErrQuiet = errors.New("dataflow: everything is quiet: what is waited for wil
 //
 // Callers are the clients of [Simulation.Run], of which one runs at a time. Any other caller makes moves whenever it has to wait.
 type Simulation struct {
-	g       *engine.Graph
-	choose  Chooser
-	guide   Guide    // choose, if it is one
-	told    Listener // choose, if it is one
-	witness Witness  // choose, if it is one
-	looking *look    // set while a function looks at ports between two moves
-	clients []*client
-	running *client // the client whose turn it is
-	inline  bool    // callers do not wait for a turn
-	over    bool
-	trail   trail
-	known   Known
-	made    []Move             // memory of moves
-	calling [][]engine.Calling // by location
-	steps   int                // since something was sent
-	time    timeline
-	mover   engine.Object     // whose clock the current move uses
-	hand    *clock            // that clock, once it was needed
-	repeats repeats           // of taken records
-	from    *engine.Recording // the recording whose steps come first, or nil
-	faults  faults
-	bounds  bounds
-	apart   bool         // functions of calls share nothing
-	begun   []*begunCall // calls that are at a point, in the order in which they began
-	within  *begunCall   // the call whose function runs
+	g                 *engine.Graph
+	choose            Chooser
+	guide             Guide       // choose, if it is one
+	listener          Listener    // choose, if it is one
+	witness           Witness     // choose, if it is one
+	inspecting        *inspection // set while a function looks at ports between two moves
+	clients           []*client
+	running           *client // the client whose turn it is
+	inline            bool    // callers do not wait for a turn
+	over              bool
+	trail             trail
+	known             Known
+	made              []Move             // memory of moves
+	calling           [][]engine.Calling // by location
+	steps             int                // since something was sent
+	time              timeline
+	mover             engine.Object     // whose clock the current move uses
+	moverClock        *clock            // that clock, once it was needed
+	repeats           repeats           // of taken records
+	from              *engine.Recording // the recording whose steps come first, or nil
+	faults            faults
+	bounds            bounds
+	callsShareNothing bool             // functions of calls share nothing
+	suspended         []*suspendedCall // calls that are at a point, in the order in which they began
+	within            *suspendedCall   // the call whose function runs
 
-	level    Level
-	halves   []half                   // by location: the step under way
-	holds    *half                    // the step whose timers are firing
-	together map[engine.Object]*joint // inputs from which a step may take several records
+	level        Level
+	partialSteps []partialStep            // by location: the step under way
+	firing       *partialStep             // the step whose timers are firing
+	together     map[engine.Object]*joint // inputs from which a step may take several records
 }
 
 // maxSteps bounds the steps of a simulation between two sends, so that a flow that feeds itself without end stops with an error.
@@ -87,7 +87,7 @@ const idleFirings = 3
 func Drive(g *engine.Graph, choose Chooser, watch engine.Watcher, known Known) *Simulation {
 	d := &Simulation{g: g, choose: choose, known: known, trail: trail{read: known.Read}, mover: engine.World}
 	d.guide, _ = choose.(Guide)
-	d.told, _ = choose.(Listener)
+	d.listener, _ = choose.(Listener)
 	d.time.keeper, _ = choose.(Timekeeper)
 	d.witness, _ = choose.(Witness)
 	g.Driver, g.Settings.Watch, g.Settings.Steady, g.Settings.Turns = d, watch, true, d
@@ -103,12 +103,12 @@ func (d *Simulation) Clock() time.Duration { return time.Duration(d.time.latest)
 // Prepare implements [engine.Driver].
 func (d *Simulation) Prepare(g *engine.Graph) {
 	d.time.at, d.calling = make([]clocks, len(g.Locations)), make([][]engine.Calling, len(g.Locations))
-	d.halves, d.together = make([]half, len(g.Locations)), make(map[engine.Object]*joint)
+	d.partialSteps, d.together = make([]partialStep, len(g.Locations)), make(map[engine.Object]*joint)
 	d.bounds.stopped, d.time.comes = make([]bool, len(g.Locations)), make(map[*engine.Op]bool)
 	for i, s := range g.Locations {
-		d.time.at[i] = clocks{apart: d.level == Types && s.TimedByKey(), of: make(map[engine.Object]int)}
+		d.time.at[i] = clocks{several: d.level == Types && s.TimedByKey(), of: make(map[engine.Object]int)}
 		if d.level == Engine {
-			d.half(s).gathers = s.Gathers() || d.bounds.outputs // what fills an output, and what else is in its step
+			d.partialStep(s).gathers = s.Gathers() || d.bounds.outputs // what fills an output, and what else is in its step
 		} else {
 			d.joins(s)
 			if d.from == nil {
@@ -150,7 +150,7 @@ func (d *Simulation) Start(s *engine.Location) {
 
 // Perform implements [engine.Driver].
 func (d *Simulation) Perform(s *engine.Location, p *engine.Plan) (ok bool) {
-	if ok = s.Step(p); ok && d.holds == nil {
+	if ok = s.Step(p); ok && d.firing == nil {
 		s.Publish()
 	}
 	return ok
@@ -170,21 +170,21 @@ func (d *Simulation) Admit(ctx context.Context, in *engine.InputBase) (engine.Ad
 	if err := in.Refuse(); err != nil {
 		return engine.Refused, err
 	}
-	if err := d.waitForRoom(in); err != nil {
+	if err := d.waitForSpace(in); err != nil {
 		return engine.Refused, err
 	}
 	d.steps = 0
-	return in.Room(ctx)
+	return in.AwaitSpace(ctx)
 }
 
-// waitForRoom makes a caller wait while the location's queue is full. It is called with the location's mu held.
-func (d *Simulation) waitForRoom(in *engine.InputBase) error {
+// waitForSpace makes a caller wait while the location's queue is full. It is called with the location's mu held.
+func (d *Simulation) waitForSpace(in *engine.InputBase) error {
 	s := in.Loc
 	for s.Full() && in.Refuse() == nil {
-		if o := s.Room(); !d.trail.read[o] {
+		if o := s.Capacity(); !d.trail.read[o] {
 			d.trail.Missed.See(o)
 		}
-		d.trail.touch(s.Room(), engine.Writes)
+		d.trail.touch(s.Capacity(), engine.Writes)
 		s.Mu.Unlock()
 		err := d.Turn(engine.Turn{Say: "wait for room at", Op: in.Op, Ready: func() bool { return !s.Full() || in.Refuse() != nil }})
 		if err != nil {
@@ -194,7 +194,7 @@ func (d *Simulation) waitForRoom(in *engine.InputBase) error {
 		if err != nil {
 			return err
 		}
-		d.trail.touch(s.Room(), engine.Writes)
+		d.trail.touch(s.Capacity(), engine.Writes)
 	}
 	return nil
 }
@@ -300,8 +300,8 @@ func (d *Simulation) settle() bool {
 	d.trail.begin(Name{Kind: Settle})
 	settled := settleAny(d.g)
 	d.trail.effect.All = true
-	if e, outer := d.trail.end(); outer && settled && d.told != nil {
-		d.told.Made(e)
+	if e, outer := d.trail.end(); outer && settled && d.listener != nil {
+		d.listener.Made(e)
 	}
 	return settled
 }

@@ -56,12 +56,12 @@ type timeline struct {
 // steps cannot be observed. So what is independent has separate clocks, at two locations or at one, as far as that is known; see
 // [Known.Apart].
 type clocks struct {
-	apart bool                  // there may be several
-	all   []*clock              // in the order in which they were first used
-	of    map[engine.Object]int // number of the clock of a lane, or of a part of an operator
-	begun clock                 // what a clock shows that was not used before
-	ticks bool                  // there are endless timers
-	taken int                   // records that did not come from the location itself, counted if ticks
+	several bool                  // there may be several
+	all     []*clock              // in the order in which they were first used
+	of      map[engine.Object]int // number of the clock of a lane, or of a part of an operator
+	initial clock                 // what a clock shows that was not used before
+	ticks   bool                  // there are endless timers
+	taken   int                   // records that did not come from the location itself, counted if ticks
 }
 
 // A clock says how much time has passed, in nanoseconds since the history began.
@@ -92,7 +92,7 @@ func (d *Simulation) Pass(location int32, now int64) {
 }
 
 func (at *clocks) pass(now int64) {
-	for _, c := range append(at.all, &at.begun) {
+	for _, c := range append(at.all, &at.initial) {
 		c.now, c.read = max(c.now, now), max(c.read, now)
 	}
 }
@@ -100,7 +100,7 @@ func (at *clocks) pass(now int64) {
 // clockOf returns the clock of a lane, or of a part of an operator, of a location.
 func (d *Simulation) clockOf(s *engine.Location, o engine.Object) *clock {
 	at := &d.time.at[s.Number]
-	if !at.apart {
+	if !at.several {
 		if len(at.all) == 0 {
 			at.add(s.Times())
 		}
@@ -130,7 +130,7 @@ func (d *Simulation) clockOf(s *engine.Location, o engine.Object) *clock {
 }
 
 func (at *clocks) add(name engine.Object) {
-	c := at.begun
+	c := at.initial
 	c.name = name
 	at.all = append(at.all, &c)
 }
@@ -138,16 +138,16 @@ func (at *clocks) add(name engine.Object) {
 // touchClock returns the clock of the current move at a location, and records that it is touched: a move that reads a clock
 // depends on all others that do, since time passes.
 func (d *Simulation) touchClock(s *engine.Location) *clock {
-	if d.hand == nil && d.mover.Location == int32(s.Number) {
-		d.hand = d.clockOf(s, d.mover)
+	if d.moverClock == nil && d.mover.Location == int32(s.Number) {
+		d.moverClock = d.clockOf(s, d.mover)
 	}
-	if d.hand == nil || d.hand.name.Location != int32(s.Number) || !d.time.at[s.Number].apart {
+	if d.moverClock == nil || d.moverClock.name.Location != int32(s.Number) || !d.time.at[s.Number].several {
 		d.trail.touch(s.Times(), engine.Writes)
 		return d.clockOf(s, s.Times())
 	}
-	d.trail.touch(engine.TimesOf(d.hand.name), engine.Writes)
+	d.trail.touch(engine.TimesOf(d.moverClock.name), engine.Writes)
 	d.trail.touch(s.Times(), engine.Adds)
-	return d.hand
+	return d.moverClock
 }
 
 // moverOf returns the lane, or the part of an operator, whose clock a move uses.
@@ -163,7 +163,7 @@ func moverOf(m *Move) engine.Object {
 
 // shares records which lanes and parts of operators deal with timers in one move, so that they have one clock.
 func (d *Simulation) shares(s *engine.Location, e *Effect) {
-	if d.hand == nil || !d.time.at[s.Number].apart {
+	if d.moverClock == nil || !d.time.at[s.Number].several {
 		return
 	}
 	one := d.mover
@@ -213,7 +213,7 @@ func (d *Simulation) progresses(in *engine.InputBase) {
 // fire fires the timers of the earliest deadline of a clock, and those that are overdue. A step of production fires all timers
 // that are due when it is made, and it is not made before the step that has last read the clock.
 func (d *Simulation) fire(s *engine.Location, c *clock, deadline int64) {
-	d.hand = c
+	d.moverClock = c
 	if d.time.at[s.Number].ticks {
 		d.trail.touch(s.Ticks(), engine.Reads)
 	}
@@ -222,7 +222,7 @@ func (d *Simulation) fire(s *engine.Location, c *clock, deadline int64) {
 	for i := range s.Timers {
 		s.Timers[i].Skip(now)
 	}
-	if d.time.at[s.Number].apart {
+	if d.time.at[s.Number].several {
 		s.Picks = func(of engine.Object) bool { return d.clockOf(s, of) == c }
 		defer func() { s.Picks = nil }()
 	}
@@ -239,7 +239,7 @@ func (d *Simulation) fire(s *engine.Location, c *clock, deadline int64) {
 
 // partOf returns o, or World if the location certainly has one clock.
 func (d *Simulation) partOf(s *engine.Location, o engine.Object) engine.Object {
-	if !d.time.at[s.Number].apart {
+	if !d.time.at[s.Number].several {
 		return engine.World
 	}
 	return o
@@ -247,7 +247,7 @@ func (d *Simulation) partOf(s *engine.Location, o engine.Object) engine.Object {
 
 // touchDue records that timers fire.
 func (d *Simulation) touchDue(s *engine.Location, deadline int64) {
-	if d.time.at[s.Number].apart {
+	if d.time.at[s.Number].several {
 		s.Deadlines(func(_ int, of engine.Object, at int64) {
 			if at == deadline && (s.Picks == nil || s.Picks(of)) {
 				d.trail.touch(of, engine.Writes)
@@ -259,7 +259,7 @@ func (d *Simulation) touchDue(s *engine.Location, deadline int64) {
 // tick records a moment.
 func (d *Simulation) tick(t Tick) {
 	d.time.latest = max(d.time.latest, t.At)
-	if d.told != nil {
+	if d.listener != nil {
 		d.trail.effect.Ticks = append(d.trail.effect.Ticks, t)
 	}
 }

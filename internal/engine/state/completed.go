@@ -39,17 +39,17 @@ func NewSequence[C comparable](m engine.Memory) *keyed.Sequence[C] {
 	set := keyed.NewSequence[C]()
 	clients, words := set.Tables()
 	m.Add(set.Clear, func(op *engine.Op) engine.State {
-		op.States = append(op.States, newTableState(clients, Plain[C](op), clientForm))
-		return newTableState(words, blockForm, wordForm)
+		op.States = append(op.States, newTableState(clients, Plain[C](op), clientCodec))
+		return newTableState(words, blockCodec, wordCodec)
 	})
 	return set
 }
 
 // The codecs of the parts of a set of numbers.
 var (
-	clientForm = numbers("ranges", func(x *keyed.Client) []*uint64 { return []*uint64{&x.From, &x.To, &x.At, &x.Word} })
-	blockForm  = numbers("block", func(x *keyed.Block) []*uint64 { return []*uint64{&x.Client, &x.At} })
-	wordForm   = numbers("bits", func(x *uint64) []*uint64 { return []*uint64{x} })
+	clientCodec = numbers("ranges", func(x *keyed.Client) []*uint64 { return []*uint64{&x.From, &x.To, &x.At, &x.Word} })
+	blockCodec  = numbers("block", func(x *keyed.Block) []*uint64 { return []*uint64{&x.Client, &x.At} })
+	wordCodec   = numbers("bits", func(x *uint64) []*uint64 { return []*uint64{x} })
 )
 
 // NewRecent returns a set in m of keys that it forgets. It is never in a slice, where there would be nothing to forget.

@@ -13,7 +13,7 @@ import (
 type Queue[T any] struct {
 	first *uint64 // the number of the first element held
 	held  *[]T
-	form  codec.Of[T]
+	codec codec.Of[T]
 
 	places uint64 // a power of two; an element's place is its number modulo places
 	marks  *keyed.Marks
@@ -25,8 +25,8 @@ type Queue[T any] struct {
 const fewPlaces = 8
 
 // NewQueue returns a Queue that saves the elements in held, the first of which has the number *first.
-func NewQueue[T any](first *uint64, held *[]T, form codec.Of[T]) *Queue[T] {
-	return &Queue[T]{first: first, held: held, form: form}
+func NewQueue[T any](first *uint64, held *[]T, codec codec.Of[T]) *Queue[T] {
+	return &Queue[T]{first: first, held: held, codec: codec}
 }
 
 // Came is called when n elements have come.
@@ -93,7 +93,7 @@ func (q *Queue[T]) SaveEntry(dst []byte, c codec.Codec, i uint32) ([]byte, error
 	if n >= uint64(len(*q.held)) {
 		return append(dst, 0), nil
 	}
-	return q.form.Save(binary.AppendUvarint(dst, *q.first+n+1), c, &(*q.held)[n])
+	return q.codec.Save(binary.AppendUvarint(dst, *q.first+n+1), c, &(*q.held)[n])
 }
 
 // EntryKey implements [engine.Numbered]. Elements have no keys.
@@ -106,7 +106,7 @@ func (q *Queue[T]) LoadEntry(d *codec.Decoder, c codec.Codec, _ uint32) {
 	}
 	if n := d.Uint(); n > 0 {
 		var x T
-		q.form.Load(d, c, &x)
+		q.codec.Load(d, c, &x)
 		q.loaded[n-1] = x
 	}
 }

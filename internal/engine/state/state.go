@@ -62,16 +62,16 @@ func NewPartitionMarks(op *engine.Op, from *engine.Location) mark.Partitions {
 	return all
 }
 
-// A begun is a value that exists from the first element on.
-type begun[T any] struct {
+// An optional is a value that exists from the first element on.
+type optional[T any] struct {
 	Value T
 	Some  bool
 }
 
-// NewBegun returns a begun in m, without a value.
-func NewBegun[T any](m engine.Memory) *begun[T] {
-	b := new(begun[T])
-	m.Add(func() { *b = begun[T]{} }, func(op *engine.Op) engine.State {
+// NewOptional returns an optional in m, without a value.
+func NewOptional[T any](m engine.Memory) *optional[T] {
+	b := new(optional[T])
+	m.Add(func() { *b = optional[T]{} }, func(op *engine.Op) engine.State {
 		engine.CheckType[T](op)
 		op.States = append(op.States, varState[T]{&b.Value})
 		return varState[bool]{&b.Some}

@@ -11,11 +11,11 @@ import (
 
 // A tableState saves a table together with its numbering, since the numbers determine the order of its entries.
 type tableState[K comparable, V any] struct {
-	table *keyed.Table[K, V]
-	key   codec.Of[K]
-	value codec.Of[V]
-	set   bool // only keys are saved
-	fill  *keyed.Loader[K, V]
+	table  *keyed.Table[K, V]
+	key    codec.Of[K]
+	value  codec.Of[V]
+	set    bool // only keys are saved
+	loader *keyed.Loader[K, V]
 }
 
 func newTableState[K comparable, V any](t *keyed.Table[K, V], key codec.Of[K], value codec.Of[V]) *tableState[K, V] {
@@ -73,19 +73,19 @@ func keyAt[K comparable, V any](t *keyed.Table[K, V], i uint32) (key any, ok boo
 }
 
 func (s *tableState[K, V]) LoadEntry(d *codec.Decoder, c codec.Codec, i uint32) {
-	if s.fill == nil {
-		s.fill = new(keyed.Loader[K, V])
+	if s.loader == nil {
+		s.loader = new(keyed.Loader[K, V])
 	}
 	switch d.Byte() {
 	case freeBottom:
-		s.fill.FreeBottom(i)
+		s.loader.FreeBottom(i)
 	case live:
-		k, v := s.fill.Live(i)
+		k, v := s.loader.Live(i)
 		if s.key.Load(d, c, k); !s.set {
 			s.value.Load(d, c, v)
 		}
 	case freeAbove:
-		s.fill.Free(i, uint32(d.Uint()))
+		s.loader.Free(i, uint32(d.Uint()))
 	default:
 		d.Fail()
 	}
@@ -103,8 +103,8 @@ func (s *tableState[K, V]) Save(dst []byte, _ codec.Codec) ([]byte, error) {
 
 func (s *tableState[K, V]) Load(d *codec.Decoder, _ codec.Codec) {
 	next, free := d.Uint(), d.Uint()
-	fill := s.fill
-	if s.fill = nil; fill == nil {
+	fill := s.loader
+	if s.loader = nil; fill == nil {
 		fill = new(keyed.Loader[K, V])
 	}
 	if d.Err == nil && !(next < 1<<32 && fill.Into(s.table, uint32(next), uint32(free-1), free > 0, engine.Hasher[K]())) {

@@ -73,7 +73,7 @@ type viewState[K comparable, V any] struct {
 	changed func()
 	key     codec.Of[K]
 	value   codec.Of[V]
-	fill    *keyed.Loader[K, uint64]
+	loader  *keyed.Loader[K, uint64]
 	loaded  map[uint32]V
 }
 
@@ -113,21 +113,21 @@ func (s *viewState[K, V]) SaveEntry(dst []byte, c codec.Codec, i uint32) ([]byte
 func (s *viewState[K, V]) EntryKey(i uint32) (any, bool) { return keyAt(s.keys, i) }
 
 func (s *viewState[K, V]) LoadEntry(d *codec.Decoder, c codec.Codec, i uint32) {
-	if s.fill == nil {
-		s.fill, s.loaded = new(keyed.Loader[K, uint64]), make(map[uint32]V)
+	if s.loader == nil {
+		s.loader, s.loaded = new(keyed.Loader[K, uint64]), make(map[uint32]V)
 	}
 	switch d.Byte() {
 	case freeBottom:
-		s.fill.FreeBottom(i)
+		s.loader.FreeBottom(i)
 	case live:
-		k, set := s.fill.Live(i)
+		k, set := s.loader.Live(i)
 		*set = d.Uint()
 		s.key.Load(d, c, k)
 		var v V
 		s.value.Load(d, c, &v)
 		s.loaded[i] = v
 	case freeAbove:
-		s.fill.Free(i, uint32(d.Uint()))
+		s.loader.Free(i, uint32(d.Uint()))
 	default:
 		d.Fail()
 	}
@@ -144,8 +144,8 @@ func (s *viewState[K, V]) Save(dst []byte, _ codec.Codec) ([]byte, error) {
 
 func (s *viewState[K, V]) Load(d *codec.Decoder, _ codec.Codec) {
 	set, next, free := d.Uint(), d.Uint(), d.Uint()
-	fill, values := s.fill, s.loaded
-	if s.fill, s.loaded = nil, nil; fill == nil {
+	fill, values := s.loader, s.loaded
+	if s.loader, s.loaded = nil, nil; fill == nil {
 		fill = new(keyed.Loader[K, uint64])
 	}
 	keys := keyed.NewTable[K, uint64]()

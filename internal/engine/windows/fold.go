@@ -86,9 +86,9 @@ func Fold[K comparable, E, A any, W comparable](
 	single := shape.one()
 	var hs []uint64
 	var cur K
-	var room E
+	var buf E
 	var from, to int64 // a span, as a guess
-	op.Scratch(&hs, &cur, &room, &from, &to)
+	op.Scratch(&hs, &cur, &buf, &from, &to)
 	op.Key = func() any { return cur }
 	put := func(k K, h uint64, e *E, m int64) {
 		cur = k
@@ -138,8 +138,8 @@ func Fold[K comparable, E, A any, W comparable](
 		if h == 0 {
 			h = hash.Hash(k)
 		}
-		room = e
-		put(k, h, &room, marks.Now())
+		buf = e
+		put(k, h, &buf, marks.Now())
 		r.show()
 	}
 	marks.Follow(func(now int64) {

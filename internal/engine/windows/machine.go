@@ -46,7 +46,7 @@ type machine[K comparable, E, S, U, A, W any] struct {
 	turn   *Turn[K, U, A]
 	lives  *keyed.Table[K, Life[S]]
 	events *queue[Row[K, E]]
-	rings  *queue[Ring[K]]
+	alarms *queue[Ring[K]]
 	set    *uint64
 	newest *int64 // the latest time of an event
 	hash   *keyed.Hasher[K]
@@ -58,9 +58,9 @@ type machine[K comparable, E, S, U, A, W any] struct {
 }
 
 // Machine runs a state machine for each key. Its events and alarms come in the order of their times, with an alarm before an
-// event of the same time. step and ring record in turn what they do.
+// event of the same time. step and fire record in turn what they do.
 func Machine[K comparable, E, S, U, A, W any](
-	in *engine.KeyedNode[K, E], op *engine.Op, at func(*E) int64, init func() S, step func(*S, *E), ring func(*S, uint8), turn *Turn[K, U, A], event func(t int64, u U) W,
+	in *engine.KeyedNode[K, E], op *engine.Op, at func(*E) int64, init func() S, step func(*S, *E), fire func(*S, uint8), turn *Turn[K, U, A], event func(t int64, u U) W,
 ) (emitted *engine.KeyedNode[K, W], decided *engine.KeyedNode[K, A]) {
 	marks := follow(op, &in.Head)
 	h := engine.Derived(op, in)
@@ -72,7 +72,7 @@ func Machine[K comparable, E, S, U, A, W any](
 	decided.Revises, decided.Forgets = true, true
 	m := engine.Remember(op, &h)
 	x := &machine[K, E, S, U, A, W]{
-		turn: turn, lives: state.NewTable(m, state.Plain[K], state.Plain[Life[S]]), events: newQueue[Row[K, E]](m), rings: newQueue[Ring[K]](m),
+		turn: turn, lives: state.NewTable(m, state.Plain[K], state.Plain[Life[S]]), events: newQueue[Row[K, E]](m), alarms: newQueue[Ring[K]](m),
 		set: state.NewVar(m, uint64(0)), newest: state.NewVar(m, past), hash: engine.Hasher[K](), event: event,
 	}
 	var eb engine.Batch[K, W]
@@ -88,9 +88,9 @@ func Machine[K comparable, E, S, U, A, W any](
 				*x.newest = max(*x.newest, e.At)
 			}
 		}
-		for t := min(x.events.next(), x.rings.next()); t < now; t = min(x.events.next(), x.rings.next()) {
-			if x.rings.next() <= x.events.next() {
-				r := x.rings.take()
+		for t := min(x.events.next(), x.alarms.next()); t < now; t = min(x.events.next(), x.alarms.next()) {
+			if x.alarms.next() <= x.events.next() {
+				r := x.alarms.take()
 				k, kh := r.What.Key, x.hash.Hash(r.What.Key)
 				j, life := x.lives.GetIndex(k, kh)
 				if life == nil {
@@ -107,7 +107,7 @@ func Machine[K comparable, E, S, U, A, W any](
 					continue
 				}
 				x.begin(k, r.At)
-				ring(&life.State, a.Name)
+				fire(&life.State, a.Name)
 				x.end(life, kh, true)
 				continue
 			}
@@ -174,6 +174,6 @@ func (x *machine[K, E, S, U, A, W]) end(life *Life[S], h uint64, byRing bool) {
 		*x.set++
 		a.At, a.Seq, a.ByRing = max(a.At, t.Now), *x.set, byRing
 		life.Alarms = append(life.Alarms, a)
-		x.rings.add(a.At, Ring[K]{t.Key, a.Seq})
+		x.alarms.add(a.At, Ring[K]{t.Key, a.Seq})
 	}
 }

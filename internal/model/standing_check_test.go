@@ -20,9 +20,9 @@ type version struct {
 	length  int // of a stream: how many elements it was given
 }
 
-// A course is what a recording gives, step by step. Steps have the numbers of the
+// A replayedRun is what a recording gives, step by step. Steps have the numbers of the
 // recording; -1 stands for what is there before the first.
-type course struct {
+type replayedRun struct {
 	*flowing
 	steps    []int       // of the location of programs
 	versions [][]version // by output
@@ -32,7 +32,7 @@ type course struct {
 }
 
 // captured is called after a step of the location.
-func (c *course) captured(step int) {
+func (c *replayedRun) captured(step int) {
 	if c.events == nil {
 		c.events, c.asked, c.versions = make(map[int]int), make(map[int]int), make([][]version, len(c.reads))
 	}
@@ -61,10 +61,10 @@ func (c *course) captured(step int) {
 }
 
 // replay walks the recording with a graph of its own, a whole step at a time.
-func replay(s *script, from *dataflow.Recording) (*course, error) {
+func replay(s *script, from *dataflow.Recording) (*replayedRun, error) {
 	flow := dataflow.New()
 	steps := simulate.NewReplay(graphOf(flow), historyOf(from), nil)
-	c := &course{flowing: raise(context.Background(), s, flow)}
+	c := &replayedRun{flowing: raise(context.Background(), s, flow)}
 	c.captured(-1)
 	app, err := dataflow.Start(context.Background(), flow)
 	if err != nil {
@@ -82,7 +82,7 @@ func replay(s *script, from *dataflow.Recording) (*course, error) {
 }
 
 // check compares what production showed with what its recording gives.
-func (r *production) check(c *course) error {
+func (r *production) check(c *replayedRun) error {
 	if got, want := r.builder.events, c.builder.events; !reflect.DeepEqual(got, want) {
 		return fmt.Errorf("production and its recording differ:\n%s\n%s", r.story(len(got)), c.story(len(want)))
 	}
@@ -127,7 +127,7 @@ func (r *production) got(i int) (all []sight) {
 // that had been published when it began, nor before the step of a sight that had ended
 // then, nor after one that was made later. The earliest such step of each sight is the one
 // that leaves most to others, so if there is none the sights contradict each other.
-func (c *course) explain(sights []sight) error {
+func (c *replayedRun) explain(sights []sight) error {
 	slices.SortFunc(sights, func(a, b sight) int { return cmp.Compare(a.began, b.began) })
 	at := make([]int, len(sights))
 	ended := make([]int, len(sights)) // sights by their end
@@ -165,7 +165,7 @@ func (c *course) explain(sights []sight) error {
 
 // first returns the first step from low on, and not after the last that x could see, after
 // which x is what an output shows.
-func (c *course) first(x sight, low int) (int, bool) {
+func (c *replayedRun) first(x sight, low int) (int, bool) {
 	all := c.versions[x.port]
 	for n, v := range all {
 		last := c.following(x.until)
@@ -181,7 +181,7 @@ func (c *course) first(x sight, low int) (int, bool) {
 
 // following returns the step after step. That one may be published by halves before it is
 // noted that it is published.
-func (c *course) following(step int) int {
+func (c *replayedRun) following(step int) int {
 	i, _ := slices.BinarySearch(c.steps, step+1)
 	if i == len(c.steps) {
 		return step
@@ -189,7 +189,7 @@ func (c *course) following(step int) int {
 	return c.steps[i]
 }
 
-func (c *course) matches(x sight, v version) bool {
+func (c *replayedRun) matches(x sight, v version) bool {
 	switch x.form {
 	case aLatest:
 		same := x.all.OK == v.content.OK || c.reads[x.port].kind.shape == single // which has a value from the start on
@@ -205,7 +205,7 @@ func (c *course) matches(x sight, v version) bool {
 	}
 }
 
-func (c *course) versionsOf(port int) string {
+func (c *replayedRun) versionsOf(port int) string {
 	s := fmt.Sprintf("output %d of n%d:", port, c.reads[port].node)
 	for _, v := range c.versions[port] {
 		s += fmt.Sprintf("\n  from step %d on: %s", v.step, v.text)
@@ -214,7 +214,7 @@ func (c *course) versionsOf(port int) string {
 }
 
 // agrees compares what the recording gives at every step with the model.
-func (c *course) agrees() error {
+func (c *replayedRun) agrees() error {
 	e := newEvaluator(c.p, c.builder.events)
 	for i, r := range c.reads {
 		k, next := r.kind, 0

@@ -25,14 +25,14 @@ type membership interface {
 // A walk is a recorded run that is made again, one elementary event at a time.
 type walk struct {
 	*flowing
-	run   *production // what is known of it
-	whole *course     // the same by whole steps
+	run   *production  // what is known of it
+	whole *replayedRun // the same by whole steps
 	steps *simulate.Replay
 }
 
 // walkThrough asks ms about each event of a run, and compares what the outputs show at the
 // end of each step with what they show when the step is made as a whole.
-func walkThrough(r *production, whole *course, ms ...membership) error {
+func walkThrough(r *production, whole *replayedRun, ms ...membership) error {
 	flow := dataflow.New()
 	w := &walk{run: r, whole: whole, steps: simulate.NewReplay(graphOf(flow), historyOf(&r.recording), nil)}
 	w.flowing = raise(context.Background(), r.s, flow)
@@ -74,7 +74,7 @@ func walkThrough(r *production, whole *course, ms ...membership) error {
 }
 
 // sameAs compares a step that was made event by event with the same step made as a whole.
-func (w *walk) sameAs(whole *course, step, before int) error {
+func (w *walk) sameAs(whole *replayedRun, step, before int) error {
 	if got, want := w.fired(w.builder.events[before:]), w.fired(whole.eventsOf(step)); !slices.Equal(got, want) {
 		return fmt.Errorf("in step %d timers fire as %v, and one deadline after the other as %v", step, want, got)
 	}
@@ -82,7 +82,7 @@ func (w *walk) sameAs(whole *course, step, before int) error {
 }
 
 // shows compares what the outputs show with what they show after a step.
-func (f *flowing) shows(whole *course, step int, when string) error {
+func (f *flowing) shows(whole *replayedRun, step int, when string) error {
 	for i, r := range f.reads {
 		if f.p.arranges(r.node) {
 			continue
@@ -111,7 +111,7 @@ func (f *flowing) fired(events []event) (all []firing) {
 }
 
 // eventsOf returns what happened in a step.
-func (c *course) eventsOf(step int) []event {
+func (c *replayedRun) eventsOf(step int) []event {
 	i, _ := slices.BinarySearch(c.steps, step)
 	before := -1
 	if i > 0 {
@@ -121,7 +121,7 @@ func (c *course) eventsOf(step int) []event {
 }
 
 // at returns what output i shows after a step.
-func (c *course) at(i, step int) version {
+func (c *replayedRun) at(i, step int) version {
 	all := c.versions[i]
 	n := len(all) - 1
 	for all[n].step > step {

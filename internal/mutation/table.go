@@ -147,10 +147,10 @@ var mutations = []mutation{
 		"\tif len(s.Timers) == 0 || s.Stopping {\n", "\tif len(s.Timers) == 0 || s.Stopping || s.Queued > 0 {\n",
 	}}},
 	{"to the simulator a cut depends on nothing", "internal/engine/simulate/move.go", []edit{{
-		"\t\td.trail.touch(m.region.Object(), engine.Writes)\n", "",
+		"\t\td.footprint.touch(m.region.Object(), engine.Writes)\n", "",
 	}}},
 	{"to the simulator calls depend on nothing", "internal/engine/simulate/move.go", []edit{{
-		"\t\td.trail.touch(engine.World, engine.Writes)\n", "",
+		"\t\td.footprint.touch(engine.World, engine.Writes)\n", "",
 	}}},
 	{"to the simulator nobody sees in which order an output gets something", "internal/engine/simulate/footprint.go", []edit{{
 		"\t\tseen = engine.Sends\n", "\t\tseen = engine.Adds\n",
@@ -177,7 +177,7 @@ var mutations = []mutation{
 		"\treturn all || keys\n", "\treturn all || keys || len(op.Ins) > 0\n",
 	}}},
 	{"the simulator has elements of a recorded run wait", "internal/engine/simulate/simulate.go", []edit{{
-		"\t\t\tif d.from == nil {\n\t\t\t\ts.SettleLoose()\n", "\t\t\tif d != nil {\n\t\t\t\ts.SettleLoose()\n",
+		"\t\t\tif d.recording == nil {\n\t\t\t\ts.SettleLoose()\n", "\t\t\tif d != nil {\n\t\t\t\ts.SettleLoose()\n",
 	}}},
 	{"to the simulator an element may wait behind a cut that shows it", "internal/engine/order.go", []edit{{
 		"\t\t\tif y != op && !slices.Contains(before, y) {\n\t\t\t\treturn false\n", "\t\t\tif y == nil {\n\t\t\t\treturn false\n",
@@ -243,7 +243,7 @@ var mutations = []mutation{
 		"		x.first(&m.so, left)\n", "",
 	}}},
 	{"a search gives two timers clocks of their own although one step sets both", "internal/engine/simulate/time.go", []edit{{
-		"			d.trail.shared.Share(d.known.Clocks, one, t.Object)\n", "",
+		"			d.footprint.shared.Share(d.known.Clocks, one, t.Object)\n", "",
 	}}},
 	{"a search gives timers clocks of their own although somebody sees both fire", "dataflow/sim/clocks.go", []edit{{
 		"				for _, f := range before {\n					one(f, o)\n				}\n", "",
@@ -258,7 +258,7 @@ var mutations = []mutation{
 		"\"dataflow.Inspect\", f)\n	op.Shuffled = unordered[O]()\n", "\"dataflow.Inspect\", f)\n",
 	}}},
 	{"a call that is at a point does not count as one that runs", "internal/engine/port/async.go", []edit{{
-		"	a.asked.begun++\n	defer func() { a.asked.begun-- }()\n", "",
+		"	a.simulated.started++\n	defer func() { a.simulated.started-- }()\n", "",
 	}}},
 	{"a call that is at a point goes on after a crash", "internal/engine/simulate/fault_crash.go", []edit{{
 		"	c.stop()\n	s.Calls.Add(-1) // as its answer would\n	d.suspended = slices.DeleteFunc(d.suspended, func(x *suspendedCall) bool { return x == c })\n", "	s.Calls.Add(-1)\n",
@@ -273,7 +273,7 @@ var mutations = []mutation{
 		"d.level == Types && d.choose.Choose(2) == 1", "false",
 	}}},
 	{"to the simulator an interval depends on nothing that is sent", "internal/engine/simulate/time.go", []edit{{
-		"		d.trail.touch(in.Loc.Ticks(), engine.Adds)\n", "",
+		"		d.footprint.touch(in.Loc.Ticks(), engine.Adds)\n", "",
 	}}},
 	{"to the simulator a look at what has changed depends on nothing", "internal/engine/operators/index.go", []edit{{
 		"				op.TouchKey(k, engine.Writes)\n", "",
@@ -308,16 +308,16 @@ var mutations = []mutation{
 		"			f.left.Lose--\n", "",
 	}}},
 	{"to the simulator it does not matter when a location is isolated", "internal/engine/simulate/faults.go", []edit{{
-		"			d.trail.touch(of(end, wire), engine.Reads)\n", "",
+		"			d.footprint.touch(of(end, wire), engine.Reads)\n", "",
 	}}},
 	{"to the simulator it does not matter when a location halts", "internal/engine/simulate/faults.go", []edit{{
-		"		d.trail.touch(of(s, life), engine.Reads)\n", "",
+		"		d.footprint.touch(of(s, life), engine.Reads)\n", "",
 	}}},
 	{"a call is not made again after a crash", "internal/engine/simulate/fault_crash.go", []edit{{
 		"		c.again()\n", "",
 	}}},
 	{"to the simulator a crash depends on nothing", "internal/engine/simulate/fault_crash.go", []edit{{
-		"	d.trail.touch(of(s, made), engine.Writes)\n", "",
+		"	d.footprint.touch(of(s, made), engine.Writes)\n", "",
 	}}},
 	{"a call is made again although its answer was kept", "internal/engine/simulate/fault_crash.go", []edit{{
 		"		at.calls = slices.Delete(at.calls, i, i+1)\n	}\n}\n\n// crash", "	}\n}\n\n// crash",

@@ -86,15 +86,15 @@ type Executor struct {
 // NewExecutor returns the executor of location number i. The graph has been started.
 func NewExecutor(g *engine.Graph, i int) *Executor {
 	s := g.Locations[i]
-	l := &Executor{loc: s, sources: newSources(mostSources)}
-	l.own = []engine.State{l.sources.state(), &l.quarantine}
+	ex := &Executor{loc: s, sources: newSources(mostSources)}
+	ex.own = []engine.State{ex.sources.state(), &ex.quarantine}
 	for _, out := range s.OutputsInOrder {
 		if c, ok := out.(engine.Calling); ok {
-			l.calls = append(l.calls, c)
+			ex.calls = append(ex.calls, c)
 		}
 	}
-	l.identify()
-	return l
+	ex.identify()
+	return ex
 }
 
 // An Emission is the result of a step.

@@ -28,16 +28,16 @@ type machine[K comparable, S, U, A any] struct {
 	lives *keyed.Table[K, life[S]]
 	turn  *Turn[K, U, A]
 
-	emitted *engine.KeyedNode[K, U]
-	decided *engine.KeyedNode[K, A]
-	tells   bool // an operator below remembers decisions
-	asked   bool // tells is known, because the graph is complete
-	us      engine.Columns[K, U]
-	as      engine.Columns[K, A]
-	gone    []bool // of as
-	ends    bool   // one of them is true
-	ub      engine.Batch[K, U]
-	ab      engine.Batch[K, A]
+	emitted    *engine.KeyedNode[K, U]
+	decided    *engine.KeyedNode[K, A]
+	goneWanted bool // an operator below remembers decisions
+	goneKnown  bool // goneWanted is known, because the graph is complete
+	us         engine.Columns[K, U]
+	as         engine.Columns[K, A]
+	gone       []bool // of as
+	ends       bool   // one of them is true
+	ub         engine.Batch[K, U]
+	ab         engine.Batch[K, A]
 
 	timers  *timers        // nil without a clock
 	ended   func(s *S)     // called for each life that ends, if not nil
@@ -66,7 +66,7 @@ func newMachine[K comparable, S, U, A any](h engine.Head, op *engine.Op, turn *T
 	m.decided.Revises, m.decided.Forgets = true, true
 	turn.loc, turn.phase = h.Loc, over
 	op.Holds(&m.us, &m.as, &m.gone, &turn.us, &turn.timers)
-	op.Scratch(&m.ub, &m.ab, &m.ends, &m.tells, &m.asked)
+	op.Scratch(&m.ub, &m.ab, &m.ends, &m.goneWanted, &m.goneKnown)
 	op.Key = func() any { return turn.key }
 	return m
 }
@@ -147,10 +147,10 @@ func (m *machine[K, S, U, A]) end(k K, h uint64, i uint32, l *life[S]) {
 
 // wantsGone reports whether the removal of forgotten decisions is pushed.
 func (m *machine[K, S, U, A]) wantsGone() bool {
-	if !m.asked {
-		m.tells, m.asked = m.decided.WantsGone(), true
+	if !m.goneKnown {
+		m.goneWanted, m.goneKnown = m.decided.WantsGone(), true
 	}
-	return m.tells
+	return m.goneWanted
 }
 
 // flush pushes what was emitted, then what was decided and forgotten.

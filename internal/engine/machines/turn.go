@@ -26,7 +26,7 @@ type Turn[K comparable, U, A any] struct {
 type phase byte
 
 const (
-	noting phase = iota // belongs to no operator
+	detached phase = iota // belongs to no operator
 	open
 	over
 )

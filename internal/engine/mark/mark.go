@@ -30,7 +30,7 @@ type Mark struct {
 	from      []*Mark // the marks of what the owner reads
 	least     []*Mark // the marks that are the least of this one and others
 	made      []*Mark // the marks of what operators make of the stream
-	told      int64   // the value that followers were last called with, of a mark without owner
+	notified  int64   // the value that followers were last called with, of a mark without owner
 	partial   bool    // it is of one partition of a location
 	closing   bool    // the last of its sources has ended, and followers are called with the mark before that
 	followers []func(now int64)
@@ -87,7 +87,7 @@ func Least(marks ...*Mark) *Mark {
 	if len(of) == 1 {
 		return of[0]
 	}
-	m := &Mark{of: of, told: Past}
+	m := &Mark{of: of, notified: Past}
 	for _, x := range of {
 		x.least = append(x.least, m)
 	}
@@ -231,7 +231,7 @@ func (m *Mark) Advance(to int64) {
 		return
 	}
 	for _, l := range m.least {
-		l.told = max(l.told, l.Now())
+		l.notified = max(l.notified, l.Now())
 	}
 	if to == Future {
 		*m.until = *m.at
@@ -240,33 +240,33 @@ func (m *Mark) Advance(to int64) {
 	if to == Future {
 		m.close()
 	}
-	m.tell(to)
+	m.notify(to)
 }
 
 // close calls the followers of merged streams whose last source ends with the mark before the end.
 func (m *Mark) close() {
 	some := false
 	for _, l := range m.least {
-		if l.Now() == Future && l.end() > l.told {
+		if l.Now() == Future && l.end() > l.notified {
 			l.closing, some = true, true
 		}
 	}
 	if some {
-		m.tell(Future)
+		m.notify(Future)
 	}
 	for _, l := range m.least {
 		l.closing = false
 	}
 }
 
-// tell calls the followers of the mark and those of merged streams.
-func (m *Mark) tell(to int64) {
+// notify calls the followers of the mark and those of merged streams.
+func (m *Mark) notify(to int64) {
 	for _, f := range m.followers {
 		f(to)
 	}
 	for _, l := range m.least {
-		if now := l.Now(); now > l.told {
-			l.told = now
+		if now := l.Now(); now > l.notified {
+			l.notified = now
 			for _, f := range l.followers {
 				f(now)
 			}

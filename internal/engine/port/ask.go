@@ -8,7 +8,7 @@ import (
 
 // Ask is Send of a record to an input that accepts each key once, followed by a Take of the entry under that key.
 //
-// A caller that finds the location idle runs it and receives the response without the table of entries; see asked. In all other
+// A caller that finds the location idle runs it and receives the response without the table of entries; see ownRequest. In all other
 // cases the caller is listed as waiting for the entry before the request can be handled, so that no other Take comes first.
 func Ask[K comparable, V, U any](ctx context.Context, in *KeyedInput[K, V], out *EntryOutput[K, U], k K, v V) (u U, err error) {
 	if in.check != nil {
@@ -28,10 +28,10 @@ func Ask[K comparable, V, U any](ctx context.Context, in *KeyedInput[K, V], out 
 	}
 	var w *keyWaiter[U]
 	if out.listeners.Load() > 0 {
-		w = out.behind(k, h)
+		w = out.queueBehind(k, h)
 	}
 	s.Mu.Unlock()
-	a := &out.asked
+	a := &out.request
 	a.on, a.k = w == nil, k
 	if !in.stepOne(k, v, h) {
 		return u, s.Graph.Err()
@@ -41,7 +41,7 @@ func Ask[K comparable, V, U any](ctx context.Context, in *KeyedInput[K, V], out 
 		w = a.w
 	}
 	u = a.v
-	*a = asked[K, U]{}
+	*a = ownRequest[K, U]{}
 	if got {
 		if s.Left() {
 			s.Look(true) // a failure of what others left is not one of this request
@@ -55,7 +55,7 @@ func Ask[K comparable, V, U any](ctx context.Context, in *KeyedInput[K, V], out 
 		s.Mu.Unlock()
 	}
 	if err = s.After(true); err != nil {
-		out.forsake(k, h, w)
+		out.stopWaiting(k, h, w)
 		return u, err
 	}
 	out.mu.Lock()
@@ -77,7 +77,7 @@ func askBusy[K comparable, V, U any](ctx context.Context, in *KeyedInput[K, V], 
 	})
 	if err != nil {
 		if w != nil {
-			out.forsake(k, h, w)
+			out.stopWaiting(k, h, w)
 		}
 		return u, err
 	}
@@ -88,12 +88,12 @@ func askBusy[K comparable, V, U any](ctx context.Context, in *KeyedInput[K, V], 
 	return out.wait(ctx, k, h, w)
 }
 
-// An asked is the request of a caller that runs the location, and its response, if that comes in the same step. It is held by the
+// An ownRequest is the request of a caller that runs the location, and its response, if that comes in the same step. It is held by the
 // token.
 //
 // The response is not put into the table: only the caller sees it, and the caller would have taken it. If another caller waits
 // for the same key, the response goes the usual way, because every Await receives it.
-type asked[K comparable, V any] struct {
+type ownRequest[K comparable, V any] struct {
 	on  bool // the response has not come yet
 	got bool // it came and is v
 	k   K
@@ -103,7 +103,7 @@ type asked[K comparable, V any] struct {
 
 // answers reports whether (k, v) was the response that the caller wants and was kept for it.
 func (out *EntryOutput[K, V]) answers(k K, v V, h uint64) bool {
-	a := &out.asked
+	a := &out.request
 	if k != a.k {
 		return false
 	}
@@ -112,7 +112,7 @@ func (out *EntryOutput[K, V]) answers(k K, v V, h uint64) bool {
 		out.mu.Lock()
 		defer out.mu.Unlock()
 		if out.waiting.Get(k, h) != nil {
-			// There was no waiter before the run; see behind. So a Take that waits now came later.
+			// There was no waiter before the run; see queueBehind. So a Take that waits now came later.
 			place := out.waiting.Get(k, h)
 			a.w = out.waiter(true)
 			a.w.next, *place = *place, a.w
@@ -124,8 +124,8 @@ func (out *EntryOutput[K, V]) answers(k K, v V, h uint64) bool {
 	return true
 }
 
-// behind returns a waiter for the entry of k, queued behind those that wait for it already, or nil if there are none.
-func (out *EntryOutput[K, V]) behind(k K, h uint64) (w *keyWaiter[V]) {
+// queueBehind returns a waiter for the entry of k, queued behind those that wait for it already, or nil if there are none.
+func (out *EntryOutput[K, V]) queueBehind(k K, h uint64) (w *keyWaiter[V]) {
 	out.mu.Lock()
 	defer out.mu.Unlock()
 	if out.waiting.Get(k, h) != nil {
@@ -157,8 +157,8 @@ func (out *EntryOutput[K, V]) expectHere(k K, h uint64, w *keyWaiter[V]) {
 	out.add(k, h, w)
 }
 
-// forsake makes w stop waiting after the flow has failed.
-func (out *EntryOutput[K, V]) forsake(k K, h uint64, w *keyWaiter[V]) {
+// stopWaiting makes w stop waiting after the flow has failed.
+func (out *EntryOutput[K, V]) stopWaiting(k K, h uint64, w *keyWaiter[V]) {
 	out.mu.Lock()
 	if !w.given {
 		out.remove(k, h, w)

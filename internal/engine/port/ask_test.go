@@ -76,8 +76,8 @@ func TestAsk(t *testing.T) {
 					t.Errorf("after Close: %v", err)
 				}
 				a.stop(t)
-				if len(a.out.woken) != 0 || a.out.asked != (asked[int, int]{}) {
-					t.Errorf("%d waiters and the request %v are left", len(a.out.woken), a.out.asked)
+				if len(a.out.woken) != 0 || a.out.request != (ownRequest[int, int]{}) {
+					t.Errorf("%d waiters and the request %v are left", len(a.out.woken), a.out.request)
 				}
 			})
 		})

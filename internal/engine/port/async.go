@@ -36,7 +36,7 @@ type async[K comparable, V, U any] struct {
 	fresh   engine.Columns[K, V] // of the pending calls, those that the last step requested
 	resumed bool                 // Resume was called
 
-	asked askedCalls[K, V] // of a simulated graph
+	simulated simulatedCalls[K, V] // of a simulated graph
 
 	_       token.CacheLinePad
 	mu      sync.Mutex
@@ -272,13 +272,13 @@ func (a *async[K, V, U]) Figures() engine.OutputStatus {
 	return s
 }
 
-// askedCalls are the calls of a simulated graph that are still to be made, in the order in which they were requested.
-type askedCalls[K comparable, V any] struct {
+// simulatedCalls are the calls of a simulated graph that are still to be made, in the order in which they were requested.
+type simulatedCalls[K comparable, V any] struct {
 	engine.Columns[K, V]
-	ids   []uint64
-	times map[K]uint64 // how often a call was requested, by key
-	made  []madeCall   // calls whose answers were not accepted yet
-	begun int          // calls whose functions have not returned
+	ids     []uint64
+	times   map[K]uint64 // how often a call was requested, by key
+	made    []madeCall   // calls whose answers were not accepted yet
+	started int          // calls whose functions have not returned
 }
 
 // A madeCall is a call of a simulated graph whose function has returned.
@@ -290,7 +290,7 @@ type madeCall struct {
 
 // Ask implements [engine.Calling].
 func (a *async[K, V, U]) Ask() {
-	q := &a.asked
+	q := &a.simulated
 	if q.times == nil {
 		q.times = make(map[K]uint64)
 	}
@@ -308,7 +308,7 @@ func (a *async[K, V, U]) Ask() {
 
 // queues records that a call was requested or made. Once more calls wait than may run at once, their order makes a difference.
 func (a *async[K, V, U]) queues() {
-	if len(a.asked.ids)+len(a.asked.made)+a.asked.begun > a.limit {
+	if len(a.simulated.ids)+len(a.simulated.made)+a.simulated.started > a.limit {
 		a.op.Touch(0, engine.Takes|engine.Writes)
 	} else {
 		a.op.Touch(0, engine.Adds)
@@ -317,20 +317,20 @@ func (a *async[K, V, U]) queues() {
 
 // Asked implements [engine.Calling].
 func (a *async[K, V, U]) Asked() int {
-	return min(len(a.asked.ids), a.limit-len(a.asked.made)-a.asked.begun)
+	return min(len(a.simulated.ids), a.limit-len(a.simulated.made)-a.simulated.started)
 }
 
 // CallID implements [engine.Calling].
-func (a *async[K, V, U]) CallID(i int) uint64 { return a.asked.ids[i] }
+func (a *async[K, V, U]) CallID(i int) uint64 { return a.simulated.ids[i] }
 
 // SayCall implements [engine.Calling].
 func (a *async[K, V, U]) SayCall(i int) string {
-	return fmt.Sprintf("%v:%v", a.asked.K[i], a.asked.V[i])
+	return fmt.Sprintf("%v:%v", a.simulated.K[i], a.simulated.V[i])
 }
 
 // CallNow implements [engine.Calling].
 func (a *async[K, V, U]) CallNow(i int, later bool) {
-	q := &a.asked
+	q := &a.simulated
 	a.op.Touch(q.ids[i], engine.Writes)
 	a.queues()
 	m := madeCall{id: q.ids[i], call: a.SayCall(i)}
@@ -349,32 +349,32 @@ func (a *async[K, V, U]) CallNow(i int, later bool) {
 
 // callNow is call of a simulated graph. Other moves may be made before the function returns.
 func (a *async[K, V, U]) callNow(k K, v V) (U, bool) {
-	a.asked.begun++
-	defer func() { a.asked.begun-- }()
+	a.simulated.started++
+	defer func() { a.simulated.started-- }()
 	return a.call(k, v)
 }
 
 // Made implements [engine.Calling].
-func (a *async[K, V, U]) Made() int { return len(a.asked.made) }
+func (a *async[K, V, U]) Made() int { return len(a.simulated.made) }
 
 // MadeID implements [engine.Calling].
-func (a *async[K, V, U]) MadeID(i int) uint64 { return a.asked.made[i].id }
+func (a *async[K, V, U]) MadeID(i int) uint64 { return a.simulated.made[i].id }
 
 // SayMade implements [engine.Calling].
-func (a *async[K, V, U]) SayMade(i int) string { return a.asked.made[i].call }
+func (a *async[K, V, U]) SayMade(i int) string { return a.simulated.made[i].call }
 
 // Answer implements [engine.Calling].
 func (a *async[K, V, U]) Answer(i int) {
-	m := a.asked.made[i]
+	m := a.simulated.made[i]
 	a.op.Touch(m.id, engine.Writes)
 	a.queues()
-	a.asked.made = slices.Delete(a.asked.made, i, i+1)
+	a.simulated.made = slices.Delete(a.simulated.made, i, i+1)
 	m.answer()
 }
 
 // Again implements [engine.Calling]. The call is queued before those that were requested later.
 func (a *async[K, V, U]) Again(i int) func() {
-	q := &a.asked
+	q := &a.simulated
 	id, k, v, h := q.ids[i], q.K[i], q.V[i], q.H[i]
 	before := slices.Clone(q.ids[:i])
 	return func() {

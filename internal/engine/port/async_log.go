@@ -134,5 +134,5 @@ func (a *async[K, V, U]) PlacedBy(i int) (affinity string, ok bool) {
 	if a.in.place == nil {
 		return "", false
 	}
-	return a.in.place(a.asked.K[i]), true
+	return a.in.place(a.simulated.K[i]), true
 }

@@ -49,7 +49,7 @@ func divide[K comparable, V any](n *engine.KeyedNode[K, V], op *engine.Op, to []
 		m := newKeyedExchange[K, V](&from, move, all)
 		m.in.hashed = true
 		nodes[i], d.into[i] = m.in.node, &m.step
-		d.moves = append(d.moves, m)
+		d.exchanges = append(d.exchanges, m)
 	}
 	op.Again() // other operators were made meanwhile
 	d.listen(n)
@@ -58,14 +58,14 @@ func divide[K comparable, V any](n *engine.KeyedNode[K, V], op *engine.Op, to []
 
 // A divider is the state of a KDivide.
 type divider[K comparable, V any] struct {
-	at    *engine.Op
-	hash  *keyed.Hasher[K]
-	into  []*engine.Columns[K, V] // by location: what waits for the end of the step
-	moves []*keyedExchange[K, V]
-	here  *engine.KeyedNode[K, V] // of the location of n, if it is one of the locations
-	stays engine.Columns[K, V]
-	where []uint32      // by element: number of the location
-	all   func(*V) bool // which entries go to every location; nil if none does
+	at        *engine.Op
+	hash      *keyed.Hasher[K]
+	into      []*engine.Columns[K, V] // by location: what waits for the end of the step
+	exchanges []*keyedExchange[K, V]
+	here      *engine.KeyedNode[K, V] // of the location of n, if it is one of the locations
+	stays     engine.Columns[K, V]
+	where     []uint32      // by element: number of the location
+	all       func(*V) bool // which entries go to every location; nil if none does
 }
 
 func (d *divider[K, V]) listen(n *engine.KeyedNode[K, V]) {
@@ -89,7 +89,7 @@ func (d *divider[K, V]) listen(n *engine.KeyedNode[K, V]) {
 			}
 			d.into[w].Append(true, b.K[i], b.V[i], hs[i])
 		}
-		for _, m := range d.moves {
+		for _, m := range d.exchanges {
 			m.gave()
 		}
 		if len(d.stays.K) > 0 {
@@ -114,7 +114,7 @@ func (d *divider[K, V]) listen(n *engine.KeyedNode[K, V]) {
 			return
 		}
 		c.K, c.V, c.H = append(c.K, k), append(c.V, v), append(c.H, h)
-		for _, m := range d.moves {
+		for _, m := range d.exchanges {
 			m.gave()
 		}
 	}

@@ -31,7 +31,7 @@ type EntryOutput[K comparable, V any] struct {
 	goneAt  *keyed.Table[K, int]        // index of each key in gone, if keys can come back within a step; otherwise nil
 	taken   engine.Columns[K, struct{}] // taken before this step, if the history is elsewhere; held by the token or the feeder
 	passing []foundEntry[K, V]          // found in the history, for waiters; held by the feeder
-	asked   asked[K, V]                 // see Ask
+	request ownRequest[K, V]            // see Ask
 	listed  bool                        // among the location's Ports; held by the token
 
 	_       token.CacheLinePad
@@ -89,7 +89,7 @@ func NewEntryOutput[K comparable, V any](n *engine.KeyedNode[K, V], op *engine.O
 		if out.goneAt != nil {
 			out.back(k, h)
 		}
-		if out.asked.on && out.answers(k, v, h) {
+		if out.request.on && out.answers(k, v, h) {
 			return
 		}
 		out.changing()
@@ -116,7 +116,7 @@ func NewEntryOutput[K comparable, V any](n *engine.KeyedNode[K, V], op *engine.O
 			}
 			return
 		}
-		if out.asked.on || out.goneAt != nil || checked {
+		if out.request.on || out.goneAt != nil || checked {
 			for i, k := range b.K {
 				one(k, b.V[i], h[i])
 			}

@@ -9,7 +9,7 @@ import (
 
 // An exchange is an edge for elements.
 type exchange[T any] struct {
-	*sending
+	*edgeSender
 	in   *Input[T]
 	step []T           // given in this step; held by the token
 	all  func(*T) bool // which elements go to every partition; nil if none does
@@ -35,7 +35,7 @@ func exchangeElements[T any](n *engine.Node[T], op *engine.Op, all func(*T) bool
 	}
 	arrives(op, &n.Head, m.in)
 	op.Takes(m.in.node.Counter())
-	m.sending = newSending(l, op, &n.Head, reflect.TypeFor[T]().String(), showSent[T])
+	m.edgeSender = newEdgeSender(l, op, &n.Head, reflect.TypeFor[T]().String(), showSent[T])
 	n.Loc.AddOutput(m.op, m)
 	n = n.Origin()
 	n.Outs = append(n.Outs, &engine.Consumer[T]{Push: func(batch []T) {
@@ -84,7 +84,7 @@ func (m *exchange[T]) Discard() {
 
 // A keyedExchange is an edge for keyed data.
 type keyedExchange[K comparable, V any] struct {
-	*sending
+	*edgeSender
 	in    *KeyedInput[K, V]
 	step  engine.Columns[K, V] // given in this step; held by the token
 	dirty bool                 // step is not empty; held by the token
@@ -130,7 +130,7 @@ func newKeyedExchange[K comparable, V any](from *engine.Head, op *engine.Op, all
 	}
 	arrives(op, from, m.in)
 	op.Takes(m.in.node.Counter())
-	m.sending = newSending(l, op, from, reflect.TypeFor[K]().String()+","+reflect.TypeFor[V]().String(), showSentEntry[K, V])
+	m.edgeSender = newEdgeSender(l, op, from, reflect.TypeFor[K]().String()+","+reflect.TypeFor[V]().String(), showSentEntry[K, V])
 	from.Loc.AddOutput(m.op, m)
 	return m
 }

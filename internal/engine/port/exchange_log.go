@@ -15,9 +15,9 @@ import (
 // then the executor of the step's location sends it, and sends it again after a crash. The other location recognizes a repeat by
 // its source and number. Such an edge has an operator at both ends, for the records of both locations.
 
-// A sending is the sending end of an edge. In a graph whose history is kept outside, it has an operator of its own and keeps what
+// An edgeSender is the sending end of an edge. In a graph whose history is kept outside, it has an operator of its own and keeps what
 // is not known to be sent; in other graphs it uses the operator of the receiving end.
-type sending struct {
+type edgeSender struct {
 	*engine.Edge
 	engine.Inner
 	op     *engine.Op // its operator
@@ -51,9 +51,9 @@ func nextSent(d *codec.Decoder) sent {
 
 func (x sent) clone() sent { return sent{slices.Clone(x.key), slices.Clone(x.value), x.all} }
 
-// newSending makes the sending end of an edge whose reader is the operator at the other location.
-func newSending(l *engine.Edge, reader *engine.Op, src *engine.Head, types string, show func(*codec.Describer, codec.Codec, uint64, sent)) *sending {
-	b := &sending{Edge: l, op: reader, reader: reader.Index, types: types, show: show}
+// newEdgeSender makes the sending end of an edge whose reader is the operator at the other location.
+func newEdgeSender(l *engine.Edge, reader *engine.Op, src *engine.Head, types string, show func(*codec.Describer, codec.Codec, uint64, sent)) *edgeSender {
+	b := &edgeSender{Edge: l, op: reader, reader: reader.Index, types: types, show: show}
 	if !l.From.Graph.Kept() {
 		return b
 	}
@@ -67,25 +67,25 @@ func newSending(l *engine.Edge, reader *engine.Op, src *engine.Head, types strin
 	return b
 }
 
-func (b *sending) Operator() *engine.Op { return b.op }
+func (b *edgeSender) Operator() *engine.Op { return b.op }
 
-func (b *sending) Loops() bool { return false }
+func (b *edgeSender) Loops() bool { return false }
 
-func (b *sending) Exchange() *engine.Edge { return b.Edge }
+func (b *edgeSender) Exchange() *engine.Edge { return b.Edge }
 
-func (b *sending) Over() (engine.Blocked, bool) {
+func (b *edgeSender) Over() (engine.Blocked, bool) {
 	return engine.Blocked{Op: b.op, Waiting: len(b.buf), Bound: b.From.Graph.Settings.Queue}, false
 }
 
 // put keeps an element and appends it to the output of the step.
-func (b *sending) put(dst []byte, x sent) []byte {
+func (b *edgeSender) put(dst []byte, x sent) []byte {
 	b.buf = append(b.buf, x)
 	b.Came(1)
 	return x.append(dst)
 }
 
 // announce appends the header of n elements of a step.
-func (b *sending) announce(dst []byte, n int) []byte {
+func (b *edgeSender) announce(dst []byte, n int) []byte {
 	dst = binary.AppendUvarint(dst, b.first+uint64(len(b.buf)))
 	return binary.AppendUvarint(dst, uint64(n))
 }
@@ -123,7 +123,7 @@ func (m *keyedExchange[K, V]) Emit(dst []byte, c codec.Codec) ([]byte, error) {
 }
 
 // Adopt implements [engine.Output].
-func (b *sending) Adopt(d *codec.Decoder, _ codec.Codec) {
+func (b *edgeSender) Adopt(d *codec.Decoder, _ codec.Codec) {
 	if first := d.Uint(); first != b.first+uint64(len(b.buf)) {
 		d.Fail()
 	}
@@ -134,7 +134,7 @@ func (b *sending) Adopt(d *codec.Decoder, _ codec.Codec) {
 }
 
 // Acknowledge drops what was sent.
-func (b *sending) Acknowledge(r *codec.Record, _ codec.Codec) (bool, error) {
+func (b *edgeSender) Acknowledge(r *codec.Record, _ codec.Codec) (bool, error) {
 	if r.Kind != codec.KindRead {
 		return false, fmt.Errorf("%w: it is of kind %d, for %s", codec.ErrRecord, r.Kind, b.op)
 	}
@@ -151,15 +151,15 @@ func (b *sending) Acknowledge(r *codec.Record, _ codec.Codec) (bool, error) {
 	return true, nil
 }
 
-func (b *sending) Full() bool { return len(b.buf) > b.From.Graph.Settings.Queue }
+func (b *edgeSender) Full() bool { return len(b.buf) > b.From.Graph.Settings.Queue }
 
-func (b *sending) Kind() string { return "unsent(" + b.To.Name + "," + b.types + ")" }
+func (b *edgeSender) Kind() string { return "unsent(" + b.To.Name + "," + b.types + ")" }
 
-func (b *sending) Save(dst []byte, c codec.Codec) ([]byte, error) {
+func (b *edgeSender) Save(dst []byte, c codec.Codec) ([]byte, error) {
 	return b.Queue.Save(binary.AppendUvarint(dst, b.id), c)
 }
 
-func (b *sending) Load(d *codec.Decoder, c codec.Codec) {
+func (b *edgeSender) Load(d *codec.Decoder, c codec.Codec) {
 	id := d.Uint()
 	if b.Queue.Load(d, c); d.Err == nil {
 		b.id, b.loaded, b.handed = id, true, b.first
@@ -172,21 +172,21 @@ var sentCodec = codec.Of[sent]{
 	Load: func(d *codec.Decoder, _ codec.Codec, x *sent) { *x = nextSent(d).clone() },
 }
 
-func (b *sending) Describe(d *codec.Describer) {
+func (b *edgeSender) Describe(d *codec.Describer) {
 	for i, x := range b.buf {
 		b.show(d, b.From.Graph.Settings.Codec, b.first+uint64(i), x)
 	}
 }
 
 // Feed skips what is for another location: it does not concern this location's ports.
-func (b *sending) Feed(in *codec.Decoder, _ codec.Codec, _ int) {
+func (b *edgeSender) Feed(in *codec.Decoder, _ codec.Codec, _ int) {
 	in.Uint()
 	for range in.Count() {
 		nextSent(in)
 	}
 }
 
-func (b *sending) DescribeFed(in *codec.Decoder, c codec.Codec, d *codec.Describer) {
+func (b *edgeSender) DescribeFed(in *codec.Decoder, c codec.Codec, d *codec.Describer) {
 	first := in.Uint()
 	for i := range in.Count() {
 		x := nextSent(in)
@@ -218,7 +218,7 @@ func showSentEntry[K comparable, V any](d *codec.Describer, c codec.Codec, numbe
 }
 
 // Moved appends what is for the other location and was not returned yet.
-func (b *sending) Moved(all []engine.Moved) []engine.Moved {
+func (b *edgeSender) Moved(all []engine.Moved) []engine.Moved {
 	for ; b.handed < b.first+uint64(len(b.buf)); b.handed++ {
 		x := b.buf[b.handed-b.first]
 		all = append(all, engine.Moved{
@@ -231,7 +231,7 @@ func (b *sending) Moved(all []engine.Moved) []engine.Moved {
 
 // Identify numbers the edge if the history had no number for it, and returns the last number
 // that was given.
-func (b *sending) Identify(last uint64) uint64 {
+func (b *edgeSender) Identify(last uint64) uint64 {
 	if !b.loaded {
 		last++
 		b.id = last
@@ -241,7 +241,7 @@ func (b *sending) Identify(last uint64) uint64 {
 
 // Figures implements [engine.Output]. In a graph whose history is kept outside, the owner of the
 // executor calls it, and Unread is what is not known to be sent.
-func (b *sending) Figures() engine.OutputStatus {
+func (b *edgeSender) Figures() engine.OutputStatus {
 	o := engine.OutputStatus{Op: b.op, Kind: engine.Sent, Unread: len(b.buf), Given: b.first + uint64(len(b.buf))}
 	if b.From.Graph.Kept() {
 		o.Bound = b.From.Graph.Settings.Queue
@@ -249,6 +249,6 @@ func (b *sending) Figures() engine.OutputStatus {
 	return o
 }
 
-func (b *sending) Size() (n int, bytes uint64) {
+func (b *edgeSender) Size() (n int, bytes uint64) {
 	return len(b.buf), uint64(cap(b.buf)) * uint64(unsafe.Sizeof(sent{}))
 }

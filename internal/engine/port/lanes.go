@@ -271,7 +271,7 @@ func (in *KeyedInput[K, V]) Entered(n int) error {
 
 // Entered implements [engine.Input]. An answer replaces its call.
 func (in *answers[K, V, U]) Entered(n int) error {
-	q := &in.to.asked
+	q := &in.to.simulated
 	for i := len(in.taken.K) - n; i < len(in.taken.K); i++ {
 		at := slices.Index(q.K, in.taken.K[i])
 		if at < 0 {

@@ -122,8 +122,8 @@ func TestCallsAgain(t *testing.T) {
 		calls.CallNow(0, true)
 		n.clear()
 		again()
-		if first := calls.SayCall(0); first != "0:0" || calls.CallID(0) != id || len(calls.asked.ids) != 3 {
-			t.Errorf("of %d calls that wait the first one is %s", len(calls.asked.ids), first)
+		if first := calls.SayCall(0); first != "0:0" || calls.CallID(0) != id || len(calls.simulated.ids) != 3 {
+			t.Errorf("of %d calls that wait the first one is %s", len(calls.simulated.ids), first)
 		}
 		if n.touched[calls.op.Object(id)] != engine.Writes || n.touched[calls.op.Object(0)] != want {
 			t.Errorf("with a limit of %d it touches %v, want %d of all calls", limit, n.touched, want)

@@ -49,7 +49,7 @@ func (c *client) ready() bool {
 func (d *Simulation) act(m *Move) {
 	c := m.client
 	if t := c.turn; m.quiet {
-		c.quiet, d.trail.effect.All = true, true
+		c.quiet, d.footprint.effect.All = true, true
 	} else if t.Op != nil && t.Ready == nil && t.Say != "send to" {
 		d.g.Note(m.String)
 	}
@@ -58,7 +58,7 @@ func (d *Simulation) act(m *Move) {
 	_, more := c.resume()
 	d.running, c.done = before, !more
 	if t := c.turn; more && t.Wants != 0 && t.Ready != nil && !t.Ready() {
-		d.trail.effect.Wants = append(d.trail.effect.Wants, Touch{t.Waits, t.Wants})
+		d.footprint.effect.Wants = append(d.footprint.effect.Wants, Touch{t.Waits, t.Wants})
 	}
 }
 

@@ -10,13 +10,13 @@ import (
 // the recording has not taken waits then: records on their way to other locations or around a cycle, and calls without an answer.
 // Inputs of the program are open and remember what they have accepted, so a repeated key is refused. Continue is called before
 // the graph is started. The start fails if the recording does not fit the graph.
-func (d *Simulation) Continue(from *engine.Recording) { d.from = from }
+func (d *Simulation) Continue(from *engine.Recording) { d.recording = from }
 
 // begin makes the recorded steps. For a search they are one event, on which all others depend.
 func (d *Simulation) begin() {
-	d.trail.begin(Name{Kind: Settle})
+	d.footprint.begin(Name{Kind: Settle})
 	err := d.makeRecorded()
-	t := &d.trail.effect
+	t := &d.footprint.effect
 	t.All, t.Touched, t.Took, t.Sent = true, nil, nil, nil
 	for _, s := range d.g.Locations {
 		for _, in := range s.Inputs {
@@ -28,7 +28,7 @@ func (d *Simulation) begin() {
 			}
 		}
 	}
-	if e, outer := d.trail.end(); outer && d.listener != nil {
+	if e, outer := d.footprint.end(); outer && d.listener != nil {
 		d.listener.Made(e)
 	}
 	if err != nil {
@@ -38,12 +38,12 @@ func (d *Simulation) begin() {
 
 // makeRecorded makes the recorded steps, and then the first step of each location that has none in the recording.
 func (d *Simulation) makeRecorded() error {
-	d.from.Mu.Lock()
-	defer d.from.Mu.Unlock()
+	d.recording.Mu.Lock()
+	defer d.recording.Mu.Unlock()
 	begun := make([]bool, len(d.g.Locations))
-	for n := range d.from.Plans {
-		p := &d.from.Plans[n].Plan
-		s, err := load(d.g, d.from, n)
+	for n := range d.recording.Plans {
+		p := &d.recording.Plans[n].Plan
+		s, err := load(d.g, d.recording, n)
 		if err != nil {
 			return err
 		}
@@ -61,7 +61,7 @@ func (d *Simulation) makeRecorded() error {
 			s.SettleLoose()
 		}
 	}
-	d.g.Note(func() string { return fmt.Sprintf("make the %d steps of the recording", len(d.from.Plans)) })
+	d.g.Note(func() string { return fmt.Sprintf("make the %d steps of the recording", len(d.recording.Plans)) })
 	for _, s := range d.g.Locations {
 		if !begun[s.Number] {
 			d.first(s)

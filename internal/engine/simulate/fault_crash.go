@@ -27,21 +27,21 @@ type madeCall struct {
 
 // call makes a call.
 func (d *Simulation) call(m *Move) {
-	if !d.faults.falls || !d.faults.at[m.loc.Number].may {
+	if !d.faults.crashes || !d.faults.at[m.loc.Number].possible {
 		d.callNow(m)
 		return
 	}
 	c := madeCall{in: m.loc.Inputs[m.calls.Operator().Index], say: m.calls.SayCall(m.call), again: m.calls.Again(m.call)}
 	by, ok := m.calls.PlacedBy(m.call)
 	c.by, c.placedByKey = by, !ok
-	begun, returned := d.callNow(m)
+	call, returned := d.callNow(m)
 	if d.g.Err() != nil { // there is no answer
 		return
 	}
-	if c.suspended = begun; returned {
+	if c.suspended = call; returned {
 		c.answered()
 	}
-	d.trail.touch(of(m.loc, made), engine.Adds)
+	d.footprint.touch(of(m.loc, made), engine.Adds)
 	at := &d.faults.at[m.loc.Number]
 	at.calls = append(at.calls, c)
 }
@@ -51,26 +51,26 @@ func (c *madeCall) answered() { c.suspended, c.lane = nil, c.in.LaneOf(c.in.Wait
 
 // returned records that the function of a call that was at a point has returned.
 func (d *Simulation) returned(c *suspendedCall) {
-	if !d.faults.falls {
+	if !d.faults.crashes {
 		return
 	}
 	all := d.faults.at[c.loc.Number].calls
 	i := slices.IndexFunc(all, func(m madeCall) bool { return m.suspended == c })
 	if i >= 0 && d.g.Err() == nil {
-		d.trail.touch(of(c.loc, made), engine.Adds)
+		d.footprint.touch(of(c.loc, made), engine.Adds)
 		all[i].answered()
 	}
 }
 
 // keeps is called when a record is taken. If the record is an answer, it is kept.
 func (d *Simulation) keeps(m *Move) {
-	if !d.faults.falls {
+	if !d.faults.crashes {
 		return
 	}
 	at := &d.faults.at[m.loc.Number]
 	i := slices.IndexFunc(at.calls, func(c madeCall) bool { return c.suspended == nil && c.in == m.in && c.lane == m.ID })
 	if i >= 0 {
-		d.trail.touch(of(m.loc, made), engine.Adds)
+		d.footprint.touch(of(m.loc, made), engine.Adds)
 		at.calls = slices.Delete(at.calls, i, i+1)
 	}
 }
@@ -80,7 +80,7 @@ func (d *Simulation) keeps(m *Move) {
 func (d *Simulation) crash(s *engine.Location) {
 	f := &d.faults
 	f.left.Crashes--
-	d.trail.touch(of(s, made), engine.Writes)
+	d.footprint.touch(of(s, made), engine.Writes)
 	at := &f.at[s.Number]
 	var keys []placed
 	for _, c := range at.calls {
@@ -151,8 +151,8 @@ func (d *Simulation) forget(s *engine.Location, c madeCall) {
 	c.in.Lift(i, false)
 	s.Queued--
 	lane := c.in.Base().Op.Lane(c.lane)
-	d.trail.touch(lane, engine.Takes)
-	d.trail.effect.Took = append(d.trail.effect.Took, lane)
+	d.footprint.touch(lane, engine.Takes)
+	d.footprint.effect.Took = append(d.footprint.effect.Took, lane)
 	d.g.Note(func() string {
 		return "the answer to the call " + c.say + " of " + c.in.Base().Op.String() + " is lost, and the call will be made again"
 	})
@@ -163,7 +163,7 @@ func (d *Simulation) forget(s *engine.Location, c madeCall) {
 func (d *Simulation) loseAck(c *client, t engine.Turn) error {
 	f := &d.faults
 	c.untold = false
-	if f.left.LostAcks == 0 || t.Say != "send to" || !f.at[t.Op.Loc.Number].may {
+	if f.left.LostAcks == 0 || t.Say != "send to" || !f.at[t.Op.Loc.Number].possible {
 		return nil
 	}
 	what := d.choose.Choose(3)

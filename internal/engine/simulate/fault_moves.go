@@ -7,8 +7,8 @@ import (
 	"github.com/millrace/millrace/internal/engine"
 )
 
-// A late is a delayed message, which later ones overtake.
-type late struct {
+// A delayedMessage is a delayed message, which later ones overtake.
+type delayedMessage struct {
 	id   uint64        // of its lane, which it has to itself
 	from engine.Object // the lane from which it was taken
 	loc  *engine.Location
@@ -22,21 +22,21 @@ func (d *Simulation) delay(m *Move) {
 	f, op := &d.faults, m.in.Base().Op
 	lane := op.Lane(m.ID)
 	f.delays[lane]++
-	x := &late{id: engine.ChainDigest(m.ID, f.delays[lane]) &^ (1 << 63), from: lane, loc: m.loc, in: m.in, say: m.Value()}
+	x := &delayedMessage{id: engine.ChainDigest(m.ID, f.delays[lane]) &^ (1 << 63), from: lane, loc: m.loc, in: m.in, say: m.Value()}
 	x.take = m.in.Lift(m.head, false)
 	f.late = append(f.late, x)
 	m.loc.Queued++ // it still waits
 	lane = op.Lane(x.id)
-	d.trail.touch(lane, engine.Sends)
-	d.trail.effect.Sent = append(d.trail.effect.Sent, lane)
+	d.footprint.touch(lane, engine.Sends)
+	d.footprint.effect.Sent = append(d.footprint.effect.Sent, lane)
 }
 
 // arrive takes a delayed message, unless it is lost. The messages that were behind it come before or after it. The mu of its
 // location is held.
-func (d *Simulation) arrive(x *late, what fate) {
-	d.trail.touch(x.from, engine.Takes)
+func (d *Simulation) arrive(x *delayedMessage, what fate) {
+	d.footprint.touch(x.from, engine.Takes)
 	f := &d.faults
-	f.late = slices.DeleteFunc(f.late, func(y *late) bool { return x == y })
+	f.late = slices.DeleteFunc(f.late, func(y *delayedMessage) bool { return x == y })
 	if what != lost {
 		x.take()
 	}
@@ -51,7 +51,7 @@ func (d *Simulation) faultMoves(all []Move) []Move {
 	}
 	for _, x := range f.late {
 		if !x.loc.Finished {
-			all = append(all, Move{Name: Name{Takes, int32(x.loc.Number), x.in.Base().Op.Index, x.id}, loc: x.loc, in: x.in, late: x})
+			all = append(all, Move{Name: Name{Takes, int32(x.loc.Number), x.in.Base().Op.Index, x.id}, loc: x.loc, in: x.in, delayed: x})
 		}
 	}
 	for i, s := range d.g.Locations {
@@ -61,7 +61,7 @@ func (d *Simulation) faultMoves(all []Move) []Move {
 	}
 	regular := all
 	for i, s := range d.g.Locations {
-		if !f.at[i].may || s.Finished {
+		if !f.at[i].possible || s.Finished {
 			continue
 		}
 		if f.left.Isolations > 0 && !f.at[i].isolated && d.hasMessage(s) {
@@ -96,7 +96,7 @@ func (d *Simulation) hasMessage(s *engine.Location) bool {
 			return true
 		}
 	}
-	return slices.ContainsFunc(f.late, func(x *late) bool {
+	return slices.ContainsFunc(f.late, func(x *delayedMessage) bool {
 		l := f.edges[x.in.Base().Op]
 		return (l.From == s || l.To == s) && !l.To.Finished
 	})
@@ -108,22 +108,22 @@ func (d *Simulation) fail(m *Move) {
 	at := &f.at[m.loc.Number]
 	switch m.Kind {
 	case Isolates:
-		d.trail.touch(of(m.loc, wire), engine.Writes)
+		d.footprint.touch(of(m.loc, wire), engine.Writes)
 		f.left.Isolations--
 		at.isolated, at.lost = true, 0
 	case Heals:
-		d.trail.touch(of(m.loc, wire), engine.Writes)
+		d.footprint.touch(of(m.loc, wire), engine.Writes)
 		at.isolated = false
 	case Crashes:
 		d.crash(m.loc)
 	case Halts:
-		d.trail.touch(of(m.loc, life), engine.Writes)
+		d.footprint.touch(of(m.loc, life), engine.Writes)
 		f.left.Halts--
 		at.halted = true
 		m.loc.Halt(fmt.Errorf("%w: %s", ErrHalted, m.loc.Name))
 		select {
 		case <-d.g.Done(): // a caller that waits for the end sees it
-			d.trail.effect.All = true
+			d.footprint.effect.All = true
 		default:
 		}
 	}

@@ -34,23 +34,23 @@ var ErrHalted = errors.New("dataflow: the location has stopped for ever, as its 
 
 // faults is the state of the faults of a simulation.
 type faults struct {
-	left  Faults
-	any   bool // there were some at the start
-	halts bool // some of them halt locations
-	cuts  bool // some isolate locations
-	falls bool // some crash locations
+	left     Faults
+	any      bool // there were some at the start
+	halts    bool // some of them halt locations
+	isolates bool // some isolate locations
+	crashes  bool // some crash locations
 
 	edges  map[*engine.Op]*engine.Edge // by the operator of the receiving end
 	faulty map[*engine.Op]bool         // those of edges whose messages are lost, repeated and delayed
 	copies map[engine.Object]bool      // lanes whose first message is a copy
 	delays map[engine.Object]uint64    // how many messages of a lane were delayed
-	late   []*late
-	at     []local // by location
+	late   []*delayedMessage
+	at     []locationFaults // by location
 }
 
-// A local is the state of the faults of a location.
-type local struct {
-	may      bool // faults may happen to it
+// locationFaults is the state of the faults of a location.
+type locationFaults struct {
+	possible bool // faults may happen to it
 	linked   bool // it has links
 	isolated bool
 	lost     int // messages lost since it is isolated
@@ -81,7 +81,7 @@ func (d *Simulation) Inject(f Faults) {
 	}
 	none := f
 	none.Links, none.Locations = nil, nil
-	d.faults = faults{left: f, any: !reflect.ValueOf(none).IsZero(), halts: f.Halts > 0, cuts: f.Isolations > 0, falls: f.Crashes > 0}
+	d.faults = faults{left: f, any: !reflect.ValueOf(none).IsZero(), halts: f.Halts > 0, isolates: f.Isolations > 0, crashes: f.Crashes > 0}
 }
 
 // findFaults finds where faults happen, once the graph is complete.
@@ -95,13 +95,13 @@ func (d *Simulation) findFaults(g *engine.Graph) {
 	}
 	f.edges, f.faulty = make(map[*engine.Op]*engine.Edge), make(map[*engine.Op]bool)
 	f.copies, f.delays = make(map[engine.Object]bool), make(map[engine.Object]uint64)
-	f.at = make([]local, len(g.Locations))
+	f.at = make([]locationFaults, len(g.Locations))
 	used := make(map[string]bool)
 	for _, s := range g.Locations {
-		f.at[s.Number].may = len(f.left.Locations) == 0
+		f.at[s.Number].possible = len(f.left.Locations) == 0
 		for _, name := range f.left.Locations {
 			if named(s, name) {
-				f.at[s.Number].may, used[name] = true, true
+				f.at[s.Number].possible, used[name] = true, true
 			}
 		}
 		for _, out := range s.OutputsInOrder {
@@ -170,7 +170,7 @@ func of(s *engine.Location, part int32) engine.Object {
 // uses records that the current move is one that the location, or a caller at it, cannot make after the location has halted.
 func (d *Simulation) uses(s *engine.Location) {
 	if d.faults.halts {
-		d.trail.touch(of(s, life), engine.Reads)
+		d.footprint.touch(of(s, life), engine.Reads)
 	}
 }
 
@@ -184,9 +184,9 @@ func (d *Simulation) fate(m *Move) (what fate) {
 	if l == nil {
 		return arrived
 	}
-	if f.cuts {
+	if f.isolates {
 		for _, end := range []*engine.Location{l.From, l.To} {
-			d.trail.touch(of(end, wire), engine.Reads)
+			d.footprint.touch(of(end, wire), engine.Reads)
 			if at := &f.at[end.Number]; at.isolated {
 				at.lost++
 				what = lost
@@ -194,7 +194,7 @@ func (d *Simulation) fate(m *Move) (what fate) {
 		}
 	}
 	lane := op.Lane(m.ID)
-	if what == arrived && f.faulty[op] && m.late == nil {
+	if what == arrived && f.faulty[op] && m.delayed == nil {
 		can := []fate{arrived}
 		if f.left.Lose > 0 && !f.copies[lane] { // a lost copy is no fault
 			can = append(can, lost)

@@ -88,8 +88,8 @@ func merge(all []Touch) []Touch {
 	return all[:n]
 }
 
-// A trail collects what the current move has touched so far.
-type trail struct {
+// A footprint collects what the current move has touched so far.
+type footprint struct {
 	effect Effect
 	depth  int // a function of a call may use ports itself, which makes moves within the move
 
@@ -99,14 +99,14 @@ type trail struct {
 }
 
 // begin starts a new move.
-func (t *trail) begin(name Name) {
+func (t *footprint) begin(name Name) {
 	if t.depth++; t.depth == 1 {
 		t.effect = Effect{Name: name}
 	}
 }
 
 // end returns the effect of the move. It reports false for a move within another one.
-func (t *trail) end() (e Effect, outer bool) {
+func (t *footprint) end() (e Effect, outer bool) {
 	if t.depth--; t.depth > 0 {
 		return e, false
 	}
@@ -117,7 +117,7 @@ func (t *trail) end() (e Effect, outer bool) {
 
 // Touch implements [engine.Turns].
 func (d *Simulation) Touch(o engine.Object, a engine.Access) {
-	t := &d.trail
+	t := &d.footprint
 	switch {
 	case d.inspecting != nil:
 		d.inspecting.touch(o, a)
@@ -157,7 +157,7 @@ func (d *Simulation) Touch(o engine.Object, a engine.Access) {
 	t.touch(o, a)
 }
 
-func (t *trail) touch(o engine.Object, a engine.Access) {
+func (t *footprint) touch(o engine.Object, a engine.Access) {
 	if n := len(t.effect.Touched); n > 0 && t.effect.Touched[n-1] == (Touch{o, a}) {
 		return
 	}
@@ -169,7 +169,7 @@ func (d *Simulation) sends(lane engine.Object) engine.Object {
 	d.fills(d.g.Locations[lane.Location])
 	if d.level == Engine {
 		all := d.g.Locations[lane.Location].Inbox()
-		d.trail.touch(all, engine.Sends)
+		d.footprint.touch(all, engine.Sends)
 		return all
 	}
 	d.inGroup(lane)
@@ -182,7 +182,7 @@ func (d *Simulation) Gives(o engine.Object) {
 		h.given = append(h.given, o)
 		return
 	}
-	t := &d.trail
+	t := &d.footprint
 	whole := o
 	whole.Key = 0
 	seen := engine.Adds

@@ -35,7 +35,7 @@ func (d *Simulation) held(s *engine.Location) {
 	if !d.bounds.outputs {
 		return
 	}
-	d.trail.touch(s.Backpressure(), engine.Reads)
+	d.footprint.touch(s.Backpressure(), engine.Reads)
 	if s.Stalled.Load() == 0 || d.level == Types && d.choose.Choose(2) == 1 {
 		return
 	}
@@ -46,7 +46,7 @@ func (d *Simulation) held(s *engine.Location) {
 // Arrived implements [engine.Driver].
 func (d *Simulation) Arrived(l *engine.Edge) {
 	if d.bounds.outputs && l.To.Full() {
-		d.trail.touch(l.To.Capacity(), engine.Writes)
+		d.footprint.touch(l.To.Capacity(), engine.Writes)
 		l.Stall()
 	}
 	l.To.Mu.Unlock()
@@ -54,8 +54,8 @@ func (d *Simulation) Arrived(l *engine.Edge) {
 
 // fills records that the move sends a record to a location, or takes one, if a sender ever has to wait for space there.
 func (d *Simulation) fills(s *engine.Location) {
-	if o := s.Capacity(); d.trail.read[o] {
-		d.trail.touch(o, engine.Adds)
+	if o := s.Capacity(); d.footprint.read[o] {
+		d.footprint.touch(o, engine.Adds)
 	}
 }
 
@@ -64,7 +64,7 @@ func (d *Simulation) fills(s *engine.Location) {
 func (d *Simulation) freesSpace(s *engine.Location) {
 	d.fills(s)
 	if s.Full() {
-		d.trail.touch(s.Capacity(), engine.Writes)
+		d.footprint.touch(s.Capacity(), engine.Writes)
 	}
 	s.ResumeStalled()
 }

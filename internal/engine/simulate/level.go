@@ -58,8 +58,8 @@ func (d *Simulation) answersOf(s *engine.Location, all []Move) []Move {
 func (d *Simulation) takeFirst(m *Move) {
 	s, h := m.loc, d.partialStep(m.loc)
 	op := m.in.Base().Op
-	d.trail.touch(s.Inbox(), engine.Takes)
-	d.trail.effect.Took = append(d.trail.effect.Took, s.Inbox())
+	d.footprint.touch(s.Inbox(), engine.Takes)
+	d.footprint.effect.Took = append(d.footprint.effect.Took, s.Inbox())
 	d.progresses(m.in.Base())
 	s.Mu.Lock()
 	d.freesSpace(s)
@@ -75,7 +75,7 @@ func (d *Simulation) takeFirst(m *Move) {
 		d.endStep(s)
 		return
 	}
-	d.trail.touch(s.PartialStep(), engine.Writes)
+	d.footprint.touch(s.PartialStep(), engine.Writes)
 }
 
 // fireFirst begins a step with the timers of one deadline.
@@ -86,7 +86,7 @@ func (d *Simulation) fireFirst(m *Move) {
 		d.Perform(s, &engine.Plan{})
 		return
 	}
-	d.trail.touch(s.PartialStep(), engine.Writes)
+	d.footprint.touch(s.PartialStep(), engine.Writes)
 	h.started = true
 	d.firing = h
 	d.fire(s, m.clock, m.deadline)
@@ -99,15 +99,15 @@ func (d *Simulation) endStep(s *engine.Location) {
 	was := *h
 	*h = partialStep{gathers: was.gathers}
 	if was.gathers {
-		d.trail.touch(s.PartialStep(), engine.Writes)
+		d.footprint.touch(s.PartialStep(), engine.Writes)
 	}
 	for _, o := range was.given {
 		d.Gives(o)
 	}
 	for _, t := range was.plan.Take {
 		if _, ok := s.Inputs[t.Op].(*engine.Ending); ok {
-			d.trail.touch(s.Times(), engine.Writes)
-			d.trail.touch(s.Marks(), engine.Writes)
+			d.footprint.touch(s.Times(), engine.Writes)
+			d.footprint.touch(s.Marks(), engine.Writes)
 		}
 	}
 	d.Perform(s, &was.plan)

@@ -45,9 +45,9 @@ type Move struct {
 	deadline  int64
 	clock     *clock // whose timers fire
 	client    *client
-	suspended *suspendedCall // the call that continues
-	late      *late          // the delayed message that is taken, or nil
-	quiet     bool           // the caller waits for something that will never come
+	suspended *suspendedCall  // the call that continues
+	delayed   *delayedMessage // the delayed message that is taken, or nil
+	quiet     bool            // the caller waits for something that will never come
 }
 
 // Cuts reports whether a slice is cut.
@@ -74,8 +74,8 @@ func (m *Move) First() bool { return m.in != nil && m.head == 0 }
 
 // Value returns the taken record as text, with its key if it has one.
 func (m *Move) Value() string {
-	if m.late != nil {
-		return m.late.say
+	if m.delayed != nil {
+		return m.delayed.say
 	}
 	return m.in.Say(m.head)
 }
@@ -198,16 +198,16 @@ func (d *Simulation) do(m *Move) {
 	mover, hand := d.mover, d.moverClock
 	d.mover, d.moverClock = moverOf(m), nil
 	defer func() { d.mover, d.moverClock = mover, hand }()
-	d.trail.begin(m.Name)
+	d.footprint.begin(m.Name)
 	if m.Kind != Acts {
 		d.g.Note(m.String)
 	}
 	switch m.Kind {
 	case Acts:
-		d.trail.effect.Waited = m.client.turn.Ready != nil && !m.quiet
+		d.footprint.effect.Waited = m.client.turn.Ready != nil && !m.quiet
 		d.act(m)
 	case Cuts:
-		d.trail.touch(m.region.Object(), engine.Writes)
+		d.footprint.touch(m.region.Object(), engine.Writes)
 		d.Perform(m.loc, &engine.Plan{Cut: engine.Cut{Some: []*engine.Region{m.region}}})
 	case Takes:
 		if d.level == Engine {
@@ -217,7 +217,7 @@ func (d *Simulation) do(m *Move) {
 		}
 	case Calls, Resumes:
 		if !d.callsShareNothing {
-			d.trail.touch(engine.World, engine.Writes)
+			d.footprint.touch(engine.World, engine.Writes)
 		}
 		if m.Kind == Calls {
 			d.call(m)
@@ -237,7 +237,7 @@ func (d *Simulation) do(m *Move) {
 	case Ends:
 		d.endStep(m.loc)
 	case Settle:
-		d.trail.effect.All = true
+		d.footprint.effect.All = true
 	}
 	switch {
 	case m.Kind == Cuts, m.Kind == Takes, m.Kind == Fires, m.Kind == Ends:
@@ -247,7 +247,7 @@ func (d *Simulation) do(m *Move) {
 		d.uses(m.loc)
 		d.stepped(m.loc)
 	}
-	if e, outer := d.trail.end(); outer {
+	if e, outer := d.footprint.end(); outer {
 		if m.Kind == Takes {
 			d.mingles(m, &e)
 		}
@@ -263,10 +263,10 @@ func (d *Simulation) do(m *Move) {
 // take takes a record and, where that makes a difference, possibly others of its input in the same step.
 func (d *Simulation) take(m *Move) {
 	if end, ok := m.in.(*engine.Ending); ok {
-		d.trail.touch(m.loc.Times(), engine.Writes)
-		d.trail.touch(m.loc.Marks(), engine.Writes)
+		d.footprint.touch(m.loc.Times(), engine.Writes)
+		d.footprint.touch(m.loc.Marks(), engine.Writes)
 		for _, in := range end.Before() {
-			d.trail.effect.Behind = append(d.trail.effect.Behind, in.Base().Op.Object(0))
+			d.footprint.effect.Behind = append(d.footprint.effect.Behind, in.Base().Op.Object(0))
 		}
 	}
 	if !d.takeAt(m) {
@@ -282,14 +282,14 @@ func (d *Simulation) takeAt(m *Move) (taken bool) {
 	d.progresses(m.in.Base())
 	what := d.fate(m)
 	again := what == repeated || what == arrived && d.takeAgain(m.in.Base())
-	d.trail.touch(lane, engine.Takes)
-	d.trail.effect.Took, d.trail.effect.Again = append(d.trail.effect.Took, lane), again
+	d.footprint.touch(lane, engine.Takes)
+	d.footprint.effect.Took, d.footprint.effect.Again = append(d.footprint.effect.Took, lane), again
 	d.keeps(m)
 	m.loc.Mu.Lock()
 	defer m.loc.Mu.Unlock()
 	switch {
-	case m.late != nil:
-		d.arrive(m.late, what)
+	case m.delayed != nil:
+		d.arrive(m.delayed, what)
 	case what == delayed:
 		d.delay(m)
 	default:

@@ -51,7 +51,7 @@ func (d *Simulation) enter(c *suspendedCall) (returned bool) {
 
 // proceed resumes a call from its point.
 func (d *Simulation) proceed(c *suspendedCall) {
-	d.trail.touch(c.calls.Operator().Object(c.name.ID), engine.Writes)
+	d.footprint.touch(c.calls.Operator().Object(c.name.ID), engine.Writes)
 	d.suspended = slices.DeleteFunc(d.suspended, func(x *suspendedCall) bool { return x == c }) // it may wait at a port now, while other moves are made
 	if d.enter(c) {
 		d.returned(c)
@@ -71,9 +71,9 @@ func (d *Simulation) Point(where string) {
 			panic(errEnded)
 		}
 	case d.running != nil:
-		d.trail.touch(engine.World, engine.Writes)
+		d.footprint.touch(engine.World, engine.Writes)
 		if d.Turn(engine.Turn{Say: where}) == nil {
-			d.trail.touch(engine.World, engine.Writes)
+			d.footprint.touch(engine.World, engine.Writes)
 		}
 	}
 }

@@ -6,7 +6,7 @@ import "github.com/millrace/millrace/internal/engine"
 // be observed.
 type repeats struct {
 	most, made int
-	told       map[*engine.Op]bool // where repeats can be observed, and what comes before such a place
+	observable map[*engine.Op]bool // where repeats can be observed, and what comes before such a place
 }
 
 // Repeat lets records of retried inputs come again, n times in all. By default none does.
@@ -17,12 +17,12 @@ func (d *Simulation) Repeated() int { return d.repeats.made }
 
 // find finds where repeats can be observed, once the graph is complete.
 func (r *repeats) find(g *engine.Graph) {
-	r.told = make(map[*engine.Op]bool)
+	r.observable = make(map[*engine.Op]bool)
 	for all := g.RepeatsSeen; len(all) > 0; {
 		op := all[0]
 		all = all[1:]
-		if !r.told[op] {
-			r.told[op] = true
+		if !r.observable[op] {
+			r.observable[op] = true
 			all = append(all, op.Inputs()...)
 		}
 	}
@@ -31,7 +31,7 @@ func (r *repeats) find(g *engine.Graph) {
 // takeAgain chooses whether a record that is being taken comes again.
 func (d *Simulation) takeAgain(in *engine.InputBase) bool {
 	r := &d.repeats
-	if !in.Retried || r.made >= r.most || !r.told[in.Op] || d.choose.Choose(2) == 0 {
+	if !in.Retried || r.made >= r.most || !r.observable[in.Op] || d.choose.Choose(2) == 0 {
 		return false
 	}
 	r.made++

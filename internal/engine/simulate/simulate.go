@@ -53,7 +53,7 @@ type Simulation struct {
 	running           *client // the client whose turn it is
 	inline            bool    // callers do not wait for a turn
 	over              bool
-	trail             trail
+	footprint         footprint
 	known             Known
 	made              []Move             // memory of moves
 	calling           [][]engine.Calling // by location
@@ -62,7 +62,7 @@ type Simulation struct {
 	mover             engine.Object     // whose clock the current move uses
 	moverClock        *clock            // that clock, once it was needed
 	repeats           repeats           // of taken records
-	from              *engine.Recording // the recording whose steps come first, or nil
+	recording         *engine.Recording // the recording whose steps come first, or nil
 	faults            faults
 	bounds            bounds
 	callsShareNothing bool             // functions of calls share nothing
@@ -85,7 +85,7 @@ const idleFirings = 3
 // Drive makes an empty graph a simulated one. known is what other simulations of the graph have found out; see
 // [Simulation.Missed].
 func Drive(g *engine.Graph, choose Chooser, watch engine.Watcher, known Known) *Simulation {
-	d := &Simulation{g: g, choose: choose, known: known, trail: trail{read: known.Read}, mover: engine.World}
+	d := &Simulation{g: g, choose: choose, known: known, footprint: footprint{read: known.Read}, mover: engine.World}
 	d.guide, _ = choose.(Guide)
 	d.listener, _ = choose.(Listener)
 	d.time.keeper, _ = choose.(Timekeeper)
@@ -95,7 +95,7 @@ func Drive(g *engine.Graph, choose Chooser, watch engine.Watcher, known Known) *
 }
 
 // Missed returns what was not known before. As far as it concerns that, the recorded effects of earlier moves are unreliable.
-func (d *Simulation) Missed() Known { return d.trail.Missed }
+func (d *Simulation) Missed() Known { return d.footprint.Missed }
 
 // Clock returns how much time has passed.
 func (d *Simulation) Clock() time.Duration { return time.Duration(d.time.latest) }
@@ -104,14 +104,14 @@ func (d *Simulation) Clock() time.Duration { return time.Duration(d.time.latest)
 func (d *Simulation) Prepare(g *engine.Graph) {
 	d.time.at, d.calling = make([]clocks, len(g.Locations)), make([][]engine.Calling, len(g.Locations))
 	d.partialSteps, d.together = make([]partialStep, len(g.Locations)), make(map[engine.Object]*joint)
-	d.bounds.stopped, d.time.comes = make([]bool, len(g.Locations)), make(map[*engine.Op]bool)
+	d.bounds.stopped, d.time.oneWay = make([]bool, len(g.Locations)), make(map[*engine.Op]bool)
 	for i, s := range g.Locations {
 		d.time.at[i] = clocks{several: d.level == Types && s.TimedByKey(), of: make(map[engine.Object]int)}
 		if d.level == Engine {
 			d.partialStep(s).gathers = s.Gathers() || d.bounds.outputs // what fills an output, and what else is in its step
 		} else {
 			d.joins(s)
-			if d.from == nil {
+			if d.recording == nil {
 				s.SettleLoose()
 			}
 		}
@@ -128,7 +128,7 @@ func (d *Simulation) Prepare(g *engine.Graph) {
 				d.calling[s.Number] = append(d.calling[s.Number], x)
 			case engine.Delivery:
 				if l := x.Exchange(); l != nil && !l.Within {
-					d.time.comes[x.Operator()] = true
+					d.time.oneWay[x.Operator()] = true
 				}
 			}
 		}
@@ -139,7 +139,7 @@ func (d *Simulation) Prepare(g *engine.Graph) {
 
 // Start makes the first step, with a clock that begins in 1970. The maker of steps holds the token forever.
 func (d *Simulation) Start(s *engine.Location) {
-	if d.from != nil {
+	if d.recording != nil {
 		if s.Number == len(d.g.Locations)-1 {
 			d.begin()
 		}
@@ -181,10 +181,10 @@ func (d *Simulation) Admit(ctx context.Context, in *engine.InputBase) (engine.Ad
 func (d *Simulation) waitForSpace(in *engine.InputBase) error {
 	s := in.Loc
 	for s.Full() && in.Refuse() == nil {
-		if o := s.Capacity(); !d.trail.read[o] {
-			d.trail.Missed.See(o)
+		if o := s.Capacity(); !d.footprint.read[o] {
+			d.footprint.Missed.See(o)
 		}
-		d.trail.touch(s.Capacity(), engine.Writes)
+		d.footprint.touch(s.Capacity(), engine.Writes)
 		s.Mu.Unlock()
 		err := d.Turn(engine.Turn{Say: "wait for room at", Op: in.Op, Ready: func() bool { return !s.Full() || in.Refuse() != nil }})
 		if err != nil {
@@ -194,7 +194,7 @@ func (d *Simulation) waitForSpace(in *engine.InputBase) error {
 		if err != nil {
 			return err
 		}
-		d.trail.touch(s.Capacity(), engine.Writes)
+		d.footprint.touch(s.Capacity(), engine.Writes)
 	}
 	return nil
 }
@@ -297,10 +297,10 @@ func (d *Simulation) settle() bool {
 	if !d.g.Begun() || d.g.Err() != nil {
 		return false
 	}
-	d.trail.begin(Name{Kind: Settle})
+	d.footprint.begin(Name{Kind: Settle})
 	settled := settleAny(d.g)
-	d.trail.effect.All = true
-	if e, outer := d.trail.end(); outer && settled && d.listener != nil {
+	d.footprint.effect.All = true
+	if e, outer := d.footprint.end(); outer && settled && d.listener != nil {
 		d.listener.Made(e)
 	}
 	return settled

@@ -49,7 +49,7 @@ type timeline struct {
 	keeper Timekeeper          // the chooser, if it is one
 	at     []clocks            // by location
 	latest int64               // the latest moment anywhere
-	comes  map[*engine.Op]bool // receiving ends of links from a location that gets nothing from the receiver
+	oneWay map[*engine.Op]bool // receiving ends of links from a location that gets nothing from the receiver
 }
 
 // clocks are the clocks of a location. In production they show the same time, but how much time passes between two independent
@@ -142,11 +142,11 @@ func (d *Simulation) touchClock(s *engine.Location) *clock {
 		d.moverClock = d.clockOf(s, d.mover)
 	}
 	if d.moverClock == nil || d.moverClock.name.Location != int32(s.Number) || !d.time.at[s.Number].several {
-		d.trail.touch(s.Times(), engine.Writes)
+		d.footprint.touch(s.Times(), engine.Writes)
 		return d.clockOf(s, s.Times())
 	}
-	d.trail.touch(engine.TimesOf(d.moverClock.name), engine.Writes)
-	d.trail.touch(s.Times(), engine.Adds)
+	d.footprint.touch(engine.TimesOf(d.moverClock.name), engine.Writes)
+	d.footprint.touch(s.Times(), engine.Adds)
 	return d.moverClock
 }
 
@@ -173,13 +173,13 @@ func (d *Simulation) shares(s *engine.Location, e *Effect) {
 		case one.Location != t.Location:
 			one = t.Object
 		default:
-			d.trail.shared.Share(d.known.Clocks, one, t.Object)
+			d.footprint.shared.Share(d.known.Clocks, one, t.Object)
 		}
 	}
 }
 
 // Shared returns the lanes and parts of operators that turned out to have one clock, as far as that was not known.
-func (d *Simulation) Shared() Groups { return d.trail.shared }
+func (d *Simulation) Shared() Groups { return d.footprint.shared }
 
 // Now implements [engine.Driver].
 func (d *Simulation) Now(s *engine.Location) int64 {
@@ -204,9 +204,9 @@ func (d *Simulation) Now(s *engine.Location) int64 {
 // directly or over others, does not count, since an endless timer may have sent it.
 func (d *Simulation) progresses(in *engine.InputBase) {
 	at := &d.time.at[in.Loc.Number]
-	if at.ticks && (in.FromOutside() || d.time.comes[in.Op]) {
+	if at.ticks && (in.FromOutside() || d.time.oneWay[in.Op]) {
 		at.taken++
-		d.trail.touch(in.Loc.Ticks(), engine.Adds)
+		d.footprint.touch(in.Loc.Ticks(), engine.Adds)
 	}
 }
 
@@ -215,7 +215,7 @@ func (d *Simulation) progresses(in *engine.InputBase) {
 func (d *Simulation) fire(s *engine.Location, c *clock, deadline int64) {
 	d.moverClock = c
 	if d.time.at[s.Number].ticks {
-		d.trail.touch(s.Ticks(), engine.Reads)
+		d.footprint.touch(s.Ticks(), engine.Reads)
 	}
 	d.touchClock(s)
 	now := max(c.read, deadline)
@@ -250,7 +250,7 @@ func (d *Simulation) touchDue(s *engine.Location, deadline int64) {
 	if d.time.at[s.Number].several {
 		s.Deadlines(func(_ int, of engine.Object, at int64) {
 			if at == deadline && (s.Picks == nil || s.Picks(of)) {
-				d.trail.touch(of, engine.Writes)
+				d.footprint.touch(of, engine.Writes)
 			}
 		})
 	}
@@ -260,7 +260,7 @@ func (d *Simulation) touchDue(s *engine.Location, deadline int64) {
 func (d *Simulation) tick(t Tick) {
 	d.time.latest = max(d.time.latest, t.At)
 	if d.listener != nil {
-		d.trail.effect.Ticks = append(d.trail.effect.Ticks, t)
+		d.footprint.effect.Ticks = append(d.footprint.effect.Ticks, t)
 	}
 }
 

@@ -42,7 +42,7 @@ func (d *Simulation) joins(s *engine.Location) {
 // inGroup records that a record of a lane is sent or taken that may be taken together with others.
 func (d *Simulation) inGroup(lane engine.Object) {
 	if of, ok := d.known.Together[lane]; ok {
-		d.trail.touch(of.Group(), engine.Writes)
+		d.footprint.touch(of.Group(), engine.Writes)
 	}
 }
 
@@ -96,7 +96,7 @@ func (d *Simulation) mingles(m *Move, e *Effect) {
 			continue
 		}
 		if j.tells(e, f) {
-			d.trail.Missed.Mingle(a, b)
+			d.footprint.Missed.Mingle(a, b)
 		}
 	}
 	j.took = append(j.took, *e)

@@ -25,30 +25,30 @@ type arrival[V any] struct {
 // without an id.
 const madeRetain = 5 * time.Minute
 
-// newKeptInput adds the input of a route to a durable flow. It returns a function that sends a
+// newHistoryInput adds the input of a route to a durable flow. It returns a function that sends a
 // request, and the requests. The third result, expire, makes an output of their contents. It
 // also drops contents and responses when they have been kept for long enough.
-func newKeptInput[V any](site *engine.Location, op *engine.Op, opts Options) (
+func newHistoryInput[V any](location *engine.Location, op *engine.Op, opts Options) (
 	send func(context.Context, RequestID, content, V) error,
 	requests *engine.KeyedNode[RequestID, V],
 	expire func(*engine.KeyedNode[RequestID, Response], *port.EntryOutput[RequestID, Response]) *dataflow.EntryOutputPort[RequestID, content],
 ) {
-	in, arrived := port.NewEntryInput[RequestID, arrival[V]](site, op, nil)
+	in, arrived := port.NewEntryInput[RequestID, arrival[V]](location, op, nil)
 	send = func(ctx context.Context, id RequestID, c content, v V) error {
 		return in.Send(ctx, id, arrival[V]{c, v})
 	}
-	requests = operators.KMap(arrived, engine.NewOp(site, op.Name+": requests", ""), func(a arrival[V]) V { return a.Request })
+	requests = operators.KMap(arrived, engine.NewOp(location, op.Name+": requests", ""), func(a arrival[V]) V { return a.Request })
 	made := func(id RequestID) bool { return formed(opts.Idempotent.name(id)) }
 	expire = func(n *engine.KeyedNode[RequestID, Response], out *port.EntryOutput[RequestID, Response]) *dataflow.EntryOutputPort[RequestID, content] {
-		contents := operators.KMap(arrived, engine.NewOp(site, op.Name+": contents", ""), func(a arrival[V]) content { return a.Content })
-		known := port.NewEntryOutput(contents, engine.NewOp(site, op.Name+": known", ""))
-		times := operators.KMapWithKey(n, engine.NewOp(site, op.Name+": retain", ""), func(id RequestID, _ Response) time.Duration {
+		contents := operators.KMap(arrived, engine.NewOp(location, op.Name+": contents", ""), func(a arrival[V]) content { return a.Content })
+		known := port.NewEntryOutput(contents, engine.NewOp(location, op.Name+": known", ""))
+		times := operators.KMapWithKey(n, engine.NewOp(location, op.Name+": retain", ""), func(id RequestID, _ Response) time.Duration {
 			if made(id) {
 				return min(opts.Retain, madeRetain)
 			}
 			return opts.Retain
 		})
-		old := operators.After(times, engine.Reasoned(site, op.Name+": expire", "how long a response is kept is a matter of time"), 0, func(d time.Duration) time.Duration { return d })
+		old := operators.After(times, engine.Reasoned(location, op.Name+": expire", "how long a response is kept is a matter of time"), 0, func(d time.Duration) time.Duration { return d })
 		port.DropOn(out, old)
 		port.DropOn(known, old)
 		port.ForgetOn(in, old, made)

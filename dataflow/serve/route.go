@@ -13,12 +13,12 @@ import (
 
 // A Route is a subset of a router's requests, with its own responses.
 type Route[L dataflow.Location] struct {
-	_       [0]func(L)
-	name    string // of the router, and the pattern
-	op      *engine.Op
-	site    *engine.Location
-	out     *dataflow.EntryOutputPort[RequestID, Response] // nil until Respond
-	handler http.HandlerFunc
+	_        [0]func(L)
+	name     string // of the router, and the pattern
+	op       *engine.Op
+	location *engine.Location
+	out      *dataflow.EntryOutputPort[RequestID, Response] // nil until Respond
+	handler  http.HandlerFunc
 
 	// In a durable flow, contents has the content of each request whose response is kept or
 	// still to come, from Respond on; expire makes it. Else both are nil.
@@ -39,23 +39,23 @@ func newRoute[V any, L dataflow.Location](
 		name += " " + pattern
 	}
 	op := verb + " " + name
-	site := placeOf(r.at, op).Input(op)
-	t := &Route[L]{name: name, site: site, op: engine.NewOp(site, op, "")}
+	location := placeOf(r.at, op).Input(op)
+	t := &Route[L]{name: name, location: location, op: engine.NewOp(location, op, "")}
 	if !all {
 		r.register(t.op.Name, pattern, t)
 	}
 	var send func(context.Context, RequestID, content, V) error
 	var n *engine.KeyedNode[RequestID, V]
-	if site.Graph.Kept() {
-		send, n, t.expire = newKeptInput[V](site, t.op, r.requests.opts)
+	if location.Graph.Kept() {
+		send, n, t.expire = newHistoryInput[V](location, t.op, r.requests.opts)
 	} else {
 		// The table ensures that no key comes twice. Unlike an input that accepts each key
 		// once, it need not remember the keys that it made.
 		var in *port.KeyedInput[RequestID, V]
-		in, n = port.NewKeyedInput[RequestID, V](site, t.op)
+		in, n = port.NewKeyedInput[RequestID, V](location, t.op)
 		send = func(ctx context.Context, id RequestID, _ content, v V) error { return in.Send(ctx, id, v) }
 	}
-	operators.Inspect(operators.Constant(site, nil, []struct{}{{}}), t.op, func(struct{}) { t.check() })
+	operators.Inspect(operators.Constant(location, nil, []struct{}{{}}), t.op, func(struct{}) { t.check() })
 	t.handler = func(w http.ResponseWriter, req *http.Request) {
 		t.check()
 		r.requests.handle(w, req, endpoint{pattern, func(req *Request, c content) (func(context.Context) error, error) {
@@ -93,10 +93,10 @@ func (t *Route[L]) Respond(responses dataflow.KeyedSingleton[RequestID, Response
 	switch {
 	case t.out != nil:
 		engine.Misuse(name, "the requests have responses already")
-	case n.Location() != t.site:
+	case n.Location() != t.location:
 		engine.Misuse(name, "the responses live at %s of another flow", n.Location().Name)
 	}
-	op := engine.NewOp(t.site, name, "")
+	op := engine.NewOp(t.location, name, "")
 	out := port.NewEntryOutput(n, op)
 	if t.out = newEntryOutputPort(out); t.expire != nil {
 		t.contents = t.expire(n, out)

@@ -28,13 +28,13 @@ type room struct {
 	logger *slog.Logger
 	onFull func(error) // called when the disk becomes full, for operations that wait to be written
 
-	mu      sync.Mutex
-	full    bool
-	ownOut  bool          // the own reserve is removed
-	waiting [uses]int     // writes that wait for room
-	ended   bool          // nothing waits any longer
-	end     chan struct{} // closed when ended is set
-	probes  sync.WaitGroup
+	mu         sync.Mutex
+	full       bool
+	ownRemoved bool          // the own reserve is removed
+	waiting    [uses]int     // writes that wait for room
+	ended      bool          // nothing waits any longer
+	end        chan struct{} // closed when ended is set
+	probes     sync.WaitGroup
 }
 
 // A use is the purpose of a write.
@@ -103,7 +103,7 @@ func (r *room) blocked() bool {
 func (r *room) held(by use) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return by == forTable && r.ownOut
+	return by == forTable && r.ownRemoved
 }
 
 // wait frees the reserve and waits a little before a write is tried again. It returns false when the
@@ -116,8 +116,8 @@ func (r *room) wait(by use, try int) bool {
 		r.waiting[by]++
 	}
 	again := try == 1 // the reserve may be all that is needed
-	if try == 2 && by == forLog && !r.ownOut && !r.ended {
-		r.ownOut, again = true, true
+	if try == 2 && by == forLog && !r.ownRemoved && !r.ended {
+		r.ownRemoved, again = true, true
 		r.give(r.own)
 	}
 	ended := r.ended
@@ -180,13 +180,13 @@ func (r *room) probe() {
 		case <-tick.C:
 		}
 		r.mu.Lock()
-		logs, out := r.waiting[forLog], r.ownOut
+		logs, out := r.waiting[forLog], r.ownRemoved
 		r.mu.Unlock()
 		if logs > 0 || (out || !r.there(r.own)) && r.make(r.own) != nil {
 			continue
 		}
 		r.mu.Lock()
-		r.ownOut = false
+		r.ownRemoved = false
 		r.mu.Unlock()
 		if r.blocked() {
 			continue

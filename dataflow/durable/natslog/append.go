@@ -14,13 +14,13 @@ import (
 	"github.com/millrace/millrace/dataflow/durable/journal"
 )
 
-// gathered is the largest message of several callers. Larger ones would not be faster: a disk that
+// maxGathered is the largest message of several callers. Larger ones would not be faster: a disk that
 // syncs a mebibyte is busy with writing, not with syncing.
-const gathered = 1 << 20
+const maxGathered = 1 << 20
 
-// repeated is how long a message whose answer was lost is sent again. It is shorter than the time
+// resendFor is how long a message whose answer was lost is sent again. It is shorter than the time
 // for which servers remember the id, so that they recognize the last attempt too.
-const repeated = remembered - 20*time.Second
+const resendFor = duplicateWindow - 20*time.Second
 
 // An appender gathers the records for one partition while the previous message is in progress.
 //
@@ -38,13 +38,13 @@ type appender struct {
 	acked     uint64
 
 	mu      sync.Mutex
-	next    *gathering
+	next    *pendingMessage
 	sending bool
 	spare   []byte
 }
 
-// A gathering is a message that is waiting to be sent, or sent and waiting for its answer.
-type gathering struct {
+// A pendingMessage is a message that is waiting to be sent, or sent and waiting for its answer.
+type pendingMessage struct {
 	message []byte
 	records int
 	ctx     context.Context // ends when nobody waits for the message any longer
@@ -86,16 +86,16 @@ func (l *Log) Append(ctx context.Context, partition int, records ...[]byte) (uin
 }
 
 // join adds records to the message being gathered, as soon as it has room.
-func (a *appender) join(ctx context.Context, records [][]byte, size int) (*gathering, error) {
+func (a *appender) join(ctx context.Context, records [][]byte, size int) (*pendingMessage, error) {
 	for {
 		a.mu.Lock()
 		g := a.next
 		if g == nil {
-			g = &gathering{message: a.spare[:0], taken: make(chan struct{}), done: make(chan struct{})}
+			g = &pendingMessage{message: a.spare[:0], taken: make(chan struct{}), done: make(chan struct{})}
 			g.ctx, g.leave = context.WithCancel(a.log.ctx)
 			a.next, a.spare = g, nil
 		}
-		if len(g.message) == 0 || len(g.message)+size <= min(gathered, a.log.maxMessage) {
+		if len(g.message) == 0 || len(g.message)+size <= min(maxGathered, a.log.maxMessage) {
 			for _, r := range records {
 				g.message = pack(g.message, r)
 			}
@@ -119,7 +119,7 @@ func (a *appender) join(ctx context.Context, records [][]byte, size int) (*gathe
 
 // leave is called when a caller stops waiting. Others can still join the
 // message while it is being gathered.
-func (a *appender) leave(g *gathering) {
+func (a *appender) leave(g *pendingMessage) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if g.callers--; g.callers == 0 && g != a.next {
@@ -150,21 +150,21 @@ func (a *appender) sendAll() {
 		g.leave()
 
 		a.mu.Lock()
-		if a.spare == nil && cap(g.message) <= 2*gathered {
+		if a.spare == nil && cap(g.message) <= 2*maxGathered {
 			a.spare = g.message[:0]
 		}
 		a.mu.Unlock()
 	}
 }
 
-func (a *appender) send(g *gathering) (ack, error) {
+func (a *appender) send(g *pendingMessage) (ack, error) {
 	l := a.log
 	id := l.id + "-" + strconv.FormatUint(l.messages.Add(1), 10)
 	header := nats.Header{jetstream.MsgIDHeader: []string{id}}
 	if err := a.certify(g.ctx, header); err != nil {
 		return ack{}, err
 	}
-	answer, err := l.certain(g.ctx, l.subject(kindRecords, a.partition), g.message, header, repeated)
+	answer, err := l.certain(g.ctx, l.subject(kindRecords, a.partition), g.message, header, resendFor)
 	if err == nil {
 		err = a.acknowledged(answer.Sequence)
 	}

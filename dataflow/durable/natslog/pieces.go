@@ -36,7 +36,7 @@ func (l *Log) wrap(ctx context.Context, kind string, partition int, number uint6
 	subject := l.subject(kind, partition)
 	keep := func(ctx context.Context, i int) error {
 		// The second copy of a piece that exists twice is in no list. The next purge deletes it.
-		a, err := l.certain(ctx, subject, data[i*size:min((i+1)*size, len(data))], nil, repeated)
+		a, err := l.certain(ctx, subject, data[i*size:min((i+1)*size, len(data))], nil, resendFor)
 		p.pieces[i] = a.Sequence
 		return err
 	}

@@ -16,8 +16,8 @@ import (
 // know the purposes within a stream. There the log itself enforces the shares: it asks the servers
 // for the size from time to time, and counts what it has published since.
 const (
-	lookAgain = time.Second           // on a cluster, where others publish too
-	lookApart = 10 * time.Millisecond // for callers that are refused
+	sizeEvery = time.Second           // on a cluster, where others publish too
+	sizeRetry = 10 * time.Millisecond // for callers that are refused
 )
 
 // bounds returns the parts of the limit that the two streams have, zero for none.
@@ -106,7 +106,7 @@ func (l *Log) take(ctx context.Context, s *stream, p journal.Purpose, more int64
 		return s.kept+s.since+more > most
 	}
 	age := time.Since(s.looked)
-	if beyond() && age > lookApart || s.since > s.part/32 || l.embedded == nil && age > lookAgain {
+	if beyond() && age > sizeRetry || s.since > s.part/32 || l.embedded == nil && age > sizeEvery {
 		if err := l.look(ctx, s); err != nil {
 			return err
 		}

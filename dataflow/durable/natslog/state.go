@@ -19,7 +19,7 @@ func (l *Log) SavePiece(ctx context.Context, partition int, piece []byte) (uint6
 	if err := l.admit(ctx, &l.steps, journal.ToSave, len(piece)); err != nil {
 		return 0, err
 	}
-	a, err := l.certain(ctx, l.subject(kindStatePiece, partition), append([]byte{version}, piece...), nil, repeated)
+	a, err := l.certain(ctx, l.subject(kindStatePiece, partition), append([]byte{version}, piece...), nil, resendFor)
 	return a.Sequence, err
 }
 

@@ -22,9 +22,9 @@ const (
 	identityKey   = "millrace.history"
 	format        = "2" // of subjects and messages
 
-	// remembered is how long servers remember the id of a message. Each id costs them about 143
+	// duplicateWindow is how long servers remember the id of a message. Each id costs them about 143
 	// bytes for that time.
-	remembered = 2 * time.Minute
+	duplicateWindow = 2 * time.Minute
 )
 
 // ensureStreams finds the two streams, or creates them, and checks that they match the options.
@@ -34,7 +34,7 @@ func (l *Log) ensureStreams(ctx context.Context) error {
 	}
 	in := jetstream.StreamConfig{
 		Name: l.in(), Subjects: []string{l.opts.Name + ".in.*"},
-		Duplicates: remembered,
+		Duplicates: duplicateWindow,
 	}
 	st := jetstream.StreamConfig{
 		Name: l.st(), AllowRollup: true, DenyDelete: true,

@@ -76,7 +76,7 @@ func (c *core) own(ctx context.Context, partition int, opened func()) (err error
 			purged = 0
 			opened()
 		})
-		o.notMade(errors.New("the partition was left"))
+		o.abortCut(errors.New("the partition was left"))
 		o.saving.Wait()
 		o.sending.Wait()
 		if o.graph != nil {
@@ -229,10 +229,10 @@ func (o *owner) loop(ctx context.Context, ahead *ahead, failed <-chan error) err
 		}
 		select {
 		case <-ctx.Done():
-			return o.leave()
+			return o.saveLastSnapshot()
 		case err := <-failed:
 			if ctx.Err() != nil { // the end of ctx ends the reader as well
-				return o.leave()
+				return o.saveLastSnapshot()
 			}
 			return err
 		case <-o.graph.Done(): // an asynchronous call failed
@@ -266,7 +266,7 @@ func (o *owner) loop(ctx context.Context, ahead *ahead, failed <-chan error) err
 			continue
 		case <-o.more():
 			if len(ready) == 0 {
-				o.goOn(aSlice)
+				o.continueCut(maxCutPause)
 			}
 			continue
 		}
@@ -278,7 +278,7 @@ func (o *owner) loop(ctx context.Context, ahead *ahead, failed <-chan error) err
 			return err
 		}
 		if o.cut != nil {
-			o.goOn(min(aSlice, time.Since(began)/10))
+			o.continueCut(min(maxCutPause, time.Since(began)/10))
 		}
 	}
 }

@@ -86,9 +86,9 @@ func lastOf(data []byte, s *snapshot) lastSnapshot {
 	return lastSnapshot{data, s.fence, s.taken, first}
 }
 
-// keep makes the pieces of a cut durable, and then the snapshot that names them. Then it deletes the history
+// persistCut makes the pieces of a cut durable, and then the snapshot that names them. Then it deletes the history
 // before the previous snapshot, see purge: that one must stay usable.
-func (o *owner) keep(c *cut) error {
+func (o *owner) persistCut(c *cut) error {
 	k := &o.stored
 	for {
 		pieces, err := c.next()

@@ -167,7 +167,7 @@ func (o *owner) beginChanged(ctx context.Context) error {
 		return err
 	}
 	o.program.changed = false
-	if err := o.keepNow(ctx); err != nil { // the next one is as good
+	if err := o.snapshotNow(ctx); err != nil { // the next one is as good
 		o.opts.Logger.Warn("a changed program begins without a snapshot", "partition", o.partition, "error", err)
 	}
 	return nil

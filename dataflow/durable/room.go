@@ -17,10 +17,10 @@ import (
 // although none is due, and an owner with nothing to do makes an empty step between the two.
 
 const (
-	// roomAgain is how often the log is asked how full it is, and roomApart the pause between two such
+	// roomEvery is how often the log is asked how full it is, and roomRetry the pause between two such
 	// questions while it refuses something.
-	roomAgain = time.Second
-	roomApart = 20 * time.Millisecond
+	roomEvery = time.Second
+	roomRetry = 20 * time.Millisecond
 	// fullAgain is how often a log that stays full is logged, and fullFor how long it must be full before it is
 	// logged.
 	fullAgain = time.Minute
@@ -66,7 +66,7 @@ func (c *core) bound(ctx context.Context) error {
 
 // watchRoom tells the owners of this process how urgently they must free space.
 func (c *core) watchRoom() {
-	each := time.NewTicker(roomAgain)
+	each := time.NewTicker(roomEvery)
 	defer each.Stop()
 	var since, said time.Time // when the log became full, and when that was last logged
 	for {
@@ -105,7 +105,7 @@ func (c *core) watchRoom() {
 		}
 		if refused {
 			select {
-			case <-time.After(roomApart):
+			case <-time.After(roomRetry):
 			case <-c.done:
 				return
 			}
@@ -260,20 +260,20 @@ func (o *owner) makeRoom(ctx context.Context) error {
 	if errors.Is(o.before.err, journal.ErrOvertaken) {
 		return o.before.err
 	}
-	if err := o.goOnFrom(ctx); err != nil {
+	if err := o.ensureStepSinceSnapshot(ctx); err != nil {
 		return err
 	}
 	if garbage > 0 {
 		o.cutter.Again()
 		o.unknown += int(garbage)
 	}
-	o.notMade(o.beginCut(o.ctx))
+	o.abortCut(o.beginCut(o.ctx))
 	return nil
 }
 
-// goOnFrom makes an empty step if the last snapshot is of the last step: the next snapshot must be of a later
+// ensureStepSinceSnapshot makes an empty step if the last snapshot is of the last step: the next snapshot must be of a later
 // one.
-func (o *owner) goOnFrom(ctx context.Context) error {
+func (o *owner) ensureStepSinceSnapshot(ctx context.Context) error {
 	if o.stored.at != o.fence {
 		return nil
 	}
@@ -304,10 +304,10 @@ func (o *owner) roomFirst(ctx context.Context) error {
 			o.cutter.Again()
 			o.unsaved += fewBytes
 		}
-		if err := o.goOnFrom(ctx); err != nil {
+		if err := o.ensureStepSinceSnapshot(ctx); err != nil {
 			return err
 		}
-		switch err := o.keepNow(ctx); {
+		switch err := o.snapshotNow(ctx); {
 		case ctx.Err() != nil:
 			return nil
 		case errors.Is(err, journal.ErrOvertaken):
@@ -326,7 +326,7 @@ var errStepFull = errors.New("durable: the log has no room for a step")
 // another snapshot can free space.
 func (o *owner) stepRefused(ctx context.Context, because error) error {
 	for o.cut != nil && o.cut.waiting() <= mostWaiting {
-		o.goOn(aSlice)
+		o.continueCut(maxCutPause)
 	}
 	if o.limit == 0 || o.fence == 0 || o.emptying || o.cut != nil {
 		return nil

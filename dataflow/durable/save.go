@@ -33,8 +33,8 @@ type cut struct {
 }
 
 const (
-	// aSlice bounds the time that steps wait for a cut at a stretch.
-	aSlice = time.Millisecond
+	// maxCutPause bounds the time that steps wait for a cut at a stretch.
+	maxCutPause = time.Millisecond
 	// mostWaiting is how many pieces may wait to be made durable.
 	mostWaiting = 32
 )
@@ -61,7 +61,7 @@ func (o *owner) cutIfDue() error {
 		return nil // the unsaved bytes belong to no step yet
 	}
 	if o.due(time.Since(o.savedAt)) {
-		o.notMade(o.beginCut(o.ctx))
+		o.abortCut(o.beginCut(o.ctx))
 	}
 	return nil
 }
@@ -106,7 +106,7 @@ func (o *owner) beginCut(ctx context.Context) error {
 	o.reserves = 0
 	o.saving.Go(func() {
 		defer c.cancel(nil)
-		c.err = o.keep(c)
+		c.err = o.persistCut(c)
 		o.release(reserves)
 		switch {
 		case c.err == nil || o.ctx.Err() != nil:
@@ -138,10 +138,10 @@ var closed = func() chan struct{} {
 	return c
 }()
 
-// goOn writes a part of the cut in progress, for about the time of its budget. It yields the processor before:
+// continueCut writes a part of the cut in progress, for about the time of its budget. It yields the processor before:
 // the scheduler preempts a goroutine that has run for 10 ms, and a preemption midway would leave the part half
 // written until the next turn.
-func (o *owner) goOn(budget time.Duration) {
+func (o *owner) continueCut(budget time.Duration) {
 	if o.cut.waiting() > mostWaiting {
 		return
 	}
@@ -151,7 +151,7 @@ func (o *owner) goOn(budget time.Duration) {
 	if o.cut != nil {
 		o.cut.stopped = max(o.cut.stopped, time.Since(began))
 	}
-	o.notMade(err)
+	o.abortCut(err)
 }
 
 // writeCut writes a part of the cut, and ends it when all is written. It makes no more pieces than may wait,
@@ -205,8 +205,8 @@ func (c *cut) next() (pieces []logdriven.Piece, err error) {
 	}
 }
 
-// notMade ends the cut in progress, if there is one, with an error.
-func (o *owner) notMade(err error) {
+// abortCut ends the cut in progress, if there is one, with an error.
+func (o *owner) abortCut(err error) {
 	if err == nil || o.cut == nil {
 		return
 	}
@@ -214,9 +214,9 @@ func (o *owner) notMade(err error) {
 	o.cut = nil
 }
 
-// leave makes a last snapshot, so that the next owner begins at once, and so that a changed program can be
+// saveLastSnapshot makes a last snapshot, so that the next owner begins at once, and so that a changed program can be
 // started.
-func (o *owner) leave() error {
+func (o *owner) saveLastSnapshot() error {
 	if o.abandoned.Load() {
 		return nil
 	}
@@ -226,7 +226,7 @@ func (o *owner) leave() error {
 	err := o.finish(ctx)
 	if err == nil && o.stored.at < o.fence && !errors.Is(o.before.err, journal.ErrOvertaken) {
 		if err = o.crowded(ctx); err == nil {
-			err = o.keepNow(ctx)
+			err = o.snapshotNow(ctx)
 		}
 	}
 	if errors.Is(err, journal.ErrOvertaken) {
@@ -242,8 +242,8 @@ func (o *owner) leave() error {
 	return err
 }
 
-// keepNow makes a snapshot while steps wait. It is called while none is being made.
-func (o *owner) keepNow(ctx context.Context) error {
+// snapshotNow makes a snapshot while steps wait. It is called while none is being made.
+func (o *owner) snapshotNow(ctx context.Context) error {
 	if err := o.beginCut(ctx); err != nil {
 		return err
 	}

@@ -84,7 +84,7 @@ func (h *History) Verify(ctx context.Context, partition int) (Verification, erro
 			return v, err
 		}
 	}
-	o, err := h.remake(ctx, &v, kept)
+	o, err := h.replaySteps(ctx, &v, kept)
 	if o != nil {
 		o.graph.Fail(ErrStopped)
 	}
@@ -100,7 +100,7 @@ func (h *History) verifySnapshot(ctx context.Context, v *Verification, kept *jou
 	if err != nil || before == nil {
 		return err
 	}
-	made, err := h.remake(ctx, v, before)
+	made, err := h.replaySteps(ctx, v, before)
 	if errors.Is(err, journal.ErrPurged) {
 		return nil // the steps are stored, but not the records
 	}
@@ -115,7 +115,7 @@ func (h *History) verifySnapshot(ctx context.Context, v *Verification, kept *jou
 	if slices.ContainsFunc(later, func(s journal.Step) bool { return hasShape(s.Data) }) {
 		return nil // an operator that was added later has less state in the snapshot
 	}
-	saved, err := h.remake(ctx, &Verification{Partition: v.Partition}, &journal.History{Snapshot: kept.Snapshot, At: kept.At, Fence: kept.At, End: kept.End})
+	saved, err := h.replaySteps(ctx, &Verification{Partition: v.Partition}, &journal.History{Snapshot: kept.Snapshot, At: kept.At, Fence: kept.At, End: kept.End})
 	if err != nil {
 		return err
 	}
@@ -174,8 +174,8 @@ func (h *History) sinceSnapshotBefore(ctx context.Context, partition int, kept *
 	return older, nil
 }
 
-// remake replays steps. The caller ends the flow of the returned owner.
-func (h *History) remake(ctx context.Context, v *Verification, kept *journal.History) (*owner, error) {
+// replaySteps replays steps. The caller ends the flow of the returned owner.
+func (h *History) replaySteps(ctx context.Context, v *Verification, kept *journal.History) (*owner, error) {
 	o := &owner{core: h.core, partition: v.Partition, of: h.core.originOf(v.Partition)}
 	reader, err := o.follow(ctx, kept)
 	if err != nil {

@@ -32,8 +32,8 @@ type Loop[T any, L Location, O Order] struct {
 // the names of the cycles on the path. Starting a flow with a loop that was not
 // completed panics too.
 func Cycle[T any, O Order, L Location](at L, name string) (*Loop[T, L, O], Stream[T, L, bounds.Unbounded, O, ExactlyOnce]) {
-	site := placeOf(at, "dataflow.Cycle").Outside("dataflow.Cycle", "what is fed back comes later and cannot be inside %s: carry it with slice.State")
-	c, n := port.NewCycle[T](site, engine.NewOp(site, "dataflow.Cycle "+name, ""))
+	location := placeOf(at, "dataflow.Cycle").Outside("dataflow.Cycle", "what is fed back comes later and cannot be inside %s: carry it with slice.State")
+	c, n := port.NewCycle[T](location, engine.NewOp(location, "dataflow.Cycle "+name, ""))
 	return &Loop[T, L, O]{cycle: c, name: name}, newStream[T, L, bounds.Unbounded, O, ExactlyOnce](n)
 }
 

@@ -14,9 +14,9 @@ import (
 // operators between them. It is built by one goroutine and runs once. Nothing can be
 // added after it has been started.
 type Flow struct {
-	graph // the engine's graph
-	sites []*engine.Location
-	byTag map[reflect.Type]*engine.Location
+	graph     // the engine's graph
+	locations []*engine.Location
+	byTag     map[reflect.Type]*engine.Location
 
 	members map[reflect.Type][]*engine.Location
 }
@@ -163,7 +163,7 @@ func Local(build func(at Here)) {
 	engine.Given("dataflow.Local", build)
 	f := New()
 	build(At[Here](f))
-	for _, s := range f.sites {
+	for _, s := range f.locations {
 		s.CloseInputs()
 	}
 	if err := Run(context.Background(), f); err != nil {

@@ -74,7 +74,7 @@ func (f *Flow) Graph() Graph {
 	var g Graph
 	ops := make(map[*engine.Op]int)
 	cuts := make(map[*engine.Region]int)
-	for l, s := range f.sites {
+	for l, s := range f.locations {
 		g.Locations = append(g.Locations, s.Name)
 		for _, r := range s.Slices() {
 			cuts[r] = len(g.Slices)
@@ -103,7 +103,7 @@ func (f *Flow) Graph() Graph {
 			g.Operators = append(g.Operators, o)
 		}
 	}
-	for _, s := range f.sites {
+	for _, s := range f.locations {
 		for _, op := range s.Ops {
 			if op.Loosens() {
 				continue

@@ -13,8 +13,8 @@ import (
 // WaitGroup; see [InputPort]. For any number of senders use [SharedInput] or [SenderInput],
 // and [RetriedInput] if they may send an element again.
 func Input[T any, L Location](at L, name string) (*InputPort[T], Stream[T, L, bounds.Unbounded, TotalOrder, ExactlyOnce]) {
-	site := placeOf(at, "dataflow.Input").Input("dataflow.Input")
-	in, n := port.NewInput[T](site, engine.NewOp(site, "dataflow.Input "+name, ""))
+	location := placeOf(at, "dataflow.Input").Input("dataflow.Input")
+	in, n := port.NewInput[T](location, engine.NewOp(location, "dataflow.Input "+name, ""))
 	return newInputPort(in), newStream[T, L, bounds.Unbounded, TotalOrder, ExactlyOnce](n)
 }
 
@@ -24,8 +24,8 @@ func Input[T any, L Location](at L, name string) (*InputPort[T], Stream[T, L, bo
 //
 // To keep the order of each sender, use [SenderInput].
 func SharedInput[T any, L Location](at L, name string) (*SharedInputPort[T], Stream[T, L, bounds.Unbounded, NoOrder, ExactlyOnce]) {
-	site := placeOf(at, "dataflow.SharedInput").Input("dataflow.SharedInput")
-	in, n := port.NewInput[T](site, engine.NewOp(site, "dataflow.SharedInput "+name, ""))
+	location := placeOf(at, "dataflow.SharedInput").Input("dataflow.SharedInput")
+	in, n := port.NewInput[T](location, engine.NewOp(location, "dataflow.SharedInput "+name, ""))
 	in.Shared(false)
 	return newSharedInputPort(in), newStream[T, L, bounds.Unbounded, NoOrder, ExactlyOnce](n)
 }
@@ -37,8 +37,8 @@ func SharedInput[T any, L Location](at L, name string) (*SharedInputPort[T], Str
 //
 // Where repeats can be seen, the simulator tries them: it delivers some elements again.
 func RetriedInput[T any, L Location](at L, name string) (*SharedInputPort[T], Stream[T, L, bounds.Unbounded, NoOrder, AtLeastOnce]) {
-	site := placeOf(at, "dataflow.RetriedInput").Input("dataflow.RetriedInput")
-	in, n := port.NewInput[T](site, engine.NewOp(site, "dataflow.RetriedInput "+name, ""))
+	location := placeOf(at, "dataflow.RetriedInput").Input("dataflow.RetriedInput")
+	in, n := port.NewInput[T](location, engine.NewOp(location, "dataflow.RetriedInput "+name, ""))
 	in.Shared(true)
 	return newSharedInputPort(in), newStream[T, L, bounds.Unbounded, NoOrder, AtLeastOnce](n)
 }
@@ -48,8 +48,8 @@ func RetriedInput[T any, L Location](at L, name string) (*SharedInputPort[T], St
 // each through [SenderInputPort.Sender]. An id names a sender for as long as the flow has a
 // history: a connection, a device, a process.
 func SenderInput[S comparable, T any, L Location](at L, name string) (*SenderInputPort[S, T], KeyedStream[S, T, L, bounds.Unbounded, TotalOrder, ExactlyOnce]) {
-	site := placeOf(at, "dataflow.SenderInput").Input("dataflow.SenderInput")
-	in, n := port.NewKeyedInput[S, T](site, engine.NewOp(site, "dataflow.SenderInput "+name, ""))
+	location := placeOf(at, "dataflow.SenderInput").Input("dataflow.SenderInput")
+	in, n := port.NewKeyedInput[S, T](location, engine.NewOp(location, "dataflow.SenderInput "+name, ""))
 	return &SenderInputPort[S, T]{&senders[S, T]{in: in}}, newKeyedStream[S, T, L, bounds.Unbounded, TotalOrder, ExactlyOnce](n)
 }
 

@@ -21,10 +21,10 @@ import (
 //
 // The clock decides what happens before a firing, and which firings are missed.
 func Interval[L Location](at L, every time.Duration, why NonDet) Stream[time.Duration, L, bounds.Unbounded, TotalOrder, ExactlyOnce] {
-	site := placeOf(at, "dataflow.Interval").Outside("dataflow.Interval", "time passes outside and not in %s")
-	op := engine.Reasoned(site, "dataflow.Interval", string(why))
+	location := placeOf(at, "dataflow.Interval").Outside("dataflow.Interval", "time passes outside and not in %s")
+	op := engine.Reasoned(location, "dataflow.Interval", string(why))
 	if every <= 0 {
 		engine.Misuse(op.Name, "the interval is %v", every)
 	}
-	return newStream[time.Duration, L, bounds.Unbounded, TotalOrder, ExactlyOnce](operators.Interval(site, op, every))
+	return newStream[time.Duration, L, bounds.Unbounded, TotalOrder, ExactlyOnce](operators.Interval(location, op, every))
 }

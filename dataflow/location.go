@@ -69,16 +69,16 @@ func At[L Location, P interface {
 }](f *Flow) L {
 	var at L
 	graph, tag := graphOf(f), reflect.TypeFor[L]()
-	site, ok := f.byTag[tag]
+	location, ok := f.byTag[tag]
 	if f.members[tag] != nil {
 		engine.Misuse("dataflow.At", "%s has members: take the one that is meant from dataflow.Members", tag.Name())
 	}
 	if !ok {
-		site = graph.NewLocation(tag.Name())
-		f.byTag[tag] = site
-		f.sites = append(f.sites, site)
+		location = graph.NewLocation(tag.Name())
+		f.byTag[tag] = location
+		f.locations = append(f.locations, location)
 	}
-	P(&at).bind(place{engine.Place{Type: tag, Location: site}})
+	P(&at).bind(place{engine.Place{Type: tag, Location: location}})
 	return at
 }
 

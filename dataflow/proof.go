@@ -24,7 +24,7 @@ type Claim struct {
 func (f *Flow) Proofs() []Claim {
 	graphOf(f) // panics if New did not make f
 	var all []Claim
-	for _, s := range f.sites {
+	for _, s := range f.locations {
 		for _, op := range s.Ops {
 			if op.Proof != "" {
 				all = append(all, Claim{op.Name, op.Pos, Proof(op.Proof)})

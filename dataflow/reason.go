@@ -23,7 +23,7 @@ type Reason struct {
 func (f *Flow) Reasons() []Reason {
 	graphOf(f) // panics if New did not make f
 	var all []Reason
-	for _, s := range f.sites {
+	for _, s := range f.locations {
 		for _, op := range s.Ops {
 			if op.Why != "" {
 				all = append(all, Reason{op.Name, op.Pos, NonDet(op.Why)})

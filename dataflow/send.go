@@ -26,11 +26,11 @@ func Send[T any, L, To Location, B bounds.Stream, O Order, R Retries](
 	s Stream[T, L, B, O, R], to To,
 ) Stream[T, To, bounds.Unbounded, O, R] {
 	const op = "dataflow.Send"
-	n, site := engine.Made(engine.NodeOf(s), op), placeOf(to, op).Destination(op)
+	n, location := engine.Made(engine.NodeOf(s), op), placeOf(to, op).Destination(op)
 	if !unordered[O]() && n.Location().Partitioned() {
 		engine.Misuse(op, "%s is a cluster, whose partitions have no order between them: weaken the order of the stream with dataflow.WeakenOrder", n.Location().Name)
 	}
-	move := engine.NewOp(site, op, "")
+	move := engine.NewOp(location, op, "")
 	move.Shuffled = unordered[O]()
 	return newStream[T, To, bounds.Unbounded, O, R](port.Exchange(n, move))
 }
@@ -67,19 +67,19 @@ func Members[L Location, P interface {
 	if f.byTag[tag] != nil {
 		engine.Misuse(op, "%s is a location already, made with dataflow.At", tag.Name())
 	}
-	sites := f.members[tag]
-	if sites == nil {
+	locations := f.members[tag]
+	if locations == nil {
 		for i := range n {
-			sites = append(sites, graphOf(f).NewLocation(fmt.Sprintf("%s %d", tag.Name(), i+1)))
+			locations = append(locations, graphOf(f).NewLocation(fmt.Sprintf("%s %d", tag.Name(), i+1)))
 		}
-		f.members[tag] = sites
-		f.sites = append(f.sites, sites...)
+		f.members[tag] = locations
+		f.locations = append(f.locations, locations...)
 	}
-	if len(sites) != n {
-		engine.Misuse(op, "%s has %d members already, not %d", tag.Name(), len(sites), n)
+	if len(locations) != n {
+		engine.Misuse(op, "%s has %d members already, not %d", tag.Name(), len(locations), n)
 	}
 	all := make([]L, n)
-	for i, s := range sites {
+	for i, s := range locations {
 		P(&all[i]).bind(place{engine.Place{Type: tag, Location: s}})
 	}
 	return all

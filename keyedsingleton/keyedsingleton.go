@@ -32,9 +32,9 @@ import (
 func Input[K comparable, V any, L dataflow.Location](
 	at L, name string, how ...dataflow.Sequence[K],
 ) (*dataflow.EntryInputPort[K, V], dataflow.KeyedSingleton[K, V, L, bounds.BoundedValue]) {
-	site := placeOf(at, "keyedsingleton.Input").Input("keyedsingleton.Input")
-	op := engine.NewOp(site, "keyedsingleton.Input "+name, "")
-	in, n := port.NewEntryInput[K, V](site, op, sequenceOf(op.Name, how))
+	location := placeOf(at, "keyedsingleton.Input").Input("keyedsingleton.Input")
+	op := engine.NewOp(location, "keyedsingleton.Input "+name, "")
+	in, n := port.NewEntryInput[K, V](location, op, sequenceOf(op.Name, how))
 	return newEntryInputPort(in), newKeyedSingleton[K, V, L, bounds.BoundedValue](n)
 }
 
@@ -54,12 +54,12 @@ func Input[K comparable, V any, L dataflow.Location](
 func InputWithin[K comparable, V any, L dataflow.Location](
 	at L, name string, retain dataflow.Retain, why dataflow.NonDet,
 ) (*dataflow.EntryInputPort[K, V], dataflow.KeyedSingleton[K, V, L, bounds.RetainedValue]) {
-	site := placeOf(at, "keyedsingleton.InputWithin").Input("keyedsingleton.InputWithin")
-	op := engine.Reasoned(site, "keyedsingleton.InputWithin "+name, string(why))
+	location := placeOf(at, "keyedsingleton.InputWithin").Input("keyedsingleton.InputWithin")
+	op := engine.Reasoned(location, "keyedsingleton.InputWithin "+name, string(why))
 	if retain.Keys < 0 || retain.For < 0 || retain.Open != 0 || retain.Keys == 0 && retain.For == 0 {
 		engine.Misuse(op.Name, "nothing would be remembered for %d keys and %v, with %v for what is open: set Keys or For, and nothing else", retain.Keys, retain.For, retain.Open)
 	}
-	in, n := port.NewEntryInput[K, V](site, op, nil)
+	in, n := port.NewEntryInput[K, V](location, op, nil)
 	kept := operators.FirstWithin(n, op, operators.Retain(retain))
 	port.ForgetGone(in, kept)
 	return newEntryInputPort(in), newKeyedSingleton[K, V, L, bounds.RetainedValue](kept)

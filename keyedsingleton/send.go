@@ -19,8 +19,8 @@ func Send[K comparable, V any, L, To dataflow.Location, B bounds.FixedValuesLate
 	ks dataflow.KeyedSingleton[K, V, L, B], to To,
 ) dataflow.KeyedSingleton[K, V, To, Out] {
 	const op = "keyedsingleton.Send"
-	n, site := engine.Made(engine.KeyedNodeOf(ks), op), placeOf(to, op).Destination(op)
-	move := engine.NewOp(site, op, "")
+	n, location := engine.Made(engine.KeyedNodeOf(ks), op), placeOf(to, op).Destination(op)
+	move := engine.NewOp(location, op, "")
 	move.Once = true
 	moved := port.KeyedExchange(n, move)
 	return newKeyedSingleton[K, V, To, Out](moved)

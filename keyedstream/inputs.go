@@ -17,8 +17,8 @@ import (
 func Input[K comparable, V any, L dataflow.Location](
 	at L, name string,
 ) (*dataflow.KeyedInputPort[K, V], dataflow.KeyedStream[K, V, L, bounds.Unbounded, dataflow.TotalOrder, dataflow.ExactlyOnce]) {
-	site := placeOf(at, "keyedstream.Input").Input("keyedstream.Input")
-	in, n := port.NewKeyedInput[K, V](site, engine.NewOp(site, "keyedstream.Input "+name, ""))
+	location := placeOf(at, "keyedstream.Input").Input("keyedstream.Input")
+	in, n := port.NewKeyedInput[K, V](location, engine.NewOp(location, "keyedstream.Input "+name, ""))
 	return newKeyedInputPort(in),
 		newKeyedStream[K, V, L, bounds.Unbounded, dataflow.TotalOrder, dataflow.ExactlyOnce](n)
 }
@@ -29,8 +29,8 @@ func Input[K comparable, V any, L dataflow.Location](
 func SharedInput[K comparable, V any, L dataflow.Location](
 	at L, name string,
 ) (*dataflow.SharedKeyedInputPort[K, V], dataflow.KeyedStream[K, V, L, bounds.Unbounded, dataflow.NoOrder, dataflow.ExactlyOnce]) {
-	site := placeOf(at, "keyedstream.SharedInput").Input("keyedstream.SharedInput")
-	in, n := port.NewKeyedInput[K, V](site, engine.NewOp(site, "keyedstream.SharedInput "+name, ""))
+	location := placeOf(at, "keyedstream.SharedInput").Input("keyedstream.SharedInput")
+	in, n := port.NewKeyedInput[K, V](location, engine.NewOp(location, "keyedstream.SharedInput "+name, ""))
 	in.Shared(false)
 	return newSharedKeyedInputPort(in),
 		newKeyedStream[K, V, L, bounds.Unbounded, dataflow.NoOrder, dataflow.ExactlyOnce](n)
@@ -45,8 +45,8 @@ func SharedInput[K comparable, V any, L dataflow.Location](
 func RetriedInput[K comparable, V any, L dataflow.Location](
 	at L, name string,
 ) (*dataflow.SharedKeyedInputPort[K, V], dataflow.KeyedStream[K, V, L, bounds.Unbounded, dataflow.NoOrder, dataflow.AtLeastOnce]) {
-	site := placeOf(at, "keyedstream.RetriedInput").Input("keyedstream.RetriedInput")
-	in, n := port.NewKeyedInput[K, V](site, engine.NewOp(site, "keyedstream.RetriedInput "+name, ""))
+	location := placeOf(at, "keyedstream.RetriedInput").Input("keyedstream.RetriedInput")
+	in, n := port.NewKeyedInput[K, V](location, engine.NewOp(location, "keyedstream.RetriedInput "+name, ""))
 	in.Shared(true)
 	return newSharedKeyedInputPort(in),
 		newKeyedStream[K, V, L, bounds.Unbounded, dataflow.NoOrder, dataflow.AtLeastOnce](n)

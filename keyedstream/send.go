@@ -18,8 +18,8 @@ func Send[K comparable, V any, L, To dataflow.Location, B bounds.Stream, O dataf
 	ks dataflow.KeyedStream[K, V, L, B, O, R], to To,
 ) dataflow.KeyedStream[K, V, To, bounds.Unbounded, O, R] {
 	const op = "keyedstream.Send"
-	n, site := engine.Made(engine.KeyedNodeOf(ks), op), placeOf(to, op).Destination(op)
-	move := engine.NewOp(site, op, "")
+	n, location := engine.Made(engine.KeyedNodeOf(ks), op), placeOf(to, op).Destination(op)
+	move := engine.NewOp(location, op, "")
 	move.Shuffled = unordered[O]()
 	return newKeyedStream[K, V, To, bounds.Unbounded, O, R](port.KeyedExchange(n, move))
 }
@@ -41,12 +41,12 @@ func Divide[K comparable, V any, L, To dataflow.Location, B bounds.Stream, O dat
 	if len(members) == 0 {
 		engine.Misuse(op.Name, "there are no members: nobody would get anything")
 	}
-	sites := make([]*engine.Location, len(members))
+	locations := make([]*engine.Location, len(members))
 	for i, to := range members {
-		sites[i] = placeOf(to, op.Name).Destination(op.Name)
+		locations[i] = placeOf(to, op.Name).Destination(op.Name)
 	}
 	all := make([]dataflow.KeyedStream[K, V, To, bounds.Unbounded, O, R], len(members))
-	for i, part := range port.KDivide(n, op, sites) {
+	for i, part := range port.KDivide(n, op, locations) {
 		all[i] = newKeyedStream[K, V, To, bounds.Unbounded, O, R](part)
 	}
 	return all

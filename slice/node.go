@@ -34,8 +34,8 @@ func newOptional[T, L, B any](c *engine.ValueNode[T]) seal.Type[func(dataflow.Ma
 // newTick opens a slice at a location.
 func newTick[L dataflow.Location](at L) dataflow.Tick[L] {
 	p := engine.PlaceOf(seal.Untyped(&at), reflect.TypeFor[L](), "slice.At")
-	site := p.Outside("slice.At", "%s is a slice already, and slices do not nest")
-	return seal.MakeOpen[*L](engine.Place{Type: reflect.TypeFor[dataflow.Tick[L]](), Location: site, Region: engine.NewSlice(site)})
+	location := p.Outside("slice.At", "%s is a slice already, and slices do not nest")
+	return seal.MakeOpen[*L](engine.Place{Type: reflect.TypeFor[dataflow.Tick[L]](), Location: location, Region: engine.NewSlice(location)})
 }
 
 // regionOf returns the region of a slice.

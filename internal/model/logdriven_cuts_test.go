@@ -51,8 +51,8 @@ func (flow logDrivenFlow) cuts(rng *rand.Rand, steps []logDrivenStep, want []out
 		return err
 	}
 	defer func() { r.end() }()
-	all := make([]*written, len(r.leaders))
-	for j, l := range r.leaders {
+	all := make([]*written, len(r.executors))
+	for j, l := range r.executors {
 		all[j] = &written{cutter: l.Cutter()}
 		all[j].cutter.Slack(rng.IntN(1024)) // so that old pages are written again
 	}
@@ -98,7 +98,7 @@ func (flow logDrivenFlow) cuts(rng *rand.Rand, steps []logDrivenStep, want []out
 			return nil
 		}
 		r.unsaved = cut >= 0
-		cutter := all[steps[i].site].cutter
+		cutter := all[steps[i].location].cutter
 		if cut < 0 {
 			cutter.Note()
 		}
@@ -142,7 +142,7 @@ func (flow logDrivenFlow) goneOn(r *logDrivenRun, all []*written, want outcome) 
 	if err != nil {
 		return r, err
 	}
-	for j, l := range r.leaders {
+	for j, l := range r.executors {
 		if err := all[j].load(l); err != nil {
 			return r, err
 		}

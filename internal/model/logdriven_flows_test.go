@@ -251,7 +251,7 @@ func logDrivenByHand(build func(here, func(string)) []hands, rng *rand.Rand, for
 	left := 1 + rng.IntN(12)
 	most := []int{3, 30, 300}[rng.IntN(3)]
 	return flow.threeWays(rng, func(r *logDrivenRun) (logDrivenStep, bool) {
-		kept, err := r.leader.Outputs(nil)
+		kept, err := r.executor.Outputs(nil)
 		if err == nil {
 			err = logdriven.Feed(graph, 0, 0, nil, kept)
 		}
@@ -270,7 +270,7 @@ func logDrivenByHand(build func(here, func(string)) []hands, rng *rand.Rand, for
 				h.read()
 			}
 		}
-		for _, op := range operatorNumbers(r.leader.Location().Ops, "keyedsingleton.MapAsync") {
+		for _, op := range operatorNumbers(r.executor.Location().Ops, "keyedsingleton.MapAsync") {
 			for _, data := range box.waiting { // what is put is asked for, and some of it answered
 				rec, err := codec.DecodeRecord(data)
 				if err == nil && rec.Kind == 0 && rng.IntN(2) == 0 {
@@ -282,7 +282,7 @@ func logDrivenByHand(build func(here, func(string)) []hands, rng *rand.Rand, for
 			n := rng.IntN(len(answers) + 1)
 			box.waiting, answers = append(box.waiting, answers[:n]...), answers[n:]
 		}
-		for _, op := range operatorNumbers(r.leader.Location().Ops, "keyedstream.CallingMachine") {
+		for _, op := range operatorNumbers(r.executor.Location().Ops, "keyedstream.CallingMachine") {
 			box.waiting = append(box.waiting, guessedAnswers(rng, op)...)
 		}
 		s := logDrivenStep{now: now, records: box.waiting}

@@ -51,14 +51,14 @@ func aHistory(t testing.TB, name string, seed uint64) (records [][]byte, outputs
 			}
 		}
 		now = r.later(rng, now)
-		e, err := r.leader.Step(now, box.waiting, nil)
+		e, err := r.executor.Step(now, box.waiting, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
 		records, outputs = append(records, box.waiting...), append(outputs, e.Outputs...)
 		box.waiting = nil
 	}
-	if saved, err = r.leader.Save(nil); err != nil {
+	if saved, err = r.executor.Save(nil); err != nil {
 		t.Fatal(err)
 	}
 	return records, outputs, saved
@@ -73,10 +73,10 @@ func loadAnything(t testing.TB, name string, data []byte, records [][]byte) {
 		t.Fatal(err)
 	}
 	defer r.end()
-	if r.leader.Load(data, origin, false) != nil {
+	if r.executor.Load(data, origin, false) != nil {
 		return
 	}
-	saved, err := r.leader.Save(nil)
+	saved, err := r.executor.Save(nil)
 	if err != nil {
 		t.Fatalf("Save after Load: %v", err)
 	}
@@ -85,17 +85,17 @@ func loadAnything(t testing.TB, name string, data []byte, records [][]byte) {
 		t.Fatal(err)
 	}
 	defer again.end()
-	if err := again.leader.Load(saved, origin, false); err != nil {
+	if err := again.executor.Load(saved, origin, false); err != nil {
 		t.Fatalf("Load of what Save gave: %v", err)
 	}
-	resaved, err := again.leader.Save(nil)
+	resaved, err := again.executor.Save(nil)
 	if err != nil || !bytes.Equal(saved, resaved) {
 		t.Fatalf("saved %q, loaded and saved %q (%v)", saved, resaved, err)
 	}
-	if at, ok := r.leader.Deadline(); ok {
-		r.leader.Step(at, records, nil)
+	if at, ok := r.executor.Deadline(); ok {
+		r.executor.Step(at, records, nil)
 	}
-	r.leader.Step(1<<60, nil, nil)
+	r.executor.Step(1<<60, nil, nil)
 }
 
 // TestLoadDamaged cuts saved state short and changes bits of it. It catches a panic, a
@@ -152,10 +152,10 @@ func FuzzStep(f *testing.F) {
 			t.Fatal(err)
 		}
 		defer r.end()
-		if _, err := r.leader.Step(5, [][]byte{data, data}, nil); err != nil {
+		if _, err := r.executor.Step(5, [][]byte{data, data}, nil); err != nil {
 			return
 		}
-		if _, err := r.leader.Save(nil); err != nil {
+		if _, err := r.executor.Save(nil); err != nil {
 			t.Fatal(err)
 		}
 	})

@@ -16,11 +16,11 @@ type post struct {
 	waiting map[int][][]byte
 }
 
-func (m *post) put(site int, records ...[]byte) {
+func (m *post) put(location int, records ...[]byte) {
 	if m.waiting == nil {
 		m.waiting = make(map[int][][]byte)
 	}
-	m.waiting[site] = append(m.waiting[site], records...)
+	m.waiting[location] = append(m.waiting[location], records...)
 }
 
 func (m *post) empty() bool {
@@ -34,7 +34,7 @@ func (m *post) empty() bool {
 
 // collect takes what locations have for each other. Some of it is sent twice.
 func (m *post) collect(r *logDrivenRun, rng *rand.Rand) {
-	for i, l := range r.leaders {
+	for i, l := range r.executors {
 		for _, x := range l.Moved() {
 			x.Record.Source = fmt.Sprint("link ", i, " ", x.ID)
 			for range 1 + rng.IntN(2)*rng.IntN(2) {
@@ -47,14 +47,14 @@ func (m *post) collect(r *logDrivenRun, rng *rand.Rand) {
 }
 
 // step returns a step of one of the locations, with some of what waits for it.
-func (m *post) step(rng *rand.Rand, sites int, now int64) logDrivenStep {
-	s := logDrivenStep{site: rng.IntN(sites), now: now}
-	all := m.waiting[s.site]
+func (m *post) step(rng *rand.Rand, locations int, now int64) logDrivenStep {
+	s := logDrivenStep{location: rng.IntN(locations), now: now}
+	all := m.waiting[s.location]
 	n := len(all)
 	if rng.IntN(2) == 0 {
 		n = rng.IntN(n + 1)
 	}
-	s.records, m.waiting[s.site] = all[:n:n], all[n:]
+	s.records, m.waiting[s.location] = all[:n:n], all[n:]
 	return s
 }
 

@@ -20,7 +20,7 @@ import (
 
 // later returns a time after now, often that of the next timer.
 func (r *logDrivenRun) later(rng *rand.Rand, now int64) int64 {
-	at, ok := r.leader.Deadline()
+	at, ok := r.executor.Deadline()
 	switch k := rng.IntN(6); {
 	case ok && k == 0:
 		now = max(now, at)
@@ -151,7 +151,7 @@ func logDrivenForgetting(p *Program, h History, seed uint64, forget engine.Forge
 		mail.collect(r, rng)
 		mail.put(0, box.waiting...)
 		box.waiting = nil
-		at, timers := r.leader.Deadline()
+		at, timers := r.executor.Deadline()
 		switch quiet := len(h) == 0 && len(calls) == 0 && mail.empty(); {
 		case quiet && (!timers || left == 0):
 			return logDrivenStep{}, false
@@ -178,7 +178,7 @@ func logDrivenForgetting(p *Program, h History, seed uint64, forget engine.Forge
 		}
 		mail.put(0, box.waiting...)
 		box.waiting = nil
-		return mail.step(rng, len(r.leaders), now), failed == nil
+		return mail.step(rng, len(r.executors), now), failed == nil
 	}
 	if err := flow.threeWays(rng, next); err != nil {
 		return err
@@ -198,7 +198,7 @@ func sameIdentities(leads, ports *engine.Graph) error {
 
 // compareLogDriven shows what a log-driven flow's outputs have and compares all with the model.
 func compareLogDriven(live, front *builder, graph *engine.Graph, r *logDrivenRun) error {
-	kept, err := r.leader.Outputs(nil)
+	kept, err := r.executor.Outputs(nil)
 	if err != nil {
 		return err
 	}

@@ -17,13 +17,13 @@ type logDrivenFlow func(f *dataflow.Flow, see func(string))
 
 // A logDrivenRun is one life of a log-driven flow, from its start or from saved state.
 type logDrivenRun struct {
-	graph   *engine.Graph
-	leader  *logdriven.Executor   // of the first location
-	leaders []*logdriven.Executor // of all
-	seen    []string
-	calls   chan string // answers of asynchronous calls
-	end     context.CancelFunc
-	unsaved bool // the state is not looked at between steps
+	graph     *engine.Graph
+	executor  *logdriven.Executor   // of the first location
+	executors []*logdriven.Executor // of all
+	seen      []string
+	calls     chan string // answers of asynchronous calls
+	end       context.CancelFunc
+	unsaved   bool // the state is not looked at between steps
 }
 
 func (flow logDrivenFlow) run() (r *logDrivenRun, err error) {
@@ -44,9 +44,9 @@ func (flow logDrivenFlow) run() (r *logDrivenRun, err error) {
 	g.Start(ctx)
 	r.graph = g
 	for i := range g.NumLocations() {
-		r.leaders = append(r.leaders, logdriven.NewExecutor(g, i))
+		r.executors = append(r.executors, logdriven.NewExecutor(g, i))
 	}
-	r.leader = r.leaders[0]
+	r.executor = r.executors[0]
 	return r, nil
 }
 
@@ -55,9 +55,9 @@ const origin = int64(90 * time.Second)
 
 // A logDrivenStep is a step of a history.
 type logDrivenStep struct {
-	site    int
-	now     int64
-	records [][]byte
+	location int
+	now      int64
+	records  [][]byte
 }
 
 // An outcome is all that comes of a step: what it gave, and what the next one depends on.
@@ -80,7 +80,7 @@ func (r *logDrivenRun) between(o *outcome) error {
 		return err
 	}
 	o.saved = nil
-	for _, l := range r.leaders {
+	for _, l := range r.executors {
 		if r.unsaved {
 			break
 		}
@@ -90,13 +90,13 @@ func (r *logDrivenRun) between(o *outcome) error {
 		}
 		o.saved = append(o.saved, string(saved))
 	}
-	kept, err := r.leader.Outputs(nil)
+	kept, err := r.executor.Outputs(nil)
 	if err != nil {
 		return fmt.Errorf("Outputs: %w", err)
 	}
 	// When the next timer is due may be said too early, so only that there is one counts.
-	_, ok := r.leader.Deadline()
-	o.kept, o.next = string(kept), fmt.Sprint(ok, r.leader.Full())
+	_, ok := r.executor.Deadline()
+	o.kept, o.next = string(kept), fmt.Sprint(ok, r.executor.Full())
 	return nil
 }
 
@@ -114,7 +114,7 @@ func (o outcome) differs(from outcome) error {
 }
 
 func (r *logDrivenRun) step(s logDrivenStep) (outcome, error) {
-	e, err := r.leaders[s.site].Step(s.now, s.records, nil)
+	e, err := r.executors[s.location].Step(s.now, s.records, nil)
 	if err != nil {
 		return outcome{}, err
 	}
@@ -126,8 +126,8 @@ func (flow logDrivenFlow) begun() (r *logDrivenRun, o outcome, err error) {
 	if r, err = flow.run(); err != nil {
 		return nil, o, err
 	}
-	e, err := r.leader.Begin(origin)
-	for _, l := range r.leaders[1:] {
+	e, err := r.executor.Begin(origin)
+	for _, l := range r.executors[1:] {
 		if err == nil {
 			_, err = l.Begin(origin)
 		}
@@ -156,7 +156,7 @@ func (flow logDrivenFlow) again(steps []logDrivenStep, want []outcome, interrupt
 			if r, err = flow.run(); err != nil {
 				return err
 			}
-			for j, l := range r.leaders {
+			for j, l := range r.executors {
 				if err := l.Load([]byte(want[i].saved[j]), origin, false); err != nil {
 					return fmt.Errorf("before step %d: Load: %w", i+1, err)
 				}

@@ -64,9 +64,9 @@ func (p *Program) sendsArranged(i int) bool {
 	return false
 }
 
-// guided is a membership that leads the simulator through the run: each event must be among
+// simulatedRun is a membership that leads the simulator through the run: each event must be among
 // what it offers, and what its outputs show after each step must be what they showed.
-type guided struct {
+type simulatedRun struct {
 	*flowing
 	steps  *simulate.Simulation
 	step   int
@@ -75,30 +75,30 @@ type guided struct {
 	fired  bool  // its timers have
 }
 
-// newGuided returns the simulator as a membership, or why the script is not led through it.
-func newGuided(s *script) (m *guided, hole string) {
+// newSimulatedRun returns the simulator as a membership, or why the script is not led through it.
+func newSimulatedRun(s *script) (m *simulatedRun, hole string) {
 	for _, x := range notOffered {
 		if x.has(s) {
 			return nil, x.hole
 		}
 	}
 	flow := dataflow.New()
-	m = &guided{step: -1}
+	m = &simulatedRun{step: -1}
 	m.steps = simulate.Drive(graphOf(flow), m, nil, simulate.Known{})
 	m.flowing = raise(context.Background(), s, flow)
 	return m, ""
 }
 
 // Choose implements [simulate.Chooser]. No record comes again in what is led.
-func (m *guided) Choose(int) int { return 0 }
+func (m *simulatedRun) Choose(int) int { return 0 }
 
 // Time implements [simulate.Timekeeper]: the clock shows what it showed in production.
-func (m *guided) Time(p simulate.Passing) int64 { return max(m.now, p.Earliest) }
+func (m *simulatedRun) Time(p simulate.Passing) int64 { return max(m.now, p.Earliest) }
 
 // Clock implements [simulate.Timekeeper]: a location has one.
-func (m *guided) Clock(usual int) int { return usual }
+func (m *simulatedRun) Clock(usual int) int { return usual }
 
-func (m *guided) possible(w *walk, e simulate.Event) error {
+func (m *simulatedRun) possible(w *walk, e simulate.Event) error {
 	if m.now = e.Now; m.step != e.Step {
 		m.step, m.fired = e.Step, false
 		if e.Location != 0 {
@@ -116,7 +116,7 @@ func (m *guided) possible(w *walk, e simulate.Event) error {
 }
 
 // makes makes an event.
-func (m *guided) makes(w *walk, e simulate.Event) error {
+func (m *simulatedRun) makes(w *walk, e simulate.Event) error {
 	if e.Start {
 		if graphOf(m.flow).Begun() {
 			return nil // the first step of another location
@@ -153,7 +153,7 @@ func (m *guided) makes(w *walk, e simulate.Event) error {
 }
 
 // call makes all calls that can be made: their functions depend on nothing else.
-func (m *guided) call() error {
+func (m *simulatedRun) call() error {
 	for {
 		all := m.steps.Offers()
 		i := slices.IndexFunc(all, func(o simulate.Move) bool { return o.Kind == simulate.Calls })
@@ -168,7 +168,7 @@ func (m *guided) call() error {
 
 // fire fires all timers that are due at the time of the step. The walk makes an event of each of
 // their deadlines.
-func (m *guided) fire(e simulate.Event) error {
+func (m *simulatedRun) fire(e simulate.Event) error {
 	if m.fired {
 		return nil
 	}
@@ -184,7 +184,7 @@ func (m *guided) fire(e simulate.Event) error {
 }
 
 // take takes the record of an event.
-func (m *guided) take(e simulate.Event) error {
+func (m *simulatedRun) take(e simulate.Event) error {
 	value := fmt.Sprint(e.Value)
 	if e.Key != nil {
 		value = fmt.Sprint(e.Key, ":", e.Value)
@@ -203,7 +203,7 @@ func (m *guided) take(e simulate.Event) error {
 
 // pass has go on what waits where a type gives up an order, in the order in which it came: in
 // production nothing waits there.
-func (m *guided) pass() error {
+func (m *simulatedRun) pass() error {
 	for {
 		all := m.steps.Offers()
 		i := slices.IndexFunc(all, func(o simulate.Move) bool { return o.In() != nil && o.In().Loosens() && o.First() })
@@ -217,11 +217,11 @@ func (m *guided) pass() error {
 	}
 }
 
-func (m *guided) stepped(w *walk, step int) error {
+func (m *simulatedRun) stepped(w *walk, step int) error {
 	if historyOf(&w.run.recording).Location(step) != 0 {
 		return nil
 	}
 	return m.shows(w.whole, step, "in the simulator")
 }
 
-func (m *guided) ended(*walk) error { return nil }
+func (m *simulatedRun) ended(*walk) error { return nil }

@@ -110,7 +110,7 @@ func (s *script) stand(t *testing.T, did tally) (err error) {
 		return err
 	}
 	all := []membership{newRules(r), &counted{did: did}}
-	simulated, hole := newGuided(s)
+	simulated, hole := newSimulatedRun(s)
 	if hole == "" {
 		all = append(all, simulated)
 	}

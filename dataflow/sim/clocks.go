@@ -23,7 +23,7 @@ func (d *descent) clocks() (known simulate.Known) {
 		}
 		return known
 	}
-	if d.whole || d.kept > 0 || !d.several() {
+	if d.whole || d.existing > 0 || !d.several() {
 		return known
 	}
 	groups := d.shared

@@ -17,10 +17,10 @@ type descent struct {
 	task  *branch
 	known simulate.Known
 
-	path   []*branch
-	kept   int      // the number of branches of path that existed before
-	beside []asleep // what sleeps where the last move of these was chosen
-	before []event  // events that existed before
+	path       []*branch
+	existing   int      // the number of branches of path that existed before
+	lastAsleep []asleep // what sleeps where the last move of these was chosen
+	before     []event  // events that existed before
 
 	at       int // the number of branches that the execution has taken
 	here     int // where the move being made was chosen, or -1
@@ -40,15 +40,15 @@ func (s *search) descend(b *branch) *descent {
 		whole: s.options.whole, rerun: s.started&(s.started-1) == 0, // every now and then
 		first: s.first, task: b, known: s.known, path: b.path(), here: -1,
 	}
-	d.kept = len(d.path)
-	if d.kept == 0 {
+	d.existing = len(d.path)
+	if d.existing == 0 {
 		return d
 	}
 	d.before = append(d.before, s.first.events...)
-	for _, c := range d.path[:d.kept-1] {
+	for _, c := range d.path[:d.existing-1] {
 		d.before = append(d.before, c.events...)
 	}
-	move := d.kept - 1
+	move := d.existing - 1
 	for move >= 0 && d.path[move].at.moves == nil {
 		move--
 	}
@@ -56,13 +56,13 @@ func (s *search) descend(b *branch) *descent {
 		return d
 	}
 	p := d.path[move].at
-	d.beside = slices.Clone(p.asleep)
+	d.lastAsleep = slices.Clone(p.asleep)
 	for _, c := range p.branches {
 		if c == d.path[move] {
 			break
 		}
 		if c.effect != nil {
-			d.beside = append(d.beside, asleep{p.moves[c.index], c.effect})
+			d.lastAsleep = append(d.lastAsleep, asleep{p.moves[c.index], c.effect})
 		}
 	}
 	return d
@@ -159,7 +159,7 @@ func (d *descent) time(usual int64) int64 {
 func (d *descent) made(e simulate.Effect) {
 	at := d.here
 	d.here = -1
-	if d.at < d.kept {
+	if d.at < d.existing {
 		return // an earlier execution made it
 	}
 	d.events = append(d.events, event{Effect: e, place: at, last: d.at - 1})
@@ -168,8 +168,8 @@ func (d *descent) made(e simulate.Effect) {
 	}
 	switch {
 	case at < 0:
-	case at < d.kept:
-		d.asleep = d.beside
+	case at < d.existing:
+		d.asleep = d.lastAsleep
 	default:
 		d.asleep = d.path[at].at.asleep
 	}
@@ -254,10 +254,10 @@ func (d *descent) disabled() (found []addition) {
 // publish adds what the execution has found to the tree.
 func (d *descent) publish(found []addition) {
 	end := d.task
-	if len(d.path) > d.kept {
+	if len(d.path) > d.existing {
 		end = d.path[len(d.path)-1]
 	}
-	for at := d.kept; at < len(d.path); at++ {
+	for at := d.existing; at < len(d.path); at++ {
 		b := d.path[at]
 		b.state, b.at.from.behind = explored, b.at
 	}

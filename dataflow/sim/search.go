@@ -78,7 +78,7 @@ func (x subject) search(o searchOptions) exploration {
 	}
 	var all sync.WaitGroup
 	for range o.workers {
-		all.Go(s.workApart)
+		all.Go(s.workInGoroutine)
 	}
 	all.Wait()
 	switch f := s.fatal; {
@@ -91,8 +91,8 @@ func (x subject) search(o searchOptions) exploration {
 	return s.found
 }
 
-// workApart works on a goroutine of its own, and records how the function under test ends it.
-func (s *search) workApart() {
+// workInGoroutine works on a goroutine of its own, and records how the function under test ends it.
+func (s *search) workInGoroutine() {
 	ended := false
 	defer func() {
 		if ended {

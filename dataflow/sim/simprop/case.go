@@ -35,7 +35,7 @@ type operations[P any] struct {
 	arg func(key, value any) any
 	// owner identifies what only one client may use, or returns nil.
 	owner func(key any) any
-	say   func(key, value any) string
+	text  func(key, value any) string
 
 	keys, values gopter.Gen                                             // nil if there are none
 	draw         func(*gopter.GenParameters) (op operation[P], ok bool) // nil if arguments depend on earlier operations
@@ -129,14 +129,14 @@ func (c Case[P]) String() string {
 		}
 		lines[i] = clientName(i) + ": " + strings.Join(words, ", ")
 	}
-	if faults := sayFaults(c.faults); faults != "" {
+	if faults := faultsText(c.faults); faults != "" {
 		lines = append(lines, "faults: "+faults)
 	}
 	return strings.Join(lines, "\n")
 }
 
 func (op operation[P]) String() string {
-	return strings.TrimSpace(op.of.name + " " + op.of.say(op.key.value, op.value.value))
+	return strings.TrimSpace(op.of.name + " " + op.of.text(op.key.value, op.value.value))
 }
 
 // Sent returns the arguments of the operations with the given name, client by client. Those of

@@ -41,7 +41,7 @@ func drawFaults(params *gopter.GenParameters, most sim.Faults) sim.Faults {
 	return f
 }
 
-func sayFaults(f sim.Faults) string {
+func faultsText(f sim.Faults) string {
 	var words []string
 	for _, k := range faultKinds(&f) {
 		if *k.most > 0 {
@@ -54,7 +54,7 @@ func sayFaults(f sim.Faults) string {
 // withFewerFaults yields the case without faults, without those of one kind, with half of these,
 // and with one less.
 func (c Case[P]) withFewerFaults(yield func(Case[P]) bool) {
-	if sayFaults(c.faults) == "" {
+	if faultsText(c.faults) == "" {
 		return
 	}
 	none := c

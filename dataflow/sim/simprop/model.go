@@ -65,7 +65,7 @@ func (m Model[P, M]) gen(fewest, most int) gopter.Gen {
 	steps := make([]*operations[P], len(m.Commands))
 	for i, c := range m.Commands {
 		s := c.step()
-		steps[i] = &operations[P]{name: s.name, say: sayArgument, step: &s}
+		steps[i] = &operations[P]{name: s.name, text: argumentText, step: &s}
 	}
 	g := caseGen(func(params *gopter.GenParameters) Case[P] {
 		n := params.Rng.Intn(2 + (limits.Operations-1)*min(params.MaxSize, 100)/100)
@@ -94,7 +94,7 @@ func (m Model[P, M]) gen(fewest, most int) gopter.Gen {
 	}
 }
 
-func sayArgument(_, arg any) string {
+func argumentText(_, arg any) string {
 	if _, none := arg.(struct{}); none {
 		return ""
 	}

@@ -73,8 +73,8 @@ func Values[P any, In Sender[T], T any](name string, port func(P) In, values gop
 		do: func(c *sim.Ctx, p P, _, x any) error {
 			return expected(port(p).Send(c, as[T](x)), dataflow.ErrClosed)
 		},
-		arg: func(_, x any) any { return as[T](x) },
-		say: sayValue,
+		arg:  func(_, x any) any { return as[T](x) },
+		text: valueText,
 	}
 	if _, one := any(*new(In)).(*dataflow.InputPort[T]); one {
 		o.owner = func(any) any { return owned{name, nil} }
@@ -94,8 +94,8 @@ func KeyedValues[P any, In KeyedSender[K, V], K comparable, V any](name string, 
 		do: func(c *sim.Ctx, p P, k, v any) error {
 			return expected(port(p).Send(c, as[K](k), as[V](v)), dataflow.ErrClosed)
 		},
-		arg: entryOf[K, V],
-		say: sayEntry,
+		arg:  entryOf[K, V],
+		text: entryText,
 	}
 	if _, one := any(*new(In)).(*dataflow.KeyedInputPort[K, V]); one {
 		o.owner = func(k any) any { return owned{name, k} }
@@ -114,8 +114,8 @@ func Entries[P any, K comparable, V any](name string, port func(P) *dataflow.Ent
 		do: func(c *sim.Ctx, p P, k, v any) error {
 			return expected(port(p).Put(c, as[K](k), as[V](v)), dataflow.ErrClosed, dataflow.ErrDuplicateKey)
 		},
-		arg: entryOf[K, V],
-		say: sayEntry,
+		arg:  entryOf[K, V],
+		text: entryText,
 	}, keys, values)
 }
 
@@ -132,7 +132,7 @@ func Senders[P any, S comparable, T any](name string, port func(P) *dataflow.Sen
 		},
 		arg:   entryOf[S, T],
 		owner: func(id any) any { return owned{name, id} },
-		say:   sayEntry,
+		text:  entryText,
 	}, ids, values)
 }
 
@@ -146,7 +146,7 @@ func Close[P any, In interface{ Close() }](name string, port func(P) In) PortGen
 			port(p).Close()
 			return nil
 		},
-		say: func(any, any) string { return "closed" },
+		text: func(any, any) string { return "closed" },
 	}, nil, nil)
 	g.last = true
 	return g
@@ -162,7 +162,7 @@ func Op[P, A any](name string, args gopter.Gen, do func(c *sim.Ctx, p P, arg A) 
 		name: name,
 		do:   func(c *sim.Ctx, p P, _, x any) error { return do(c, p, as[A](x)) },
 		arg:  func(_, x any) any { return as[A](x) },
-		say:  sayValue,
+		text: valueText,
 	}, nil, args)
 }
 
@@ -172,8 +172,8 @@ type owned struct {
 	key  any
 }
 
-func sayValue(_, x any) string { return fmt.Sprintf("%v", x) }
-func sayEntry(k, v any) string { return fmt.Sprintf("%v:%v", k, v) }
+func valueText(_, x any) string { return fmt.Sprintf("%v", x) }
+func entryText(k, v any) string { return fmt.Sprintf("%v:%v", k, v) }
 func entryOf[K comparable, V any](k, v any) any {
 	return dataflow.Entry[K, V]{Key: as[K](k), Value: as[V](v)}
 }

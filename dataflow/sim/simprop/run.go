@@ -71,7 +71,7 @@ func (r run) check(t testing.TB) {
 		}
 		for _, at := range before {
 			if result := r.prop(at.parameters()); !result.Success() && result.Status != gopter.PropUndecided {
-				t.Errorf("simprop: %s: the case of %s still fails\n%s", r.name, file, said(result.Status == gopter.PropError, result.Error, result.ErrorStack, result.Labels, result.Args))
+				t.Errorf("simprop: %s: the case of %s still fails\n%s", r.name, file, failureText(result.Status == gopter.PropError, result.Error, result.ErrorStack, result.Labels, result.Args))
 				return
 			}
 		}
@@ -101,12 +101,12 @@ func (r run) check(t testing.TB) {
 		if err := last.keep(file, r.name); err != nil {
 			note = fmt.Sprintf("not kept: %v", err)
 		}
-		t.Errorf("simprop: %s: fails after %d cases\n%s\n%s\n%s", r.name, result.Succeeded, said(result.Status == gopter.TestError, result.Error, result.ErrorStack, result.Labels, result.Args), note, line)
+		t.Errorf("simprop: %s: fails after %d cases\n%s\n%s\n%s", r.name, result.Succeeded, failureText(result.Status == gopter.TestError, result.Error, result.ErrorStack, result.Labels, result.Args), note, line)
 	}
 }
 
-// said formats the message of a failure, one line per fact.
-func said(isError bool, err error, stack []byte, labels []string, args gopter.PropArgs) string {
+// failureText formats the message of a failure, one line per fact.
+func failureText(isError bool, err error, stack []byte, labels []string, args gopter.PropArgs) string {
 	var lines []string
 	for _, arg := range args {
 		lines = append(lines, arg.ArgFormatted)

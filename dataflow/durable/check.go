@@ -42,7 +42,7 @@ func Check(ctx context.Context, opts Options) ([]PartitionCheck, error) {
 		engine.NilContext("durable.Check")
 	}
 	opts = opts.withDefaults()
-	log, err := openKept(ctx, &opts)
+	log, err := openExisting(ctx, &opts)
 	if err != nil {
 		return nil, err
 	}
@@ -59,8 +59,8 @@ func (a *App[P]) Check(ctx context.Context) ([]PartitionCheck, error) {
 	return checkAll(ctx, c.log, &c.opts)
 }
 
-// openKept opens an existing log, whatever flow it belongs to.
-func openKept(ctx context.Context, opts *Options) (journal.Log, error) {
+// openExisting opens an existing log, whatever flow it belongs to.
+func openExisting(ctx context.Context, opts *Options) (journal.Log, error) {
 	if opts.Log == nil {
 		return nil, errNoLog
 	}

@@ -49,7 +49,7 @@ func Copy(ctx context.Context, opts Options, to journal.Opener) (Copied, error) 
 		engine.NilContext("durable.Copy")
 	}
 	opts = opts.withDefaults()
-	log, err := openKept(ctx, &opts)
+	log, err := openExisting(ctx, &opts)
 	if err != nil {
 		return Copied{}, err
 	}

@@ -124,10 +124,10 @@ func (ps *peers) begin(ctx context.Context, p int, earlier *term, all *sync.Wait
 
 // listen receives announcements: that a partition has a new owner, and the reports of owners.
 func (ps *peers) listen() error {
-	return ps.shared.Announced(func(p int, said []byte) {
-		if len(said) == 0 {
+	return ps.shared.Announced(func(p int, message []byte) {
+		if len(message) == 0 {
 			ps.gateway.partitions[p].move()
-		} else if w, ok := decodeBacklogReport(said); ok {
+		} else if w, ok := decodeBacklogReport(message); ok {
 			ps.gateway.partitions[p].receiveReport(w)
 		}
 	})
@@ -179,8 +179,8 @@ func (ps *peers) answer(p int, question []byte) []byte {
 		pg.mu.Lock()
 		letters := slices.Clone(pg.letters)
 		pg.mu.Unlock()
-		if said, err := CBOR().Append([]byte{answerEntry}, letters); err == nil {
-			answer = said
+		if encoded, err := CBOR().Append([]byte{answerEntry}, letters); err == nil {
+			answer = encoded
 		}
 	case askValues:
 		numbers := ps.gateway.partitions[p].numbers.Load()

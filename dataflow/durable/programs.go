@@ -39,7 +39,7 @@ func Programs(ctx context.Context, opts Options) (*Rollout, error) {
 		engine.NilContext("durable.Programs")
 	}
 	opts = opts.withDefaults()
-	log, err := openKept(ctx, &opts)
+	log, err := openExisting(ctx, &opts)
 	if err != nil {
 		return nil, err
 	}

@@ -34,7 +34,7 @@ func Salvage(ctx context.Context, opts Options, to journal.Opener, tokens ...str
 		engine.NilContext("durable.Salvage")
 	}
 	opts = opts.withDefaults()
-	log, err := openKept(ctx, &opts)
+	log, err := openExisting(ctx, &opts)
 	if err != nil {
 		return Copied{}, err
 	}

@@ -81,20 +81,22 @@ type storageLog struct{ log *Log }
 
 func (s storageLog) Infof(format string, args ...any) {
 	if l := s.log.logger; l.Enabled(context.Background(), slog.LevelDebug) {
-		l.Debug(said(format, args))
+		l.Debug(logText(format, args))
 	}
 }
 
-func (s storageLog) Errorf(format string, args ...any) { s.log.logger.Error(said(format, args)) }
+func (s storageLog) Errorf(format string, args ...any) { s.log.logger.Error(logText(format, args)) }
 
 func (s storageLog) Fatalf(format string, args ...any) {
 	for _, a := range args {
 		if err, ok := a.(error); ok && isDamage(err) {
-			s.log.fail(s.log.damaged("%s", said(format, args)))
+			s.log.fail(s.log.damaged("%s", logText(format, args)))
 			return
 		}
 	}
-	s.log.fail(fmt.Errorf("disklog: the storage of %s cannot go on: %s; close the log and open it again", s.log.opts, said(format, args)))
+	s.log.fail(fmt.Errorf("disklog: the storage of %s cannot go on: %s; close the log and open it again", s.log.opts, logText(format, args)))
 }
 
-func said(format string, args []any) string { return strings.TrimSpace(fmt.Sprintf(format, args...)) }
+func logText(format string, args []any) string {
+	return strings.TrimSpace(fmt.Sprintf(format, args...))
+}

@@ -92,11 +92,11 @@ type Shared interface {
 
 	// Announce sends a message about a partition to all processes, of at most 1 KiB. An empty
 	// message means that the partition has a new owner. Some processes may not receive it.
-	Announce(partition int, said []byte) error
+	Announce(partition int, message []byte) error
 
 	// Announced registers heard, which is called for each announcement, one at a time, until the log
 	// is closed.
-	Announced(heard func(partition int, said []byte)) error
+	Announced(heard func(partition int, message []byte)) error
 }
 
 // MemberOptions are the settings of a member.

@@ -104,19 +104,19 @@ type serverLog struct {
 	full   atomic.Bool // the server has logged that its disk is full
 }
 
-func (s *serverLog) Noticef(format string, v ...any) { s.logger.Debug(said(format, v)) }
-func (s *serverLog) Debugf(format string, v ...any)  { s.logger.Debug(said(format, v)) }
-func (s *serverLog) Tracef(format string, v ...any)  { s.logger.Debug(said(format, v)) }
-func (s *serverLog) Warnf(format string, v ...any)   { s.say(slog.LevelWarn, format, v) }
-func (s *serverLog) Errorf(format string, v ...any)  { s.say(slog.LevelError, format, v) }
-func (s *serverLog) Fatalf(format string, v ...any)  { s.say(slog.LevelError, format, v) }
+func (s *serverLog) Noticef(format string, v ...any) { s.logger.Debug(logText(format, v)) }
+func (s *serverLog) Debugf(format string, v ...any)  { s.logger.Debug(logText(format, v)) }
+func (s *serverLog) Tracef(format string, v ...any)  { s.logger.Debug(logText(format, v)) }
+func (s *serverLog) Warnf(format string, v ...any)   { s.log(slog.LevelWarn, format, v) }
+func (s *serverLog) Errorf(format string, v ...any)  { s.log(slog.LevelError, format, v) }
+func (s *serverLog) Fatalf(format string, v ...any)  { s.log(slog.LevelError, format, v) }
 
-func (s *serverLog) say(level slog.Level, format string, v []any) {
-	text := said(format, v)
+func (s *serverLog) log(level slog.Level, format string, v []any) {
+	text := logText(format, v)
 	if strings.Contains(text, "no space left on device") || strings.Contains(text, "out of resources") {
 		s.full.Store(true)
 	}
 	s.logger.Log(context.Background(), level, text)
 }
 
-func said(format string, v []any) string { return strings.TrimSpace(fmt.Sprintf(format, v...)) }
+func logText(format string, v []any) string { return strings.TrimSpace(fmt.Sprintf(format, v...)) }

@@ -127,12 +127,12 @@ func (l *sharedLog) Answer(partition int, answer func([]byte) []byte) (stop func
 }
 
 // Announce sends a message about a partition to all processes.
-func (l *sharedLog) Announce(partition int, said []byte) error {
-	return l.nc.Publish(l.announcements(), append(binary.AppendUvarint(nil, uint64(partition)), said...))
+func (l *sharedLog) Announce(partition int, message []byte) error {
+	return l.nc.Publish(l.announcements(), append(binary.AppendUvarint(nil, uint64(partition)), message...))
 }
 
 // Announced registers a function for the announcements.
-func (l *sharedLog) Announced(heard func(partition int, said []byte)) error {
+func (l *sharedLog) Announced(heard func(partition int, message []byte)) error {
 	_, err := l.nc.Subscribe(l.announcements(), func(m *nats.Msg) {
 		if p, n := binary.Uvarint(m.Data); n > 0 && p < uint64(l.partitions) {
 			heard(int(p), m.Data[n:])

@@ -86,7 +86,7 @@ func (o *owner) fitShapes(saved, last *identity.Shape, fence uint64) error {
 // refuses reports whether there is a change that must be declared.
 func refuses(changes []identity.Change) bool {
 	for _, x := range changes {
-		if x.Verdict != identity.Allowed {
+		if x.Requirement != identity.Allowed {
 			return true
 		}
 	}
@@ -200,7 +200,7 @@ func (o *owner) nothingWaits(ctx context.Context, saved *identity.Shape) error {
 		if out, err := o.executor.Location().Output(x.Index); err == nil {
 			if u, ok := out.(engine.Unsent); ok && u.Figures().Unread > 0 {
 				return waitsError{changedError([]identity.Change{{
-					Location: o.executor.Location().Name, Verdict: identity.Loses, Line: "let the program that made the history send them",
+					Location: o.executor.Location().Name, Requirement: identity.Loses, Line: "let the program that made the history send them",
 					What: fmt.Sprintf("%s sends other types, and %d elements wait to be sent", x.Identity, u.Figures().Unread),
 				}})}
 			}
@@ -240,7 +240,7 @@ func (o *owner) nothingWaits(ctx context.Context, saved *identity.Shape) error {
 	}
 	for number, n := range waiting {
 		x := concerned[number]
-		change := identity.Change{Location: o.executor.Location().Name, Verdict: identity.Loses}
+		change := identity.Change{Location: o.executor.Location().Name, Requirement: identity.Loses}
 		if x.Gone {
 			change.What = fmt.Sprintf("%s is gone, and %d records wait for it", x.Identity, n)
 			change.Line = fmt.Sprintf("let the program that made the history take them, or durable.DropRecords(%q) forgets them", x.Identity)

@@ -77,7 +77,7 @@ func linesOf(changes []Change) identity.Lines {
 func changedError(changes []identity.Change) error {
 	var refused []string
 	for _, x := range changes {
-		if x.Verdict != identity.Allowed {
+		if x.Requirement != identity.Allowed {
 			refused = append(refused, x.String())
 		}
 	}

@@ -64,10 +64,10 @@ func (c *Ctx) Never(check func() error) {
 
 // Observe makes what part of the schedule: two schedules in which a client observes different
 // things count as two. The results of a client's uses of ports are always observed.
-func (c *Ctx) Observe(what any) { c.saw(digest.Of(what)) }
+func (c *Ctx) Observe(what any) { c.observed(digest.Of(what)) }
 
-// saw notes what the client has seen.
-func (c *Ctx) saw(what uint64) { c.s.observed.Saw("client", uint64(c.number), what) }
+// observed notes what the client has seen.
+func (c *Ctx) observed(what uint64) { c.s.observed.Observed("client", uint64(c.number), what) }
 
 // Logf logs a message, which is printed if the schedule fails.
 func (c *Ctx) Logf(format string, args ...any) {

@@ -193,8 +193,8 @@ func newObservations(notes *printout) *observations {
 
 func chain(sofar, what uint64) uint64 { return (sofar^what)*0x9e3779b97f4a7c15 + 1 }
 
-// Saw implements engine.Watcher.
-func (s *observations) Saw(location string, id, what uint64) {
+// Observed implements engine.Watcher.
+func (s *observations) Observed(location string, id, what uint64) {
 	k := stream{location, id}
 	s.streams[k] = chain(s.streams[k], what)
 }

@@ -129,7 +129,7 @@ func (x *specRun) used(number int, u engine.Use) {
 	if op.Err != nil {
 		what = engine.ChainDigest(what, digest.Of(op.Err.Error()))
 	}
-	c.saw(what)
+	c.observed(what)
 }
 
 // moving is called before each chosen move.

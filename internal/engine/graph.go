@@ -176,7 +176,7 @@ func (g *Graph) EndOrFail(ctx context.Context) error {
 
 // Stop closes every input and drops pending timers, so that the graph finishes once everything accepted has been handled.
 func (g *Graph) Stop() {
-	if turns := g.Settings.Turns; turns != nil && turns.Turn(Turn{Say: "stop"}) == nil {
+	if turns := g.Settings.Turns; turns != nil && turns.Turn(Turn{Action: "stop"}) == nil {
 		turns.Touch(Everything, Writes)
 	}
 	for _, s := range g.Locations {

@@ -22,12 +22,12 @@ var (
 type Input interface {
 	Base() *InputBase
 
-	TakeAll()            // take everything that was accepted; mu is held
-	Push(n int)          // push the next n of the taken records; see step.go
-	Heads() []LaneHead   // the first record of each lane that has one; see port/lanes.go
-	Waiting() int        // number of records accepted and not taken
-	LaneOf(i int) uint64 // the lane of the accepted record with index i
-	Say(i int) string    // the accepted record with index i, for people
+	TakeAll()                // take everything that was accepted; mu is held
+	Push(n int)              // push the next n of the taken records; see step.go
+	Heads() []LaneHead       // the first record of each lane that has one; see port/lanes.go
+	Waiting() int            // number of records accepted and not taken
+	LaneOf(i int) uint64     // the lane of the accepted record with index i
+	RecordText(i int) string // the accepted record with index i, for people
 
 	// Lift removes waiting record i, with mu held, and returns a function that takes it. If again, the record keeps waiting.
 	Lift(i int, again bool) (take func())
@@ -165,7 +165,7 @@ func (s *Location) Take(last []Take) []Take {
 // Close ends the input. Closing twice is fine.
 func (d *InputBase) Close() {
 	s := d.Loc
-	if s.Turn(Turn{Say: "close", Op: d.Op}) == nil {
+	if s.Turn(Turn{Action: "close", Op: d.Op}) == nil {
 		d.Op.Touch(closing, Writes)
 	}
 	s.Used(Use{Op: d.Op, Do: "close"})
@@ -247,8 +247,8 @@ type Ending struct {
 	other  bool    // something other than ports precedes the operator
 
 	// guarded by the location's mu
-	open int  // number of ports before it that are not closed
-	said bool // it was accepted, or came in a recording
+	open     int  // number of ports before it that are not closed
+	accepted bool // it was accepted, or came in a recording
 
 	waits, taken int
 }
@@ -272,7 +272,7 @@ func (s *Location) settleEndings() {
 		seen := make(map[*Op]bool)
 		e.look(e.Op, seen)
 		if !e.other && e.ports > 0 && e.open == 0 {
-			e.say()
+			e.announce()
 		}
 	}
 }
@@ -309,7 +309,7 @@ func (e *Ending) look(op *Op, seen map[*Op]bool) {
 func (d *InputBase) ended() (some bool) {
 	for _, e := range d.endings {
 		if e.open--; e.open == 0 && !e.other && !d.Loc.Stopping {
-			e.say()
+			e.announce()
 			some = true
 		}
 	}
@@ -322,8 +322,8 @@ func (s *Location) endTime() bool {
 		return false
 	}
 	for _, e := range s.endings {
-		if !e.said {
-			e.say()
+		if !e.accepted {
+			e.announce()
 			return true
 		}
 	}
@@ -333,9 +333,9 @@ func (s *Location) endTime() bool {
 // NoEnd makes the location accept no ending by itself: only its history can contain one.
 func (s *Location) NoEnd() { s.endings = nil }
 
-func (e *Ending) say() {
-	if !e.said {
-		e.said = true
+func (e *Ending) announce() {
+	if !e.accepted {
+		e.accepted = true
 		e.waits++
 		e.Accepted(e, 1)
 	}
@@ -375,8 +375,8 @@ func (e *Ending) Waiting() int { return e.waits }
 // LaneOf implements [Input].
 func (e *Ending) LaneOf(int) uint64 { return 0 }
 
-// Say implements [Input].
-func (e *Ending) Say(int) string { return Ended{}.String() }
+// RecordText implements [Input].
+func (e *Ending) RecordText(int) string { return Ended{}.String() }
 
 // CopyTaken implements [Input].
 func (e *Ending) CopyTaken(_, n int) any { return make(ends, n) }

@@ -11,8 +11,8 @@ import (
 
 // A Watcher receives what a simulated graph shows its observers. Two schedules in which every observer saw the same count as one.
 type Watcher interface {
-	// Saw reports what observer number id of a location saw next. What different observers see has no order among them.
-	Saw(location string, id uint64, what uint64)
+	// Observed reports what observer number id of a location saw next. What different observers see has no order among them.
+	Observed(location string, id uint64, what uint64)
 	// Note reports what was chosen, if that is wanted.
 	Note(text func() string)
 	// Published keeps a value that left its operator, with its digest, so that the value can be checked for changes when the
@@ -61,7 +61,7 @@ func (r *Region) observe(w Watcher) {
 		for stream, what := range r.shown {
 			all += ChainDigest(stream, what)
 		}
-		w.Saw(r.Loc.Name, uint64(r.id), all)
+		w.Observed(r.Loc.Name, uint64(r.id), all)
 	})
 }
 
@@ -134,9 +134,9 @@ var (
 
 // A Turn is what a caller of a port is about to do.
 type Turn struct {
-	Say   string // such as "send to"
-	Op    *Op
-	Ready func() bool // whether it can be done now; nil if it always can
+	Action string // such as "send to"
+	Op     *Op
+	Ready  func() bool // whether it can be done now; nil if it always can
 
 	Waits Object // what the caller waits for, if Wants is not 0
 	Wants Access // what it does with that; 0 if no other caller can take it away

@@ -17,7 +17,7 @@ func (free) Touch(engine.Object, engine.Access) {}
 func (free) Gives(engine.Object)                {}
 func (free) Kept() error                        { return nil }
 func (free) Used(engine.Use)                    {}
-func (free) Saw(string, uint64, uint64)         {}
+func (free) Observed(string, uint64, uint64)    {}
 func (free) Note(func() string)                 {}
 func (free) Published(*engine.Op, any)          {}
 

@@ -87,13 +87,13 @@ type Calling interface {
 	Ask()                                      // in a simulation: queue the calls that the step requested
 	Asked() int                                // how many of the queued calls may be made now
 	CallID(i int) uint64                       // distinguishes call i from the others
-	SayCall(i int) string                      // call i, for people
+	CallText(i int) string                     // call i, for people
 	PlacedBy(i int) (affinity string, ok bool) // what call i is placed by, if not its key
 	CallNow(i int, later bool)                 // make call i, and accept its answer, now or when Answer is called
 	Again(i int) func()                        // returns a function that queues call i, which is about to be made, once more
 	Made() int                                 // number of calls made whose answers were not accepted
 	MadeID(i int) uint64                       // distinguishes made call i from the others
-	SayMade(i int) string                      // made call i, for people
+	MadeText(i int) string                     // made call i, for people
 	Answer(i int)                              // accept the answer of made call i
 	Begin()                                    // start the calls that the last committed step requested, once Resume was called
 	Resume()                                   // start all calls that have no answer

@@ -196,7 +196,7 @@ func (e *Ending) Load(records any) error {
 		return fmt.Errorf("%s takes its end, the recording has %T", e.Op, records)
 	}
 	e.taken += len(xs)
-	e.said = true
+	e.accepted = true
 	return nil
 }
 
@@ -253,8 +253,8 @@ type ShapeOp struct {
 // String returns the operator as errors name it.
 func (o *ShapeOp) String() string { return o.Name + " (" + o.Pos + ")" }
 
-// says returns everything about an operator that is compared.
-func (o *ShapeOp) says() string {
+// text returns everything about an operator that is compared.
+func (o *ShapeOp) text() string {
 	text := o.Name
 	if len(o.Takes) > 0 {
 		text += " taking " + strings.Join(o.Takes, " and ")
@@ -310,8 +310,8 @@ func (r *Recording) Fits(g *Graph) error {
 			switch b := &is[i].Ops[j]; {
 			case a.Name != b.Name:
 				return fmt.Errorf("operator %d of %s was %s, is %s", j, was.Location, a, b)
-			case a.says() != b.says():
-				return fmt.Errorf("operator %d of %s was %s, is %s (%s)", j, was.Location, a.says(), b.says(), b.Pos)
+			case a.text() != b.text():
+				return fmt.Errorf("operator %d of %s was %s, is %s (%s)", j, was.Location, a.text(), b.text(), b.Pos)
 			}
 		}
 	}

@@ -69,7 +69,7 @@ func Upgrade[P any](t testing.TB, build func(*dataflow.Flow) P, file string) {
 	}
 	first := changes[0]
 	for _, x := range changes {
-		if x.Verdict > first.Verdict {
+		if x.Requirement > first.Requirement {
 			first = x
 		}
 	}
@@ -77,7 +77,7 @@ func Upgrade[P any](t testing.TB, build func(*dataflow.Flow) P, file string) {
 	if n := len(changes) - 1; n > 0 {
 		others = fmt.Sprintf("; %d changes more", n)
 	}
-	t.Errorf("durabletest.Upgrade: %s: %s: %v%s; if that is meant, write %s with go test -durabletest.update", file, verdicts[first.Verdict], first, others, file)
+	t.Errorf("durabletest.Upgrade: %s: %s: %v%s; if that is meant, write %s with go test -durabletest.update", file, verdicts[first.Requirement], first, others, file)
 }
 
 // verdicts describe verdicts in words.
@@ -97,7 +97,7 @@ func changesOf(was, is []*identity.Shape) (all []identity.Change) {
 				name = is[i].Location
 			}
 			return append(all, identity.Change{
-				Location: name, Verdict: identity.Refused, What: fmt.Sprintf("there were %d locations and there are %d, or they have other names: those of a history are fixed", len(was), len(is)),
+				Location: name, Requirement: identity.Refused, What: fmt.Sprintf("there were %d locations and there are %d, or they have other names: those of a history are fixed", len(was), len(is)),
 			})
 		}
 		all = append(all, identity.NextOf(was[i], is[i])...)

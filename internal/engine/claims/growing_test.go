@@ -12,11 +12,11 @@ var errBroken = errors.New("a claim does not hold")
 // A watching checks claims.
 type watching struct{ broken []Broken }
 
-func (*watching) Saw(string, uint64, uint64)   {}
-func (*watching) Note(func() string)           {}
-func (*watching) Published(*engine.Op, any)    {}
-func (*watching) Unchecked(*engine.Op, string) {}
-func (w *watching) Broken(b Broken) error      { w.broken = append(w.broken, b); return errBroken }
+func (*watching) Observed(string, uint64, uint64) {}
+func (*watching) Note(func() string)              {}
+func (*watching) Published(*engine.Op, any)       {}
+func (*watching) Unchecked(*engine.Op, string)    {}
+func (w *watching) Broken(b Broken) error         { w.broken = append(w.broken, b); return errBroken }
 
 // watched returns an operator whose claims w checks.
 func watched(w *watching) *engine.Op {

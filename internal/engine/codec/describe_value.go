@@ -69,7 +69,7 @@ func (p *printer) show(v reflect.Value, depth int) {
 		b.WriteString("…")
 		return
 	}
-	if v.CanInterface() && says(v.Type(), p.methods) && (v.Kind() != reflect.Pointer || !v.IsNil()) {
+	if v.CanInterface() && printsItself(v.Type(), p.methods) && (v.Kind() != reflect.Pointer || !v.IsNil()) {
 		b.WriteString(printable(fmt.Sprint(v.Interface())))
 		return
 	}
@@ -161,9 +161,9 @@ func (p *printer) part(s string) string {
 	return s[:end]
 }
 
-// says reports whether a type has a method that is suitable for printing: Error, or String of the standard library or of a type
+// printsItself reports whether a type has a method that is suitable for printing: Error, or String of the standard library or of a type
 // without pointers, whose addresses it might print. Methods of the program count only if they may be called.
-func says(t reflect.Type, methods bool) bool {
+func printsItself(t reflect.Type, methods bool) bool {
 	isError := t.Implements(reflect.TypeFor[error]())
 	if !isError && !t.Implements(reflect.TypeFor[fmt.Stringer]()) {
 		return false

@@ -26,23 +26,23 @@ type Conversion struct {
 	Apply    func(decode func(p any) error, to any) error // decodes a From and stores the converted value in what to points to
 }
 
-// A Verdict says what a change of a program requires.
-type Verdict int
+// A Requirement says what a change of a program requires.
+type Requirement int
 
 // Verdicts.
 const (
-	Allowed   Verdict = iota // nothing
-	NeedsLine                // a line that says what has changed, or that the change is intended
-	Loses                    // a line that accepts the loss of state
-	Refused                  // no line helps
+	Allowed   Requirement = iota // nothing
+	NeedsLine                    // a line that says what has changed, or that the change is intended
+	Loses                        // a line that accepts the loss of state
+	Refused                      // no line helps
 )
 
 // A Change is one difference between a history and a program.
 type Change struct {
-	Location string
-	What     string // in words
-	Line     string // the line that allows it
-	Verdict  Verdict
+	Location    string
+	What        string // in words
+	Line        string // the line that allows it
+	Requirement Requirement
 }
 
 func (c Change) String() string {
@@ -105,7 +105,7 @@ func Kept(was, next *Shape, lines Lines) (convert map[int32][]Conversion, change
 			delete(convert, op.Index)
 		}
 		for _, x := range c.changes {
-			if x.Verdict == NeedsLine {
+			if x.Requirement == NeedsLine {
 				changes = append(changes, x)
 			}
 		}
@@ -132,12 +132,12 @@ type comparison struct {
 	changes []Change
 }
 
-func (c *comparison) changed(v Verdict, line, format string, args ...any) {
+func (c *comparison) changed(v Requirement, line, format string, args ...any) {
 	c.changes = append(c.changes, Change{c.at, fmt.Sprintf(format, args...), line, v})
 }
 
-// says reports whether a set of lines names an operator.
-func (c *comparison) says(set map[string]bool, identity string) bool {
+// named reports whether a set of lines names an operator.
+func (c *comparison) named(set map[string]bool, identity string) bool {
 	return set[identity] || set[c.at+"/"+identity]
 }
 
@@ -226,7 +226,7 @@ func (c *comparison) ambiguous(is, rows []Operator, found, gone, fresh []int) {
 		both[key] = b
 	}
 	for _, i := range gone {
-		if !c.says(c.lines.Drop, rows[i].Identity) {
+		if !c.named(c.lines.Drop, rows[i].Identity) {
 			add(rows[i].Identity)
 		}
 	}
@@ -242,9 +242,9 @@ func (c *comparison) ambiguous(is, rows []Operator, found, gone, fresh []int) {
 // gone records that the program no longer has an operator of the history.
 func (c *comparison) gone(row *Operator, is []Operator, fresh []int) {
 	name := row.Identity
-	row.Gone, row.Discards = true, c.says(c.lines.DropRecords, name)
+	row.Gone, row.Discards = true, c.named(c.lines.DropRecords, name)
 	switch {
-	case len(row.Keeps) == 0 || c.says(c.lines.Drop, name):
+	case len(row.Keeps) == 0 || c.named(c.lines.Drop, name):
 		c.changed(Allowed, "", "%s is gone", name)
 	default:
 		line := fmt.Sprintf("durable.Drop(%q) forgets it", name)

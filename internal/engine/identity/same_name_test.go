@@ -45,7 +45,7 @@ func TestTypesOfOneName(t *testing.T) {
 		}
 		bad := false
 		for _, change := range NextOf(was, is) {
-			bad = bad || change.Verdict != Allowed
+			bad = bad || change.Requirement != Allowed
 		}
 		if bad != x.bad {
 			t.Errorf("%v, now %v: %v", x.before, x.now, NextOf(was, is))

@@ -138,7 +138,7 @@ func Answers[K comparable, S, U, A, Q, Z any](
 		l.state.open--
 		c.turn.begin(id.Key)
 		if c.watch != nil {
-			c.saw(id.Key, digest.Of(fmt.Sprint("answer ", id.Number))+digest.Of(z.Result))
+			c.observed(id.Key, digest.Of(fmt.Sprint("answer ", id.Number))+digest.Of(z.Result))
 		}
 		answer(&l.state.state, z.Request, z.Result)
 		c.ask(&l.state)

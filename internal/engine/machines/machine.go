@@ -82,7 +82,7 @@ func takeValues[K comparable, V, S, U, A any](m *machine[K, S, U, A], in *engine
 			l.state = m.init()
 		}
 		if m.watch != nil {
-			m.saw(k, digest.Of(v))
+			m.observed(k, digest.Of(v))
 		}
 		step(&l.state, v)
 		m.settle(k, h, i, l)
@@ -105,9 +105,9 @@ func takeValues[K comparable, V, S, U, A any](m *machine[K, S, U, A], in *engine
 	}
 }
 
-// saw reports to a simulation what the machine of a key received next.
-func (m *machine[K, S, U, A]) saw(k K, what uint64) {
-	m.watch.Saw(m.loc.Name, engine.FirstObserver+uint64(m.op.Index)<<32^digest.Of(k), what)
+// observed reports to a simulation what the machine of a key received next.
+func (m *machine[K, S, U, A]) observed(k K, what uint64) {
+	m.watch.Observed(m.loc.Name, engine.FirstObserver+uint64(m.op.Index)<<32^digest.Of(k), what)
 }
 
 // settle carries out what a function did about life i, and ends the turn.

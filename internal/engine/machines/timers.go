@@ -180,7 +180,7 @@ func (r *timerQueue[K, S, U, A]) Expire(now int64) {
 		m.unlink(i, l, id)
 		m.turn.begin(k)
 		if m.watch != nil {
-			m.saw(k, digest.Of(id))
+			m.observed(k, digest.Of(id))
 		}
 		if r.blames {
 			r.failing = failing[K]{true, k, id, m.timers.due.At(j)}
@@ -220,7 +220,7 @@ func (r *idleQueue[K, S, U, A]) Expire(now int64) {
 		k, l, _ := m.lives.At(i)
 		m.lives.Change(i)
 		if m.watch != nil {
-			m.saw(k, digest.Of("forgotten"))
+			m.observed(k, digest.Of("forgotten"))
 		}
 		m.end(k, m.hash.Hash(k), i, l)
 	})

@@ -324,7 +324,7 @@ func watched[K comparable, V any](n *engine.KeyedNode[K, V], op *engine.Op) *eng
 	}
 	n.Add(func(b *engine.Batch[K, V]) {
 		for i, k := range b.K {
-			w.Saw(n.Loc.Name, engine.FirstObserver+uint64(op.Index)<<32^digest.Of(k), digest.Of(b.V[i]))
+			w.Observed(n.Loc.Name, engine.FirstObserver+uint64(op.Index)<<32^digest.Of(k), digest.Of(b.V[i]))
 		}
 	})
 	return n

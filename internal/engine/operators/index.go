@@ -216,7 +216,7 @@ func Changes[K comparable, V, C any](n *engine.KeyedNode[K, V], op *engine.Op, c
 			}
 			if old.OK || now.OK {
 				if w := n.Loc.Graph.Settings.Watch; w != nil { // which keys changed in one cut cannot be observed
-					w.Saw(n.Loc.Name, engine.FirstObserver+uint64(op.Index)<<32^digest.Of(k), digest.Of(now))
+					w.Observed(n.Loc.Name, engine.FirstObserver+uint64(op.Index)<<32^digest.Of(k), digest.Of(now))
 					w.Published(op, now)
 				}
 				c.K, c.V, c.H = append(c.K, k), append(c.V, change(old, now)), append(c.H, h)

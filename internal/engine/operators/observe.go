@@ -18,7 +18,7 @@ func Observe[T any](n *engine.Node[T], op *engine.Op) *engine.Node[T] {
 			if n.Region != nil {
 				n.Region.Show(op, nil, x)
 			} else {
-				w.Saw(n.Loc.Name, engine.FirstObserver+uint64(op.Index), digest.Of(x))
+				w.Observed(n.Loc.Name, engine.FirstObserver+uint64(op.Index), digest.Of(x))
 			}
 		}
 		out.Push(batch)
@@ -40,7 +40,7 @@ func KObserve[K comparable, V any](n *engine.KeyedNode[K, V], op *engine.Op) *en
 			if n.Region != nil {
 				n.Region.Show(op, k, b.V[i])
 			} else {
-				w.Saw(n.Loc.Name, engine.FirstObserver+uint64(op.Index)<<32^digest.Of(k), digest.Of(b.V[i]))
+				w.Observed(n.Loc.Name, engine.FirstObserver+uint64(op.Index)<<32^digest.Of(k), digest.Of(b.V[i]))
 			}
 		}
 		out.Push(b)

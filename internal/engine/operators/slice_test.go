@@ -76,9 +76,9 @@ func TestWithoutKeysIsNoNews(t *testing.T) {
 // A shows is a watcher that chains what each observer saw.
 type shows map[uint64]uint64
 
-func (s shows) Saw(_ string, id, what uint64)   { s[id] = engine.ChainDigest(s[id], what) }
-func (shows) Note(func() string)                {}
-func (shows) Published(_ *engine.Op, value any) {}
+func (s shows) Observed(_ string, id, what uint64) { s[id] = engine.ChainDigest(s[id], what) }
+func (shows) Note(func() string)                   {}
+func (shows) Published(_ *engine.Op, value any)    {}
 
 // TestObserversSeeTheOrder has elements, and values of a key, come in one order and in the other, at the
 // top level and in one run of a slice, to an observer of the order. It catches one that shows nothing of it: a

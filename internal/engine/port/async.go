@@ -323,8 +323,8 @@ func (a *async[K, V, U]) Asked() int {
 // CallID implements [engine.Calling].
 func (a *async[K, V, U]) CallID(i int) uint64 { return a.simulated.ids[i] }
 
-// SayCall implements [engine.Calling].
-func (a *async[K, V, U]) SayCall(i int) string {
+// CallText implements [engine.Calling].
+func (a *async[K, V, U]) CallText(i int) string {
 	return fmt.Sprintf("%v:%v", a.simulated.K[i], a.simulated.V[i])
 }
 
@@ -333,7 +333,7 @@ func (a *async[K, V, U]) CallNow(i int, later bool) {
 	q := &a.simulated
 	a.op.Touch(q.ids[i], engine.Writes)
 	a.queues()
-	m := madeCall{id: q.ids[i], call: a.SayCall(i)}
+	m := madeCall{id: q.ids[i], call: a.CallText(i)}
 	k, v, h := q.K[i], q.V[i], q.H[i]
 	q.Delete(i)
 	q.ids = append(q.ids[:i], q.ids[i+1:]...)
@@ -360,8 +360,8 @@ func (a *async[K, V, U]) Made() int { return len(a.simulated.made) }
 // MadeID implements [engine.Calling].
 func (a *async[K, V, U]) MadeID(i int) uint64 { return a.simulated.made[i].id }
 
-// SayMade implements [engine.Calling].
-func (a *async[K, V, U]) SayMade(i int) string { return a.simulated.made[i].call }
+// MadeText implements [engine.Calling].
+func (a *async[K, V, U]) MadeText(i int) string { return a.simulated.made[i].call }
 
 // Answer implements [engine.Calling].
 func (a *async[K, V, U]) Answer(i int) {

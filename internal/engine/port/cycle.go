@@ -84,7 +84,7 @@ func (c *Cycle[T]) Deliver() {
 	if !s.Finished {
 		c.in.buf = append(c.in.buf, c.step...)
 		c.in.Accepted(c.in, len(c.step))
-		s.Token.Tell()
+		s.Token.NotifyHolder()
 	}
 	s.Mu.Unlock()
 	c.Discard()

@@ -234,7 +234,7 @@ func (out *EntryOutput[K, V]) Get(k K) (v V, ok bool) {
 
 // Len returns the number of entries kept.
 func (out *EntryOutput[K, V]) Len() int {
-	if out.loc.Turn(engine.Turn{Say: "count", Op: out.op}) == nil {
+	if out.loc.Turn(engine.Turn{Action: "count", Op: out.op}) == nil {
 		out.op.Touch(0, engine.Reads)
 	}
 	out.mu.Lock()

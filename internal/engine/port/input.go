@@ -159,8 +159,8 @@ func (in *Input[T]) Lift(i int, again bool) (take func()) {
 	return func() { in.taken = append(in.taken, x) }
 }
 
-// Say implements [engine.Input].
-func (in *Input[T]) Say(i int) string { return fmt.Sprint(in.buf[i]) }
+// RecordText implements [engine.Input].
+func (in *Input[T]) RecordText(i int) string { return fmt.Sprint(in.buf[i]) }
 
 // CopyTaken implements [engine.Input].
 func (in *Input[T]) CopyTaken(at, n int) any {

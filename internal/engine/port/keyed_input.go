@@ -240,8 +240,10 @@ func (in *KeyedInput[K, V]) Lift(i int, again bool) (take func()) {
 	return func() { in.taken.Append(in.hashed, k, v, h) }
 }
 
-// Say implements [engine.Input].
-func (in *KeyedInput[K, V]) Say(i int) string { return fmt.Sprintf("%v:%v", in.buf.K[i], in.buf.V[i]) }
+// RecordText implements [engine.Input].
+func (in *KeyedInput[K, V]) RecordText(i int) string {
+	return fmt.Sprintf("%v:%v", in.buf.K[i], in.buf.V[i])
+}
 
 // CopyTaken implements [engine.Input].
 func (in *KeyedInput[K, V]) CopyTaken(at, n int) any { return in.span(in.off+at, n).Clone() }
@@ -291,7 +293,7 @@ func (in *KeyedInput[K, V]) hashOf(k K) uint64 {
 
 // Push is [Input.Push] for keyed data.
 func (in *KeyedInput[K, V]) Push(n int) {
-	in.tell(n)
+	in.recordPlacement(n)
 	in.span(in.off, n).PushBlocks(in.node, &in.batch)
 	if in.off += n; in.off == len(in.taken.K) {
 		in.taken.Clear()
@@ -299,8 +301,8 @@ func (in *KeyedInput[K, V]) Push(n int) {
 	}
 }
 
-// tell records, for a simulated location, what the next n records are placed by.
-func (in *KeyedInput[K, V]) tell(n int) {
+// recordPlacement records, for a simulated location, what the next n records are placed by.
+func (in *KeyedInput[K, V]) recordPlacement(n int) {
 	switch {
 	case !in.Loc.Partitioned() || !in.Loc.Simulated():
 	case in.place == nil:

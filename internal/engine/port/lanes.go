@@ -298,7 +298,7 @@ func (in *KeyedInput[K, V]) Has(ctx context.Context, k K) (bool, error) {
 	if r := s.Graph.Settings.Remote; r != nil {
 		return in.hasRemote(ctx, r, k)
 	}
-	if err := s.Turn(engine.Turn{Say: "ask", Op: in.Op}); err != nil {
+	if err := s.Turn(engine.Turn{Action: "ask", Op: in.Op}); err != nil {
 		return false, err
 	}
 	in.looks(k)

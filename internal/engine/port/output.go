@@ -154,7 +154,7 @@ func (out *Output[T]) Next(ctx context.Context) (T, error) {
 
 // Given returns everything that the output of a simulated graph was ever given, read or not.
 func (out *Output[T]) Given() []T {
-	if out.loc.Turn(engine.Turn{Say: "look at", Op: out.op}) == nil {
+	if out.loc.Turn(engine.Turn{Action: "look at", Op: out.op}) == nil {
 		out.op.Touch(0, engine.Reads)
 	}
 	out.mu.Lock()
@@ -179,7 +179,7 @@ func (out *Output[T]) acknowledging(m *mark) func() {
 		if acked.CompareAndSwap(false, true) {
 			out.mu.Lock()
 			m.open = false
-			out.tell()
+			out.reportRead()
 		}
 	}
 }
@@ -341,12 +341,12 @@ func (out *Output[T]) back() {
 	for _, m := range out.marks[:min(out.reading+1, len(out.marks))] {
 		m.given = false
 	}
-	out.tell()
+	out.reportRead()
 }
 
-// tell reports to the history what was handled, up to the first element of each source that was not. It is called with mu held
+// reportRead reports to the history what was handled, up to the first element of each source that was not. It is called with mu held
 // and unlocks it.
-func (out *Output[T]) tell() {
+func (out *Output[T]) reportRead() {
 	var handled []*mark
 	var waiting []int // sources with something earlier that is not handled
 	n := 0

@@ -97,7 +97,7 @@ type ValueReceiver[T any] interface {
 
 // sendTurn waits until it is the turn of a caller that sends to an input.
 func sendTurn(in *engine.InputBase) error {
-	if err := in.Loc.Turn(engine.Turn{Say: "send to", Op: in.Op}); err != nil {
+	if err := in.Loc.Turn(engine.Turn{Action: "send to", Op: in.Op}); err != nil {
 		return err
 	}
 	in.Sends()
@@ -123,7 +123,7 @@ func (in *KeyedInput[K, V]) usedAll(do string, ks []K, vs []V, err error) {
 
 // turn waits until there is an element to read, or the output has ended.
 func (out *Output[T]) turn() error {
-	err := out.loc.Turn(engine.Turn{Say: "read", Op: out.op, Ready: func() bool {
+	err := out.loc.Turn(engine.Turn{Action: "read", Op: out.op, Ready: func() bool {
 		out.mu.Lock()
 		defer out.mu.Unlock()
 		return out.off < len(out.buf) || out.ended
@@ -143,7 +143,7 @@ func (out *ValueOutput[T]) turn(ready func() bool) error {
 	if !out.loc.Simulated() {
 		return nil
 	}
-	t := engine.Turn{Say: "look at", Op: out.op}
+	t := engine.Turn{Action: "look at", Op: out.op}
 	if ready != nil {
 		t.Ready = func() bool {
 			out.mu.Lock()
@@ -161,7 +161,7 @@ func (out *EntryOutput[K, V]) turn(say string, k K, a engine.Access, ready func(
 	if !out.loc.Simulated() {
 		return nil
 	}
-	err := out.loc.Turn(engine.Turn{Say: say, Op: out.op, Ready: ready, Waits: out.op.Object(engine.KeyDigest(k)), Wants: a})
+	err := out.loc.Turn(engine.Turn{Action: say, Op: out.op, Ready: ready, Waits: out.op.Object(engine.KeyDigest(k)), Wants: a})
 	out.touch(k, a)
 	return err
 }
@@ -200,7 +200,7 @@ func (out *EntryOutput[K, V]) awaitTurn(k K, h uint64, take bool) error {
 // nextTurn waits until there is an entry to take, or the output has ended. Taking the next entry observes the order in which
 // entries came, so it touches the output as a whole.
 func (out *EntryOutput[K, V]) nextTurn() error {
-	err := out.loc.Turn(engine.Turn{Say: "take the next of", Op: out.op, Ready: func() bool {
+	err := out.loc.Turn(engine.Turn{Action: "take the next of", Op: out.op, Ready: func() bool {
 		out.mu.Lock()
 		defer out.mu.Unlock()
 		return out.ended || out.entries.Len() > 0

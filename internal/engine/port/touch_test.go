@@ -16,7 +16,7 @@ type noting struct {
 	touched map[engine.Object]engine.Access
 }
 
-func (n *noting) Turn(t engine.Turn) error { n.says = append(n.says, t.Say); return nil }
+func (n *noting) Turn(t engine.Turn) error { n.says = append(n.says, t.Action); return nil }
 
 func (n *noting) Touch(o engine.Object, a engine.Access) { n.touched[o] |= a }
 
@@ -122,7 +122,7 @@ func TestCallsAgain(t *testing.T) {
 		calls.CallNow(0, true)
 		n.clear()
 		again()
-		if first := calls.SayCall(0); first != "0:0" || calls.CallID(0) != id || len(calls.simulated.ids) != 3 {
+		if first := calls.CallText(0); first != "0:0" || calls.CallID(0) != id || len(calls.simulated.ids) != 3 {
 			t.Errorf("of %d calls that wait the first one is %s", len(calls.simulated.ids), first)
 		}
 		if n.touched[calls.op.Object(id)] != engine.Writes || n.touched[calls.op.Object(0)] != want {

@@ -20,7 +20,7 @@ type client struct {
 	started bool
 	done    bool
 	quiet   bool // what it waits for will never come
-	untold  bool // it will not learn that its record was accepted
+	ackLost bool // it will not learn that its record was accepted
 }
 
 // errEnded unwinds a client, or the function of a call, of a simulation that has ended.
@@ -50,7 +50,7 @@ func (d *Simulation) act(m *Move) {
 	c := m.client
 	if t := c.turn; m.quiet {
 		c.quiet, d.footprint.effect.All = true, true
-	} else if t.Op != nil && t.Ready == nil && t.Say != "send to" {
+	} else if t.Op != nil && t.Ready == nil && t.Action != "send to" {
 		d.g.Note(m.String)
 	}
 	before := d.running
@@ -115,7 +115,7 @@ func (d *Simulation) Wait(_ context.Context, _ *engine.Location, w *token.Waiter
 		}
 		return ErrQuiet
 	}
-	err := d.Turn(engine.Turn{Say: "wait", Ready: func() bool { return len(w.Wake) > 0 || d.g.Err() != nil }})
+	err := d.Turn(engine.Turn{Action: "wait", Ready: func() bool { return len(w.Wake) > 0 || d.g.Err() != nil }})
 	if err != nil {
 		return err
 	}
@@ -133,7 +133,7 @@ func (d *Simulation) Quiesce() error {
 		}
 		return d.g.Err()
 	}
-	if err := d.Turn(engine.Turn{Say: "rest", Ready: func() bool { return false }}); !errors.Is(err, ErrQuiet) {
+	if err := d.Turn(engine.Turn{Action: "rest", Ready: func() bool { return false }}); !errors.Is(err, ErrQuiet) {
 		return err
 	}
 	return d.g.Err()
@@ -152,7 +152,7 @@ func (d *Simulation) Ended(_ context.Context, g *engine.Graph) error {
 	if d.running == nil {
 		return runToEnd(g, d.Step)
 	}
-	err := d.Turn(engine.Turn{Say: "wait for the end", Ready: func() bool {
+	err := d.Turn(engine.Turn{Action: "wait for the end", Ready: func() bool {
 		select {
 		case <-g.Done():
 			return true

@@ -19,7 +19,7 @@ type madeCall struct {
 	in          engine.Input // where the answer waits
 	lane        uint64
 	suspended   *suspendedCall // if it has not returned; otherwise nil
-	say         string
+	text        string
 	by          string // what it is placed by, if not its key
 	placedByKey bool   // it is placed by its key
 	again       func() // queues it to be made again
@@ -31,7 +31,7 @@ func (d *Simulation) call(m *Move) {
 		d.callNow(m)
 		return
 	}
-	c := madeCall{in: m.loc.Inputs[m.calls.Operator().Index], say: m.calls.SayCall(m.call), again: m.calls.Again(m.call)}
+	c := madeCall{in: m.loc.Inputs[m.calls.Operator().Index], text: m.calls.CallText(m.call), again: m.calls.Again(m.call)}
 	by, ok := m.calls.PlacedBy(m.call)
 	c.by, c.placedByKey = by, !ok
 	call, returned := d.callNow(m)
@@ -138,7 +138,7 @@ func (d *Simulation) breakOff(s *engine.Location, c *suspendedCall) {
 	s.Calls.Add(-1) // as its answer would
 	d.suspended = slices.DeleteFunc(d.suspended, func(x *suspendedCall) bool { return x == c })
 	d.g.Note(func() string {
-		return "the call " + c.say + " of " + c.calls.Operator().String() + " is broken off, and will be made again"
+		return "the call " + c.text + " of " + c.calls.Operator().String() + " is broken off, and will be made again"
 	})
 }
 
@@ -154,7 +154,7 @@ func (d *Simulation) forget(s *engine.Location, c madeCall) {
 	d.footprint.touch(lane, engine.Takes)
 	d.footprint.effect.Took = append(d.footprint.effect.Took, lane)
 	d.g.Note(func() string {
-		return "the answer to the call " + c.say + " of " + c.in.Base().Op.String() + " is lost, and the call will be made again"
+		return "the answer to the call " + c.text + " of " + c.in.Base().Op.String() + " is lost, and the call will be made again"
 	})
 }
 
@@ -162,8 +162,8 @@ func (d *Simulation) forget(s *engine.Location, c madeCall) {
 // learn it and nothing is accepted.
 func (d *Simulation) loseAck(c *client, t engine.Turn) error {
 	f := &d.faults
-	c.untold = false
-	if f.left.LostAcks == 0 || t.Say != "send to" || !f.at[t.Op.Loc.Number].possible {
+	c.ackLost = false
+	if f.left.LostAcks == 0 || t.Action != "send to" || !f.at[t.Op.Loc.Number].possible {
 		return nil
 	}
 	what := d.choose.Choose(3)
@@ -177,14 +177,14 @@ func (d *Simulation) loseAck(c *client, t engine.Turn) error {
 	if what == 2 {
 		return engine.ErrUnkept
 	}
-	c.untold = true
+	c.ackLost = true
 	return nil
 }
 
 // Kept implements [engine.Turns].
 func (d *Simulation) Kept() error {
-	if c := d.running; c != nil && !d.inline && c.untold {
-		c.untold = false
+	if c := d.running; c != nil && !d.inline && c.ackLost {
+		c.ackLost = false
 		return engine.ErrUnknown
 	}
 	return nil

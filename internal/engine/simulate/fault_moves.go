@@ -13,7 +13,7 @@ type delayedMessage struct {
 	from engine.Object // the lane from which it was taken
 	loc  *engine.Location
 	in   engine.Input
-	say  string
+	text string
 	take func()
 }
 
@@ -22,7 +22,7 @@ func (d *Simulation) delay(m *Move) {
 	f, op := &d.faults, m.in.Base().Op
 	lane := op.Lane(m.ID)
 	f.delays[lane]++
-	x := &delayedMessage{id: engine.ChainDigest(m.ID, f.delays[lane]) &^ (1 << 63), from: lane, loc: m.loc, in: m.in, say: m.Value()}
+	x := &delayedMessage{id: engine.ChainDigest(m.ID, f.delays[lane]) &^ (1 << 63), from: lane, loc: m.loc, in: m.in, text: m.Value()}
 	x.take = m.in.Lift(m.head, false)
 	f.late = append(f.late, x)
 	m.loc.Queued++ // it still waits
@@ -129,8 +129,8 @@ func (d *Simulation) fail(m *Move) {
 	}
 }
 
-// sayFault returns a fault as traces name it.
-func (m *Move) sayFault() string {
+// faultText returns a fault as traces name it.
+func (m *Move) faultText() string {
 	switch m.Kind {
 	case Isolates:
 		return "cut " + m.loc.Name + " off from all other locations: messages to it and from it are lost"

@@ -25,14 +25,14 @@ func (d *Simulation) Look(f func(), seen func(engine.Object)) error {
 
 // turn lets a caller that looks continue at once.
 func (l *inspection) turn(t engine.Turn) error {
-	switch t.Say {
+	switch t.Action {
 	case "look at", "count", "ask":
 		if t.Ready != nil && !t.Ready() {
 			return ErrQuiet
 		}
 		return nil
 	}
-	what := t.Say
+	what := t.Action
 	if t.Op != nil {
 		what += " " + t.Op.String()
 	}

@@ -75,9 +75,9 @@ func (m *Move) First() bool { return m.in != nil && m.head == 0 }
 // Value returns the taken record as text, with its key if it has one.
 func (m *Move) Value() string {
 	if m.delayed != nil {
-		return m.delayed.say
+		return m.delayed.text
 	}
-	return m.in.Say(m.head)
+	return m.in.RecordText(m.head)
 }
 
 // String returns the move as traces name it.
@@ -88,22 +88,22 @@ func (m Move) String() string {
 	case Takes:
 		return fmt.Sprintf("take %s from %s", m.Value(), m.In())
 	case Calls:
-		return fmt.Sprintf("call %s of %s", m.calls.SayCall(m.call), m.calls.Operator())
+		return fmt.Sprintf("call %s of %s", m.calls.CallText(m.call), m.calls.Operator())
 	case Resumes:
-		return fmt.Sprintf("go on with the call %s of %s: %s", m.suspended.say, m.suspended.calls.Operator(), m.suspended.at)
+		return fmt.Sprintf("go on with the call %s of %s: %s", m.suspended.text, m.suspended.calls.Operator(), m.suspended.at)
 	case Answers:
-		return fmt.Sprintf("accept what %s answers to %s", m.calls.Operator(), m.calls.SayMade(m.call))
+		return fmt.Sprintf("accept what %s answers to %s", m.calls.Operator(), m.calls.MadeText(m.call))
 	case Ends:
 		return "end the step, with all slices that have news"
 	case Fires:
 		return fmt.Sprintf("let time pass to %v", time.Duration(m.deadline))
 	case Acts:
 		if t := m.client.turn; t.Op != nil {
-			return t.Say + " " + t.Op.String()
+			return t.Action + " " + t.Op.String()
 		}
 		return "go on"
 	case Isolates, Heals, Halts, Crashes:
-		return m.sayFault()
+		return m.faultText()
 	}
 	return "settle"
 }

@@ -12,7 +12,7 @@ type suspendedCall struct {
 	name  Name
 	loc   *engine.Location
 	calls engine.Calling
-	say   string // the call
+	text  string // the call
 	at    string // the point
 
 	resume func() (struct{}, bool)
@@ -23,7 +23,7 @@ type suspendedCall struct {
 // callNow makes a call on a coroutine, until its function returns or reaches a point, and reports whether it has returned.
 func (d *Simulation) callNow(m *Move) (c *suspendedCall, returned bool) {
 	c = &suspendedCall{
-		name: Name{Resumes, int32(m.loc.Number), m.Op, m.ID}, loc: m.loc, calls: m.calls, say: m.calls.SayCall(m.call),
+		name: Name{Resumes, int32(m.loc.Number), m.Op, m.ID}, loc: m.loc, calls: m.calls, text: m.calls.CallText(m.call),
 	}
 	c.resume, c.stop = iter.Pull(func(yield func(struct{}) bool) {
 		c.yield = yield
@@ -72,7 +72,7 @@ func (d *Simulation) Point(where string) {
 		}
 	case d.running != nil:
 		d.footprint.touch(engine.World, engine.Writes)
-		if d.Turn(engine.Turn{Say: where}) == nil {
+		if d.Turn(engine.Turn{Action: where}) == nil {
 			d.footprint.touch(engine.World, engine.Writes)
 		}
 	}

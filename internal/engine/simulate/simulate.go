@@ -186,7 +186,7 @@ func (d *Simulation) waitForSpace(in *engine.InputBase) error {
 		}
 		d.footprint.touch(s.Capacity(), engine.Writes)
 		s.Mu.Unlock()
-		err := d.Turn(engine.Turn{Say: "wait for room at", Op: in.Op, Ready: func() bool { return !s.Full() || in.Refuse() != nil }})
+		err := d.Turn(engine.Turn{Action: "wait for room at", Op: in.Op, Ready: func() bool { return !s.Full() || in.Refuse() != nil }})
 		if err != nil {
 			err = s.WaitError(err)
 		}

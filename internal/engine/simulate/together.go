@@ -66,7 +66,7 @@ func (d *Simulation) more(m *Move) (n int) {
 		if i == 0 {
 			return n
 		}
-		d.g.Note(func() string { return "take " + in.Say(all[i-1].At) + " in the same step" })
+		d.g.Note(func() string { return "take " + in.RecordText(all[i-1].At) + " in the same step" })
 		h := all[i-1]
 		if d.takeAt(&Move{Name: Name{Takes, int32(base.Loc.Number), base.Op.Index, h.ID}, loc: base.Loc, in: in, head: h.At}) {
 			n++

@@ -69,14 +69,14 @@ func (g *Token) Notify() (took bool) {
 		case shut, news:
 			return false
 		}
-		if g.Tell() {
+		if g.NotifyHolder() {
 			return false
 		}
 	}
 }
 
-// Tell makes the holder look.
-func (g *Token) Tell() bool { return g.state.CompareAndSwap(held, news) }
+// NotifyHolder makes the holder look.
+func (g *Token) NotifyHolder() bool { return g.state.CompareAndSwap(held, news) }
 
 // Give gives the token back if nothing was left, and reports whether it did.
 func (g *Token) Give() bool { return g.state.CompareAndSwap(held, free) }

@@ -93,8 +93,8 @@ func (s *splits[K, V]) leave(p *Split) {
 	}
 }
 
-// tell applies a notice about a split.
-func (s *splits[K, V]) tell(k K, h uint64, n Notice) {
+// apply applies a notice about a split.
+func (s *splits[K, V]) apply(k K, h uint64, n Notice) {
 	p := s.table.Get(k, h)
 	if p != nil && n.Is != SplitFound {
 		p, _ = s.table.Put(k, h) // records the change
@@ -154,7 +154,7 @@ func StampSplits[K comparable, V, N, E any](
 	op.Scratch(&b, &inHash, &toldHash, &s.m, &s.stale)
 	watch := in.Loc.Graph.Settings.Watch
 	saw := func(k K, what uint64) {
-		watch.Saw(in.Loc.Name, engine.FirstObserver+uint64(op.Index)<<32^digest.Of(k), what)
+		watch.Observed(in.Loc.Name, engine.FirstObserver+uint64(op.Index)<<32^digest.Of(k), what)
 	}
 	in.To(func(batch *engine.Batch[K, V]) {
 		op.Loc.At = op.Index
@@ -200,7 +200,7 @@ func StampSplits[K comparable, V, N, E any](
 			if watch != nil {
 				saw(k, digest.Of(n))
 			}
-			s.tell(k, hs[i], n)
+			s.apply(k, hs[i], n)
 		}
 		s.mark.Advance(s.now())
 	})

@@ -154,7 +154,7 @@ func StampKeyed[K comparable, V, E any](in *engine.KeyedNode[K, V], op *engine.O
 			t := at(x)
 			isLate := t < m || never(t)
 			if watch != nil {
-				watch.Saw(in.Loc.Name, engine.FirstObserver+uint64(op.Index)<<32^digest.Of(k), engine.ChainDigest(digest.Of(x), digest.Of(isLate)))
+				watch.Observed(in.Loc.Name, engine.FirstObserver+uint64(op.Index)<<32^digest.Of(k), engine.ChainDigest(digest.Of(x), digest.Of(isLate)))
 			}
 			if isLate {
 				out.Append(false, k, event(t, x), 0)

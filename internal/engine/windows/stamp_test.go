@@ -76,7 +76,7 @@ type seen struct{ observer, what uint64 }
 // A seeing simulation notes what observers see.
 type seeing struct{ all []seen }
 
-func (s *seeing) Saw(_ string, id, what uint64) { s.all = append(s.all, seen{id, what}) }
+func (s *seeing) Observed(_ string, id, what uint64) { s.all = append(s.all, seen{id, what}) }
 
 func (*seeing) Note(func() string) {}
 

@@ -90,7 +90,7 @@ type Program struct {
 	resolutions *dataflow.EntryOutputPort[CallKey, *Resolution]
 	effects     *dataflow.OutputPort[dataflow.Entry[CallKey, emission]]
 	emitted     emissionsAt
-	kept        resolutionsAt
+	kept        Resolutions
 	lasting     *dataflow.EntryOutputPort[CallKey, uint64]
 	moves       *dataflow.EntryInputPort[moveKey, *move]
 	replies     *dataflow.EntryOutputPort[moveKey, *reply]
@@ -102,9 +102,9 @@ type Program struct {
 }
 
 type (
-	callsAt  = dataflow.KeyedStream[CallKey, *Call, Host, bounds.Unbounded, dataflow.TotalOrder, dataflow.ExactlyOnce]
-	wordsAt  = dataflow.KeyedStream[ThreadID, word, Host, bounds.Unbounded, dataflow.NoOrder, dataflow.ExactlyOnce]
-	mergedAt = dataflow.KeyedStream[CallKey, input, Host, bounds.Unbounded, dataflow.NoOrder, dataflow.ExactlyOnce]
+	callsAt  = dataflow.OrderedKeyedStream[CallKey, *Call, Host]
+	wordsAt  = dataflow.UnorderedKeyedStream[ThreadID, word, Host]
+	mergedAt = dataflow.UnorderedKeyedStream[CallKey, input, Host]
 )
 
 // NewProgram builds the program. It panics without a Dispatch.

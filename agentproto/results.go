@@ -122,7 +122,7 @@ func (t turn) cut() {
 }
 
 // keepResults stores the resolution of each call until the call replaces or forgets it.
-func keepResults(emitted emissionsAt) resolutionsAt {
+func keepResults(emitted emissionsAt) Resolutions {
 	changes := keyedstream.Filter(emitted, func(e emission) bool { return e.Effect == nil })
 	_, kept := keyedstream.Machine(changes, func() struct{} { return struct{}{} },
 		func(_ *struct{}, e emission, do *keyedstream.Turn[CallKey, struct{}, *Resolution]) {

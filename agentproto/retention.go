@@ -3,7 +3,6 @@ package agentproto
 import (
 	"time"
 
-	"github.com/millrace/millrace/bounds"
 	"github.com/millrace/millrace/dataflow"
 	"github.com/millrace/millrace/keyedsingleton"
 	"github.com/millrace/millrace/keyedstream"
@@ -57,7 +56,7 @@ func putMoves(r retention, port **dataflow.EntryInputPort[moveKey, *move]) order
 
 // output makes an output of the first value of each key.
 func output[K comparable, V any](
-	r retention, ks dataflow.KeyedStream[K, V, Host, bounds.Unbounded, dataflow.TotalOrder, dataflow.ExactlyOnce],
+	r retention, ks dataflow.OrderedKeyedStream[K, V, Host],
 	name string, keep time.Duration, why dataflow.NonDet,
 ) *dataflow.EntryOutputPort[K, V] {
 	if r.retain == 0 {

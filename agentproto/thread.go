@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/millrace/millrace/agentproto/internal/handover"
-	"github.com/millrace/millrace/bounds"
 	"github.com/millrace/millrace/dataflow"
 	"github.com/millrace/millrace/keyedstream"
 )
@@ -14,8 +13,8 @@ import (
 // (calls, closure, the steps of a move) have one order.
 
 type (
-	orderedAt = dataflow.KeyedStream[moveKey, *move, Host, bounds.Unbounded, dataflow.TotalOrder, dataflow.ExactlyOnce]
-	toldAt    = dataflow.KeyedStream[ThreadID, told, Host, bounds.Unbounded, dataflow.TotalOrder, dataflow.ExactlyOnce]
+	orderedAt = dataflow.OrderedKeyedStream[moveKey, *move, Host]
+	toldAt    = dataflow.OrderedKeyedStream[ThreadID, told, Host]
 )
 
 // A word is an input of a thread. If no field is set, it closes the thread.

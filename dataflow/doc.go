@@ -34,7 +34,10 @@
 //	            │  └──────────── Value
 //	            └─────────────── Key
 //
-// Programs rarely spell these types out: functions infer all of them.
+// Programs rarely spell these types out: functions infer all of them. A function of a
+// program that takes or returns a collection has to, and four aliases save it most of the
+// words: [OrderedStream], [OrderedKeyedStream] and [UnorderedKeyedStream] are the streams
+// of inputs, and [FixedKeyedSingleton] is that of requests and their responses.
 //
 // # Building and running
 //
@@ -124,6 +127,9 @@
 // inference, embedding or reflection turns a collection into one of another type. A
 // function whose result depends on timing, or that relies on a promise that the compiler
 // cannot check, takes a reason or a proof.
+//
+// The documentation shows collections, ports and locations as declared from unexported
+// types, such as Stream from stream. These hold what only the functions of this module open.
 //
 // A location gets its identity from the call that made it. A location that was converted
 // from another type, or that embeds the Process or Cluster of another one, panics when it is

@@ -59,8 +59,8 @@ func (r request) Affinity() string { return agentproto.SessionOf(r.Thread) }
 func (p position) Affinity() string { return agentproto.SessionOf(p.Thread) }
 
 type (
-	inputsAt  = dataflow.KeyedStream[agentproto.ThreadID, input, agentproto.Host, bounds.Unbounded, dataflow.NoOrder, dataflow.ExactlyOnce]
-	emittedAt = dataflow.KeyedStream[agentproto.ThreadID, emission, agentproto.Host, bounds.Unbounded, dataflow.TotalOrder, dataflow.ExactlyOnce]
+	inputsAt  = dataflow.UnorderedKeyedStream[agentproto.ThreadID, input, agentproto.Host]
+	emittedAt = dataflow.OrderedKeyedStream[agentproto.ThreadID, emission, agentproto.Host]
 )
 
 // NewProgram builds the threads on a program of calls that has not started. It panics without a Do.
@@ -118,7 +118,7 @@ const unreadAnswer = 10 * time.Minute
 // ordered returns what pick selects from the emissions of the threads, under the keys that pick returns.
 func ordered[K comparable, V any](
 	emitted emittedAt, pick func(thread string, e emission) (K, V, bool), why dataflow.NonDet,
-) dataflow.KeyedStream[K, V, agentproto.Host, bounds.Unbounded, dataflow.TotalOrder, dataflow.ExactlyOnce] {
+) dataflow.OrderedKeyedStream[K, V, agentproto.Host] {
 	found := dataflow.FilterMap(keyedstream.Entries(emitted), func(e dataflow.Entry[agentproto.ThreadID, emission]) (dataflow.Entry[K, V], bool) {
 		k, v, ok := pick(string(e.Key), e.Value)
 		return dataflow.Entry[K, V]{Key: k, Value: v}, ok

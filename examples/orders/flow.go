@@ -70,9 +70,9 @@ type at[T any, O dataflow.Order] = dataflow.Stream[T, Shop, bounds.Unbounded, O,
 func build(splits []string, times Times) func(*dataflow.Flow) Ports {
 	return func(flow *dataflow.Flow) (p Ports) {
 		shop := dataflow.At[Shop](flow)
-		var records dataflow.KeyedStream[string, Order, Shop, bounds.Unbounded, dataflow.TotalOrder, dataflow.ExactlyOnce]
+		var records dataflow.OrderedKeyedStream[string, Order, Shop]
 		p.Orders, records = connect.Input[string, Order](shop, "orders")
-		var said at[Change, dataflow.TotalOrder]
+		var said dataflow.OrderedStream[Change, Shop]
 		p.Customers, said = connect.WholeInput[Change](shop, "customers")
 		letters, poison := connect.DeadLetters(shop, "letters")
 		p.Letters = letters

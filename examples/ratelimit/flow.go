@@ -20,8 +20,8 @@ type limiter struct {
 }
 
 type (
-	requests = dataflow.KeyedStream[string, string, Gate, bounds.Unbounded, dataflow.TotalOrder, dataflow.ExactlyOnce]
-	notices  = dataflow.KeyedStream[string, notice, Gate, bounds.Unbounded, dataflow.TotalOrder, dataflow.ExactlyOnce]
+	requests = dataflow.OrderedKeyedStream[string, string, Gate]
+	notices  = dataflow.OrderedKeyedStream[string, notice, Gate]
 	answers  = dataflow.KeyedSingleton[string, answer, Gate, bounds.RetainedValue]
 )
 

@@ -24,7 +24,7 @@ type Ports struct {
 
 type (
 	// byCustomer is what versions add up, in whatever order purchases come.
-	byCustomer = dataflow.KeyedStream[string, Purchase, Shop, bounds.Unbounded, dataflow.NoOrder, dataflow.ExactlyOnce]
+	byCustomer = dataflow.UnorderedKeyedStream[string, Purchase, Shop]
 	// accounts is what they make of it.
 	accounts[A any] = dataflow.KeyedSingleton[string, A, Shop, bounds.MonotonicKeys]
 )

@@ -9,7 +9,7 @@ import (
 )
 
 type stream[L dataflow.Location, O dataflow.Order] = dataflow.KeyedStream[string, In, L, bounds.Unbounded, O, dataflow.ExactlyOnce]
-type said[L dataflow.Location] = dataflow.KeyedStream[string, Out, L, bounds.Unbounded, dataflow.TotalOrder, dataflow.ExactlyOnce]
+type said[L dataflow.Location] = dataflow.OrderedKeyedStream[string, Out, L]
 
 // Machine adds the authorizations of all runtimes to a flow, by the name of the runtime. At most
 // jobs jobs run at once.

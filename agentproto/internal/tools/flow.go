@@ -76,7 +76,7 @@ const (
 	maxAsks = 1 << 17 // maximum number of kept questions
 )
 
-type outs[K comparable, V any] = dataflow.KeyedStream[K, V, Server, bounds.Unbounded, dataflow.NoOrder, dataflow.ExactlyOnce]
+type outs[K comparable, V any] = dataflow.UnorderedKeyedStream[K, V, Server]
 
 // Build adds the flow to f. No other function does.
 func Build(f *dataflow.Flow, o Options) *Ports {

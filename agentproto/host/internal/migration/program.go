@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/millrace/millrace/agentproto"
-	"github.com/millrace/millrace/bounds"
 	"github.com/millrace/millrace/dataflow"
 	"github.com/millrace/millrace/keyedsingleton"
 )
@@ -64,8 +63,8 @@ func NewPorts(p *agentproto.Program, migrate func(ctx context.Context, o Order, 
 	at := dataflow.At[agentproto.Host](p.Flow())
 	m := &Ports{}
 	type task = dataflow.Pair[Order, string]
-	var ordered dataflow.KeyedSingleton[Order, string, agentproto.Host, bounds.BoundedValue]
-	var noted dataflow.KeyedSingleton[note, string, agentproto.Host, bounds.BoundedValue]
+	var ordered dataflow.FixedKeyedSingleton[Order, string, agentproto.Host]
+	var noted dataflow.FixedKeyedSingleton[note, string, agentproto.Host]
 	m.orders, ordered = keyedsingleton.Input[Order, string](at, "migrations")
 	m.notes, noted = keyedsingleton.Input[note, string](at, "notes on migrations")
 	tasks := keyedsingleton.MapWithKey(ordered, func(o Order, to string) task { return task{First: o, Second: to} })

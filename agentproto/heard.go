@@ -11,10 +11,10 @@ import (
 // (see [Call].Told) keeps the last ones itself, to be read on request.
 
 const (
-	// HeardEvents is how many events of a subscription a call keeps, and HeardBytes how many bytes of text at most. The last
-	// event is kept even if it alone is larger.
+	// HeardEvents is how many events of a subscription a call keeps.
 	HeardEvents = 100
-	HeardBytes  = 64 << 10
+	// HeardBytes is how many bytes of text these events have at most. The last event is kept even if it alone is larger.
+	HeardBytes = 64 << 10
 )
 
 // A heard holds the events that a call keeps of its subscription.

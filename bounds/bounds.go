@@ -73,10 +73,6 @@
 //	) dataflow.KeyedSingleton[string, string, Server, Out] {
 //		return keyedsingleton.Map(ks, strings.ToUpper)
 //	}
-//
-// Source: part 2.1 of the keyed-singleton document that the library implements, for all
-// bounds except RetainedValue. The document has no bound for an entry that exists until
-// it is forgotten, so the library adds that one.
 package bounds
 
 // Bounded marks a collection that is finite, known as a whole, and will not change.

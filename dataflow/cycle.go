@@ -14,7 +14,7 @@ type Loop[T any, L Location, O Order] struct {
 }
 
 // Cycle returns a stream that exists before its source does, and a loop that is later
-// completed with the source:
+// completed with the source.
 //
 //	loop, again := dataflow.Cycle[Job, dataflow.NoOrder](server, "again")
 //	jobs := dataflow.Merge(fresh, again)

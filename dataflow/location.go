@@ -13,6 +13,14 @@ type Location interface {
 	place()
 }
 
+// Placeable is satisfied by a pointer to a type that embeds a [Process] or a [Cluster] and nothing else that is a
+// location: [At] and [Members] make the locations of such a type. The compiler finds the pointer, so a caller
+// never writes it.
+type Placeable[L any] interface {
+	*L
+	bind(place)
+}
+
 // A place identifies a location, as passed from [At] and [Members].
 type place struct{ in engine.Place }
 
@@ -63,10 +71,7 @@ func (c *Cluster) bind(at place) {
 
 // At returns the location L of the flow. A program names a location only here; everything else
 // infers it from the collections. Calling At twice for one type returns the same location.
-func At[L Location, P interface {
-	*L
-	bind(place)
-}](f *Flow) L {
+func At[L Location, P Placeable[L]](f *Flow) L {
 	var at L
 	graph, tag := graphOf(f), reflect.TypeFor[L]()
 	location, ok := f.byTag[tag]

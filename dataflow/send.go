@@ -52,10 +52,7 @@ func unordered[O Order]() bool {
 // The compiler cannot distinguish members: combining collections of two members panics
 // while the flow is built. Calling Members again with the same n returns the same
 // locations. A type that has members is not a location itself, so [At] refuses it.
-func Members[L Location, P interface {
-	*L
-	bind(place)
-}](f *Flow, n int) []L {
+func Members[L Location, P Placeable[L]](f *Flow, n int) []L {
 	const op = "dataflow.Members"
 	tag := reflect.TypeFor[L]()
 	if graphOf(f).Kept() {

@@ -12,8 +12,7 @@
 //	response, err := out.Await(ctx, id)
 //
 // What a function accepts and returns depends on the collection's bound; the tables
-// in package bounds are the key to the signatures here. Source: the keyed-singleton
-// document, parts 1 to 4.
+// in package bounds are the key to the signatures here.
 package keyedsingleton
 
 import (

@@ -12,7 +12,7 @@ import (
 //
 // A key is remembered for as long as the flow runs, in 22 to 32 bytes plus the key
 // itself. Where keys are counted, [dataflow.Sequenced] remembers them in a bit;
-// [FirstWithin] forgets them. Source: first() of the keyed-singleton document, part 4.
+// [FirstWithin] forgets them.
 func First[K comparable, V any, L dataflow.Location, B bounds.Final[Out], O dataflow.Ordered, R dataflow.NoRetries, Out bounds.KeyedSingleton](
 	ks dataflow.KeyedStream[K, V, L, B, O, R], how ...dataflow.Sequence[K],
 ) dataflow.KeyedSingleton[K, V, L, Out] {
@@ -31,7 +31,7 @@ func First[K comparable, V any, L dataflow.Location, B bounds.Final[Out], O data
 // Use it for a request that is spread across messages, such as a quorum of votes. A
 // complete key is remembered for as long as the flow runs, with an empty aggregate. Where
 // keys are counted, [dataflow.Sequenced] remembers them in a bit; [FoldEarlyStopWithin]
-// forgets them. Source: fold_early_stop of the keyed-singleton document, part 4.
+// forgets them.
 func FoldEarlyStop[K comparable, V, A any, L dataflow.Location, B bounds.Final[Out], O dataflow.Ordered, R dataflow.NoRetries, Out bounds.KeyedSingleton](
 	ks dataflow.KeyedStream[K, V, L, B, O, R], init func() A, step func(acc *A, v V) (done bool), how ...dataflow.Sequence[K],
 ) dataflow.KeyedSingleton[K, A, L, Out] {

@@ -76,15 +76,15 @@ func Calling[K comparable, S, U, A, Q, Z any](
 // explores them.
 func CallingMachine[K comparable, V, S, U, A, Q any, L dataflow.Location, O dataflow.Order, R dataflow.NoRetries](
 	ks dataflow.KeyedStream[K, V, L, bounds.Unbounded, O, R], init func() S,
-	step func(state *S, v V, do *CallingTurn[K, U, A, Q]), ring func(state *S, t Timer, do *CallingTurn[K, U, A, Q]),
+	step func(state *S, v V, do *CallingTurn[K, U, A, Q]), fire func(state *S, t Timer, do *CallingTurn[K, U, A, Q]),
 	calls Calls[K, S, U, A, Q], why dataflow.NonDet,
 ) (emitted dataflow.KeyedStream[K, U, L, bounds.Unbounded, dataflow.TotalOrder, dataflow.ExactlyOnce], decided dataflow.KeyedSingleton[K, A, L, bounds.RetainedValue]) {
-	n, op := engine.ReadReasoned(engine.KeyedNodeOf(ks), "keyedstream.CallingMachine", why, init, step, ring)
+	n, op := engine.ReadReasoned(engine.KeyedNodeOf(ks), "keyedstream.CallingMachine", why, init, step, fire)
 	if calls.built == nil {
 		engine.Unmade(op.Name, "calls are made by keyedstream.Calling")
 	}
 	do := new(CallingTurn[K, U, A, Q])
 	us, as := calls.built(machines.CallingMachine(n, op, &do.noted, &do.requests, init,
-		func(state *S, v V) { step(state, v, do) }, func(state *S, t uint8) { ring(state, Timer(t), do) }), do)
+		func(state *S, v V) { step(state, v, do) }, func(state *S, t uint8) { fire(state, Timer(t), do) }), do)
 	return newKeyedStream[K, U, L, bounds.Unbounded, dataflow.TotalOrder, dataflow.ExactlyOnce](us), newKeyedSingleton[K, A, L, bounds.RetainedValue](as)
 }

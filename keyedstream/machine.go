@@ -31,7 +31,7 @@ func Machine[K comparable, V, S, U, A any, L dataflow.Location, O dataflow.Order
 }
 
 // TimedMachine is [Machine] with timers, for values in any order. A [TimedTurn] sets, moves and
-// stops the timers of its key. The function ring is called with the state when a timer fires,
+// stops the timers of its key. The function fire is called with the state when a timer fires,
 // and never after the life that set the timer is over. A firing begins no life. If a flow's
 // inputs are closed, it ends when no timer is set. [dataflow.App.Stop] does not wait for
 // timers.
@@ -45,11 +45,11 @@ func Machine[K comparable, V, S, U, A any, L dataflow.Location, O dataflow.Order
 // them.
 func TimedMachine[K comparable, V, S, U, A any, L dataflow.Location, O dataflow.Order, R dataflow.NoRetries](
 	ks dataflow.KeyedStream[K, V, L, bounds.Unbounded, O, R], init func() S,
-	step func(state *S, v V, do *TimedTurn[K, U, A]), ring func(state *S, t Timer, do *TimedTurn[K, U, A]), why dataflow.NonDet,
+	step func(state *S, v V, do *TimedTurn[K, U, A]), fire func(state *S, t Timer, do *TimedTurn[K, U, A]), why dataflow.NonDet,
 ) (emitted dataflow.KeyedStream[K, U, L, bounds.Unbounded, dataflow.TotalOrder, dataflow.ExactlyOnce], decided dataflow.KeyedSingleton[K, A, L, bounds.RetainedValue]) {
-	n, op := engine.ReadReasoned(engine.KeyedNodeOf(ks), "keyedstream.TimedMachine", why, init, step, ring)
+	n, op := engine.ReadReasoned(engine.KeyedNodeOf(ks), "keyedstream.TimedMachine", why, init, step, fire)
 	do := new(TimedTurn[K, U, A])
 	us, as := machines.TimedMachine(n, op, &do.noted, init,
-		func(state *S, v V) { step(state, v, do) }, func(state *S, t uint8) { ring(state, Timer(t), do) })
+		func(state *S, v V) { step(state, v, do) }, func(state *S, t uint8) { fire(state, Timer(t), do) })
 	return newKeyedStream[K, U, L, bounds.Unbounded, dataflow.TotalOrder, dataflow.ExactlyOnce](us), newKeyedSingleton[K, A, L, bounds.RetainedValue](as)
 }

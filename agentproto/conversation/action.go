@@ -16,7 +16,7 @@ type Action struct {
 	Call *ThreadCall // of MakeCall, CancelCall, EndSubscription
 
 	To    string // of Forward: the thread
-	Input *input // of Forward
+	Input *Input // of Forward
 }
 
 // An ActionKind is the kind of an [Action].

@@ -16,6 +16,8 @@
 //		…
 //	}
 //
+// Cases, such as K01, are those of doc/protocol.md §14. They say how such a conversation is tested.
+//
 // # A turn
 //
 //	user ──say──► thread ──ask──► model

@@ -7,7 +7,11 @@ import (
 	"github.com/millrace/millrace/agentproto/internal/handover"
 )
 
-// An input is something that happened to a thread. Its fields are exported because they are part of a stored history.
+// An Input is something that happened to a thread. Its fields are those of this package: whoever performs an [Action] passes
+// it on as it is.
+type Input = input
+
+// Its fields are exported because they are part of a stored history, which also has its name.
 type input struct {
 	Kind       inputKind
 	Token      string                 // identifies the answer that the sender waits for; empty for none
@@ -64,8 +68,13 @@ type answer struct {
 	Export *Export // of an export
 }
 
-// A State is the complete state of a thread. It is part of an [Export] and opaque to whoever passes that on.
-type State struct {
+// A State is the complete state of a thread. It is part of an [Export]. The field Children has the identifiers of its child
+// threads, and Move.Transfer the name of its migration. All other fields are those of this package: whoever receives an Export
+// passes it on as it is.
+type State state
+
+// A state is a [State] with its fields, which are exported because they are part of a stored history.
+type state struct {
 	Session  *Session // nil until the thread was opened
 	Messages int      // of the history, including those that are no longer kept
 	Kept     Kept

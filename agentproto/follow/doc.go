@@ -10,9 +10,9 @@
 //
 //	event     id               data
 //	state     –                {"asking", "pending": [{"id", "operation", "state"}], "usage", "closed"}: first, and when it changes
-//	message   its number       a message of the history; see [Message]. A summary says that from here on the model is shown its
+//	message   its number       a message of the history; see Message. A summary says that from here on the model is shown its
 //	                           text in place of the messages before its "from", which stay in the history
-//	prompts   –                all open prompts, when they change; see [Prompt]
+//	prompts   –                all open prompts, when they change; see Prompt
 //	view      –                {"type", "content"}: the content of a view; {} clears it
 //	delta     –                {"round", "attempt", "seq", "text"} or {…, "call": {"index", "id", "operation", "arguments"}}
 //	reset     –                {"round", "attempt"}: what was written in this round so far is void

@@ -19,7 +19,7 @@
 // took longer.
 //
 // With [Options].Model the runtime also holds the conversation, across restarts if it has an [Options].State: see
-// [Runtime.OpenSession] and package conversation.
+// [Runtime.OpenSession] and package conversation. Cases, such as V01, are those of doc/protocol.md §14.
 //
 // # Guarantees
 //

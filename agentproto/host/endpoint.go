@@ -110,14 +110,14 @@ func (rt *Runtime) fromElsewhere(r *http.Request) int {
 //
 //	200  accepted; also late and repeated messages, so that tools stop sending them
 //	400  malformed, with the member that is wrong
-//	401  not signed, although the tool server shares a secret: see [Options].Secrets
+//	401  not signed, although the tool server shares a secret: see Options.Secrets
 //	403  a message about another call, or of a type the URL is not for
 //	404  not a callback URL of this runtime, or an expired one
 //	405, 413, 415  not a POST, too large, not plain JSON
 //	410  an event of a subscription that ended more than a minute ago, which the tool has missed
 //	421  addressed to another host; only without a PublicURL
 //	503  not accepted for now, with Retry-After: the program is busy, or stopping, or the
-//	     callback URL or the thread exceeds its [Bounds]
+//	     callback URL or the thread exceeds its Bounds
 //
 // Without a PublicURL it also answers 403 to every request with the header Origin, which browsers send and tools do not. A
 // message without a Content-Type is treated as JSON. A message without a Host, as in HTTP/1.0, is accepted: its URL is what

@@ -39,10 +39,10 @@ const methodListen = "subscriptions/listen"
 // ServeHTTP serves Streamable HTTP at one path. In addition to the statuses of the MCP revisions it
 // answers:
 //
-//	403  a browser sent the request for a page that is not in [Options].Origins, or it is addressed to another host
-//	401  [Options].Owner cannot identify its owner
-//	413  its body is longer than [Options].Body
-//	429  its owner sends more than [Options].Rate requests a second, or has [Options].Held streams open
+//	403  a browser sent the request for a page that is not in Options.Origins, or it is addressed to another host
+//	401  Options.Owner cannot identify its owner
+//	413  its body is longer than Options.Body
+//	429  its owner sends more than Options.Rate requests a second, or has Options.Held streams open
 //	503  the server is closing
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if origin := r.Header.Values("Origin"); len(origin) > 1 || len(origin) == 1 && !s.origins[origin[0]] {

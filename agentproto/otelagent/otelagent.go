@@ -4,7 +4,7 @@
 //	rt, err := host.Start(ctx, host.Options{Tracer: tracer, …})
 //	server, err := toolserver.New(toolserver.Options{Tracer: tracer, …})
 //
-// A call is one trace, or a part of the one in the context of [host.Runtime.Call]. Its spans are:
+// A call is one trace, or a part of the one in the context of host.Runtime.Call. Its spans are:
 //
 //	call                 the runtime makes the call
 //	├ dispatch           and posts it

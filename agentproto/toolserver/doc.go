@@ -23,14 +23,16 @@
 //	POST /invoke                    a call: acknowledged at once, run, answered later
 //	POST /cancel_tool_call          cancels the function's context, or ends a subscription
 //	POST /close_thread              cancels all calls of a thread
-//	POST /tool_call_status          whether a call is alive, if [Options.Status] is set
-//	POST /choice/{secret}           the answer to a question of [Choose]
-//	POST /migrate                   moves a session to another instance, with a [Migrator]
+//	POST /tool_call_status          whether a call is alive, if Options.Status is set
+//	POST /choice/{secret}           the answer to a question of Choose
+//	POST /migrate                   moves a session to another instance, with a Migrator
 //	GET  /oauth/start/{secret}      the server's own page before the provider's
 //	GET  /oauth/callback/{provider} the user coming back from an OAuth provider
 //
 // [AddSubscription] adds a tool that goes on sending events after its result. A function shows content with
 // [View] and asks the user with [Choose].
+//
+// Threats and cases, such as threat 23 and case O23, are those of doc/threats.md and doc/protocol.md §14.
 //
 // # What the package promises
 //

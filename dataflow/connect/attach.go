@@ -92,16 +92,16 @@ func Attach[K comparable, V any, O dataflow.Order, R dataflow.Retries](ctx conte
 	if src.reader == nil && src.receiver == nil {
 		panic("connect.Attach: sources come from BySplit, Whole, ByKey, Unordered and Delivered")
 	}
-	if port == nil || port.send == nil {
+	if port == nil || port.in.send == nil {
 		panic("connect.Attach: ports come from Input, WholeInput, UnorderedInput, DeliveredInput and EntryPort")
 	}
 	if opts.SkipGaps && opts.DeadLetters == nil {
 		panic("connect.Attach: Options.SkipGaps without Options.DeadLetters: nobody would hear of what is skipped")
 	}
-	if port.notices != nil && !src.bySplit {
+	if port.in.notices != nil && !src.bySplit {
 		panic("connect.Attach: the port is of connect.SplitsInput, and the source is not of connect.BySplit: its keys are not splits")
 	}
-	if port.notices == nil && opts.Idle > 0 {
+	if port.in.notices == nil && opts.Idle > 0 {
 		panic("connect.Attach: Options.Idle with a port that is not of connect.SplitsInput: nobody would hear of it")
 	}
 	if src.receiver != nil && opts.DeadLetters != nil && !opts.DeadLetters.repeats {
@@ -111,17 +111,17 @@ func Attach[K comparable, V any, O dataflow.Order, R dataflow.Retries](ctx conte
 	reading, cancel := context.WithCancelCause(sending)
 	p := &Pumps{assumed: src.why, cancel: cancel, abort: abort, done: make(chan struct{}), splits: make(map[string]*meter)}
 	if src.receiver != nil {
-		r := &receiving[K, V]{inlet: port.inlet, pumps: p, receiver: src.receiver, opts: opts.withDefaults(), sending: sending}
+		r := &receiving[K, V]{input: port.in, pumps: p, receiver: src.receiver, opts: opts.withDefaults(), sending: sending}
 		go r.run(reading, app)
 		return p, nil
 	}
 	a := &attached[K, V]{
-		inlet: port.inlet, pumps: p, app: app, reader: src.reader, check: src.check, opts: opts.withDefaults(), sending: sending, pumped: make(map[string]*pumped),
+		input: port.in, pumps: p, app: app, reader: src.reader, check: src.check, opts: opts.withDefaults(), sending: sending, pumped: make(map[string]*pumped),
 	}
 	splits, err := a.splits(ctx)
 	if err != nil && !Passes(err) {
 		abort()
-		return nil, errors.Join(fmt.Errorf("connect: %s: looking for splits: %w", port.input, err), src.reader.Close())
+		return nil, errors.Join(fmt.Errorf("connect: %s: looking for splits: %w", port.in.name, err), src.reader.Close())
 	}
 	go a.run(reading, splits)
 	return p, nil
@@ -164,7 +164,7 @@ func (p *Pumps) end(err error) {
 
 // An attached is a source with a pump for each split that this process reads.
 type attached[K comparable, V any] struct {
-	inlet[K, V]
+	input[K, V]
 	pumps   *Pumps
 	app     App
 	reader  Reader[K, V]
@@ -203,7 +203,7 @@ func (a *attached[K, V]) run(ctx context.Context, splits []Split) {
 	a.pumps.cancel(errStopped)
 	a.group.Wait()
 	if err := a.reader.Close(); err != nil && failed == nil {
-		failed = fmt.Errorf("connect: %s: closing the source: %w", a.input, err)
+		failed = fmt.Errorf("connect: %s: closing the source: %w", a.name, err)
 	}
 	a.pumps.end(failed)
 }
@@ -248,7 +248,7 @@ func (a *attached[K, V]) watch(ctx context.Context, splits []Split) error {
 			a.opts.OnError(Split{}, err)
 			every, pause = pause, min(2*pause, longestPause)
 		default:
-			return fmt.Errorf("connect: %s: looking for splits: %w", a.input, err)
+			return fmt.Errorf("connect: %s: looking for splits: %w", a.name, err)
 		}
 	}
 }
@@ -265,7 +265,7 @@ func (a *attached[K, V]) placeAll(ctx context.Context, splits []Split) (next tim
 			a.pumped[s.ID] = r
 		}
 		if !r.ended() {
-			all, keys = append(all, r), append(keys, place{a.input, s.ID})
+			all, keys = append(all, r), append(keys, place{a.name, s.ID})
 		}
 	}
 	floors := make([]*floor, len(keys))

@@ -14,13 +14,13 @@ import (
 // not compile with it. The flow stores the floors of the splits in addition, about 150 bytes for each split, including those that
 // no longer exist.
 type Port[K comparable, V any, O dataflow.Order, R dataflow.Retries] struct {
-	_ [0]func(O, R)
-	inlet[K, V]
+	_  [0]func(O, R)
+	in input[K, V]
 }
 
-// An inlet is a port without its markers.
-type inlet[K comparable, V any] struct {
-	input  string // its name
+// An input is a port without its markers.
+type input[K comparable, V any] struct {
+	name   string
 	send   func(ctx context.Context, split string, b *Batch[K, V]) error
 	floors *dataflow.SharedKeyedInputPort[place, floor] // nil if records have no positions
 
@@ -48,7 +48,7 @@ func Input[K comparable, V any, L dataflow.Location](at L, name string) (
 	*Port[K, V, dataflow.TotalOrder, dataflow.ExactlyOnce], dataflow.KeyedStream[K, V, L, bounds.Unbounded, dataflow.TotalOrder, dataflow.ExactlyOnce],
 ) {
 	in, records := keyedstream.Input[K, V](at, name)
-	return &Port[K, V, dataflow.TotalOrder, dataflow.ExactlyOnce]{inlet: inlet[K, V]{input: name, floors: floorsOf(at, name), send: func(ctx context.Context, split string, b *Batch[K, V]) error {
+	return &Port[K, V, dataflow.TotalOrder, dataflow.ExactlyOnce]{in: input[K, V]{name: name, floors: floorsOf(at, name), send: func(ctx context.Context, split string, b *Batch[K, V]) error {
 		_, err := in.SendBatchAt(ctx, split, b.At, b.Keys, b.Values)
 		return err
 	}}}, records
@@ -59,7 +59,7 @@ func WholeInput[V any, L dataflow.Location](at L, name string) (
 	*Port[struct{}, V, dataflow.TotalOrder, dataflow.ExactlyOnce], dataflow.Stream[V, L, bounds.Unbounded, dataflow.TotalOrder, dataflow.ExactlyOnce],
 ) {
 	in, records := dataflow.Input[V](at, name)
-	return &Port[struct{}, V, dataflow.TotalOrder, dataflow.ExactlyOnce]{inlet: inlet[struct{}, V]{input: name, floors: floorsOf(at, name), send: func(ctx context.Context, split string, b *Batch[struct{}, V]) error {
+	return &Port[struct{}, V, dataflow.TotalOrder, dataflow.ExactlyOnce]{in: input[struct{}, V]{name: name, floors: floorsOf(at, name), send: func(ctx context.Context, split string, b *Batch[struct{}, V]) error {
 		_, err := in.SendBatchAt(ctx, split, b.At, b.Values)
 		return err
 	}}}, records
@@ -70,7 +70,7 @@ func UnorderedInput[K comparable, V any, L dataflow.Location](at L, name string)
 	*Port[K, V, dataflow.NoOrder, dataflow.ExactlyOnce], dataflow.KeyedStream[K, V, L, bounds.Unbounded, dataflow.NoOrder, dataflow.ExactlyOnce],
 ) {
 	in, records := keyedstream.SharedInput[K, V](at, name)
-	return &Port[K, V, dataflow.NoOrder, dataflow.ExactlyOnce]{inlet: inlet[K, V]{input: name, floors: floorsOf(at, name), send: func(ctx context.Context, split string, b *Batch[K, V]) error {
+	return &Port[K, V, dataflow.NoOrder, dataflow.ExactlyOnce]{in: input[K, V]{name: name, floors: floorsOf(at, name), send: func(ctx context.Context, split string, b *Batch[K, V]) error {
 		_, err := in.SendBatchAt(ctx, split, b.At, b.Keys, b.Values)
 		return err
 	}}}, records
@@ -81,7 +81,7 @@ func DeliveredInput[K comparable, V any, L dataflow.Location](at L, name string)
 	*Port[K, V, dataflow.NoOrder, dataflow.AtLeastOnce], dataflow.KeyedStream[K, V, L, bounds.Unbounded, dataflow.NoOrder, dataflow.AtLeastOnce],
 ) {
 	in, records := keyedstream.RetriedInput[K, V](at, name)
-	return &Port[K, V, dataflow.NoOrder, dataflow.AtLeastOnce]{inlet: inlet[K, V]{input: name, send: func(ctx context.Context, _ string, b *Batch[K, V]) error {
+	return &Port[K, V, dataflow.NoOrder, dataflow.AtLeastOnce]{in: input[K, V]{name: name, send: func(ctx context.Context, _ string, b *Batch[K, V]) error {
 		_, err := in.SendBatch(ctx, b.Keys, b.Values)
 		return err
 	}}}, records
@@ -91,7 +91,7 @@ func DeliveredInput[K comparable, V any, L dataflow.Location](at L, name string)
 // A record that comes again is taken once, and each key that was taken is remembered. Keys that a durable flow
 // has put into quarantine count as taken.
 func EntryPort[K comparable, V any](in *dataflow.EntryInputPort[K, V], name string) *Port[K, V, dataflow.NoOrder, dataflow.AtLeastOnce] {
-	return &Port[K, V, dataflow.NoOrder, dataflow.AtLeastOnce]{inlet: inlet[K, V]{input: name, send: func(ctx context.Context, _ string, b *Batch[K, V]) error {
+	return &Port[K, V, dataflow.NoOrder, dataflow.AtLeastOnce]{in: input[K, V]{name: name, send: func(ctx context.Context, _ string, b *Batch[K, V]) error {
 		errs, err := in.PutBatch(ctx, b.Keys, b.Values)
 		for _, e := range errs {
 			if e != nil && !errors.Is(e, dataflow.ErrDuplicateKey) && !errors.Is(e, dataflow.ErrQuarantined) {
@@ -123,7 +123,7 @@ func floorsOf[L dataflow.Location](at L, name string) *dataflow.SharedKeyedInput
 // Send sends records to a port as if they came from a split with that ID. It is for tests and for the simulator. Records whose
 // positions are not after those of previous ones are dropped.
 func (p *Port[K, V, O, R]) Send(ctx context.Context, split string, b *Batch[K, V]) error {
-	return p.inlet.send(ctx, split, b)
+	return p.in.send(ctx, split, b)
 }
 
 // A DeadLetterPort is where records that could not be decoded enter a flow; see [Options].DeadLetters.

@@ -101,7 +101,7 @@ func (p *pump[K, V]) open(ctx context.Context) (Cursor[K, V], error) {
 	if errors.Is(err, ErrGap) && p.opts.SkipGaps {
 		// The letter is after the floor and before all that follows, and it is the same one after a crash.
 		gap := Poison{Split: p.split.ID, At: dataflow.Position{Major: p.last.Major, Minor: p.last.Minor + 1}, Cause: err.Error()}
-		if err := sent(p.opts.DeadLetters.send(p.sending, p.input, p.split, []Poison{gap})); err != nil {
+		if err := sent(p.opts.DeadLetters.send(p.sending, p.name, p.split, []Poison{gap})); err != nil {
 			return nil, fmt.Errorf("connect: %s: the dead letter of a gap: %w", p.split, err)
 		}
 		p.poisoned(1)
@@ -212,7 +212,7 @@ func (p *pump[K, V]) keep(clean bool) error {
 	if next == p.floor {
 		return nil
 	}
-	if err := sent(p.floors.Send(p.sending, place{p.input, p.split.ID}, next)); err != nil {
+	if err := sent(p.floors.Send(p.sending, place{p.name, p.split.ID}, next)); err != nil {
 		return fmt.Errorf("connect: %s: keeping position %v: %w", p.split, p.last, err)
 	}
 	p.floor = next
@@ -230,7 +230,7 @@ func (p *pump[K, V]) take(b *Batch[K, V]) error {
 	}
 	begun := time.Now()
 	if len(b.Bad) > 0 {
-		if err := sent(p.opts.DeadLetters.send(p.sending, p.input, p.split, b.Bad)); err != nil {
+		if err := sent(p.opts.DeadLetters.send(p.sending, p.name, p.split, b.Bad)); err != nil {
 			return fmt.Errorf("connect: %s: dead letters at %v: %w", p.split, b.Bad[0].At, err)
 		}
 		p.poisoned(len(b.Bad))

@@ -10,7 +10,7 @@ import (
 // A receiving is a pump that sends what a [Receiver] delivers and acknowledges it when it is durable. Every
 // process has one.
 type receiving[K comparable, V any] struct {
-	inlet[K, V]
+	input[K, V]
 	pumps    *Pumps
 	receiver Receiver[K, V]
 	opts     Options
@@ -18,7 +18,7 @@ type receiving[K comparable, V any] struct {
 }
 
 func (r *receiving[K, V]) run(ctx context.Context, app App) {
-	split := Split{ID: r.input}
+	split := Split{ID: r.name}
 	m := r.pumps.meter(split)
 	m.change(func(s *SplitStatus) { s.Reading = true })
 	go func() {
@@ -53,7 +53,7 @@ func (r *receiving[K, V]) run(ctx context.Context, app App) {
 		err = nil
 	}
 	if closed := r.receiver.Close(); closed != nil && err == nil {
-		err = fmt.Errorf("connect: %s: closing the source: %w", r.input, closed)
+		err = fmt.Errorf("connect: %s: closing the source: %w", r.name, closed)
 	}
 	m.over(err, ctx.Err() == nil)
 	r.pumps.end(err)
@@ -69,26 +69,26 @@ func (r *receiving[K, V]) step(ctx context.Context, m *meter, b *Batch[K, V]) er
 		return err
 	}
 	if len(b.Keys) != len(b.Values) {
-		return fmt.Errorf("%w: %s: a batch has %d keys and %d values", ErrOrder, r.input, len(b.Keys), len(b.Values))
+		return fmt.Errorf("%w: %s: a batch has %d keys and %d values", ErrOrder, r.name, len(b.Keys), len(b.Values))
 	}
 	begun = time.Now()
 	if len(b.Bad) > 0 {
 		if r.opts.DeadLetters == nil {
-			return fmt.Errorf("connect: %s: a record cannot be decoded, and there is nowhere for dead letters: %s", r.input, b.Bad[0].Cause)
+			return fmt.Errorf("connect: %s: a record cannot be decoded, and there is nowhere for dead letters: %s", r.name, b.Bad[0].Cause)
 		}
-		if err := sent(r.opts.DeadLetters.add(r.sending, r.input, b.Bad)); err != nil {
-			return fmt.Errorf("connect: %s: dead letters: %w", r.input, err)
+		if err := sent(r.opts.DeadLetters.add(r.sending, r.name, b.Bad)); err != nil {
+			return fmt.Errorf("connect: %s: dead letters: %w", r.name, err)
 		}
 		m.poisoned(len(b.Bad))
 	}
 	if len(b.Values) > 0 {
 		if err := sent(r.send(r.sending, "", b)); err != nil {
-			return fmt.Errorf("connect: %s: sending: %w", r.input, err)
+			return fmt.Errorf("connect: %s: sending: %w", r.name, err)
 		}
 	}
 	m.counted(len(b.Values), b.End, b.EndTime, b.Behind, time.Since(begun))
 	if err := ack(r.sending); err != nil {
-		return fmt.Errorf("connect: %s: acknowledging: %w", r.input, Retry(err))
+		return fmt.Errorf("connect: %s: acknowledging: %w", r.name, Retry(err))
 	}
 	return nil
 }

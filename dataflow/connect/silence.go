@@ -21,7 +21,7 @@ func SplitsInput[V any, L dataflow.Location](at L, name string) (
 	notices dataflow.KeyedStream[string, window.SplitNotice, L, bounds.Unbounded, dataflow.NoOrder, dataflow.ExactlyOnce],
 ) {
 	port, records = Input[string, V](at, name)
-	port.notices, notices = keyedstream.SharedInput[string, window.SplitNotice](at, name+" splits")
+	port.in.notices, notices = keyedstream.SharedInput[string, window.SplitNotice](at, name+" splits")
 	return port, records, notices
 }
 
@@ -29,10 +29,10 @@ func SplitsInput[V any, L dataflow.Location](at L, name string) (
 // disappeared while no pump was there to see its end. In a durable flow it returns when the notice is in the history. Its errors
 // are those of dataflow.SharedKeyedInputPort.Send. It panics if the port is not of [SplitsInput].
 func (p *Port[K, V, O, R]) Notify(ctx context.Context, split string, n window.SplitNotice) error {
-	if p.notices == nil {
+	if p.in.notices == nil {
 		panic("connect: Port.Notify: the port is not of connect.SplitsInput")
 	}
-	return p.notices.Send(ctx, split, n)
+	return p.in.notices.Send(ctx, split, n)
 }
 
 // announce sends notices of splits before their floors are asked for, and so before the first of them is read.

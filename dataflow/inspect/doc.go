@@ -15,7 +15,7 @@
 //	/v1/graph     the graph, as JSON
 //	/v1/graph.svg, /v1/graph.dot, /v1/graph.mmd
 //	/keys         what each operator remembers of a key, and entries of an operator
-//	/v1/status    a [Snapshot], as JSON
+//	/v1/status    a Snapshot, as JSON
 //	/v1/keys      ?type=TYPE&key=KEY: what each operator remembers of a key, as JSON
 //	/v1/entries   ?operator=N: entries of an operator; state, partition, from and most select them
 //	/history      of a durable flow: a step of a partition, what it took and gave, and what operators remembered after it
@@ -26,7 +26,7 @@
 //	/v1/history/export    ?to=N: the steps up to one, as the command export of package historycmd writes them; as=go the test that reads them
 //	/v1/members   what /members shows
 //	/livez        200 as long as the process answers
-//	/healthz      200, or 503 and each [Reason] why the flow does not do its work
+//	/healthz      200, or 503 and each Reason why the flow does not do its work
 //
 // The senders of requests use /healthz to decide whether to send more. Only [Failed] is a reason to restart the process:
 // for example, another process does not read an unread output either.

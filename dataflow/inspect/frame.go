@@ -22,9 +22,8 @@ const (
 	membersTab = "members"
 )
 
-// A Frame is the common part of each page: its head with the navigation, and its script. Only this package creates frames;
-// see [Section].
-type Frame struct {
+// A frame is the common part of each page: its head with the navigation, and its script. Templates read its exported fields.
+type frame struct {
 	Name   string       // of the flow
 	Title  string       // of the page
 	Tab    string       // path of the tab to which the page belongs
@@ -53,8 +52,8 @@ func (v *view) tabs() []tab {
 }
 
 // frame returns the frame of a page at the root.
-func (v *view) frame(path, script string) Frame {
-	f := Frame{Name: v.options.Name, Tab: path, Tabs: v.tabs(), Style: template.CSS(v.style), Script: template.JS(script), view: v}
+func (v *view) frame(path, script string) frame {
+	f := frame{Name: v.options.Name, Tab: path, Tabs: v.tabs(), Style: template.CSS(v.style), Script: template.JS(script), view: v}
 	for _, t := range f.Tabs {
 		if t.Path == path && path != flowTab {
 			f.Title = strings.ToLower(t.Title)

@@ -18,7 +18,7 @@ var keysHTML string
 
 // A keysShown is the data of the page of keys.
 type keysShown struct {
-	Frame
+	Frame   frame
 	At      time.Time
 	Graph   dataflow.Graph
 	Durable bool

@@ -158,7 +158,7 @@ func keptText(data []byte) string {
 
 // A membersShown is the data of the page of members.
 type membersShown struct {
-	Frame
+	Frame frame
 	membersJSON
 	Values bool
 	Acts   bool // the page has forms

@@ -33,7 +33,7 @@ const most = 400
 // A shown is the data of the page.
 type shown struct {
 	Snapshot
-	Frame
+	Frame  frame
 	Fold   dataflow.Folding
 	Graph  dataflow.Graph
 	SVG    template.HTML

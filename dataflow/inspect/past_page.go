@@ -27,7 +27,7 @@ const (
 
 // A pastShown is the data of the page of a step.
 type pastShown struct {
-	Frame
+	Frame      frame
 	Graph      dataflow.Graph
 	Values     bool
 	Partitions []string // names of their locations

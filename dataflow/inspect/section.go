@@ -28,7 +28,7 @@ type Section struct {
 
 // A Page writes a page of a [Section] for one request.
 type Page struct {
-	frame Frame
+	frame frame
 }
 
 // Write answers with a page: the result of t with data, in the frame. The title is plain text. T may use [Funcs].

@@ -38,8 +38,9 @@ func (f *Failure) Error() string { return fmt.Sprintf("sim: %s: %v", f.Property,
 // Unwrap returns Err.
 func (f *Failure) Unwrap() error { return f.Err }
 
-// An Option changes what [Check] and [Test] explore. By default they cover all schedules.
-type Option func(*options)
+// An Option changes what [Check] and [Test] explore. By default they cover all schedules. The
+// zero Option changes nothing.
+type Option struct{ set func(*options) }
 
 type options struct {
 	limit   int
@@ -56,12 +57,12 @@ type options struct {
 // Limit ends an exploration after n executions, with [ErrIncomplete] unless all schedules were covered. The
 // default is the value of the flag -sim.limit.
 func Limit(n int) Option {
-	return func(o *options) {
+	return Option{func(o *options) {
 		if n < 1 {
 			o.wrong = fmt.Errorf("sim: Limit(%d): there is at least one execution", n)
 		}
 		o.limit = n
-	}
+	}}
 }
 
 // Workers runs n executions at the same time. The schedules, and the one that fails, are the same for any n.
@@ -69,12 +70,12 @@ func Limit(n int) Option {
 // lock. Randomly chosen schedules always run one after the other. The default is the value of the flag
 // -sim.workers, or 1.
 func Workers(n int) Option {
-	return func(o *options) {
+	return Option{func(o *options) {
 		if n < 1 {
 			o.wrong = fmt.Errorf("sim: Workers(%d): there is at least one worker", n)
 		}
 		o.workers = n
-	}
+	}}
 }
 
 // Checkpoint saves an exploration of all schedules to a file, and continues from that file the next time.
@@ -85,17 +86,17 @@ func Workers(n int) Option {
 // two that run one after the other before the first is complete. The executable must be the same, and the
 // specification must begin as it did before; otherwise the error says what is different. The default is the
 // value of the flag -sim.checkpoint, or no file.
-func Checkpoint(file string) Option { return func(o *options) { o.file = file } }
+func Checkpoint(file string) Option { return Option{func(o *options) { o.file = file }} }
 
 // AtRandom explores n randomly chosen schedules instead of all of them. The same seed chooses the same
 // schedules. A larger n shows more, but the report is never complete.
 func AtRandom(n int, seed uint64) Option {
-	return func(o *options) {
+	return Option{func(o *options) {
 		if n < 1 {
 			o.wrong = fmt.Errorf("sim: AtRandom(%d, %d): there is at least one schedule", n, seed)
 		}
 		o.runs, o.seed = n, seed
-	}
+	}}
 }
 
 // ByPriority chooses the schedules of [AtRandom] so that each bug of the given depth has a known chance of
@@ -108,30 +109,32 @@ func AtRandom(n int, seed uint64) Option {
 // likely it is that such a bug was missed. Source: Burckhardt, Kothari, Musuvathi and Nagarakatti, ASPLOS
 // 2010.
 func ByPriority(depth int) Option {
-	return func(o *options) {
+	return Option{func(o *options) {
 		if depth < 1 {
 			o.wrong = fmt.Errorf("sim: ByPriority(%d): there is at least one ordering", depth)
 		}
 		o.depth = depth
-	}
+	}}
 }
 
 // Trace runs the one schedule with the given choices; see [Counterexample.Trace]. The report is never
 // complete.
 func Trace(choices string) Option {
-	return func(o *options) {
+	return Option{func(o *options) {
 		var err error
 		if o.script, err = scriptOf(choices); err != nil {
 			o.wrong = fmt.Errorf("sim: %w", err)
 		}
-	}
+	}}
 }
 
 // optionsOf returns the options, or an error if they are invalid.
 func optionsOf(all []Option) (options, error) {
 	o := options{limit: *limitFlag, workers: 1, file: *fileFlag}
-	for _, set := range all {
-		set(&o)
+	for _, option := range all {
+		if option.set != nil {
+			option.set(&o)
+		}
 	}
 	if o.depth > 0 && o.runs == 0 && o.wrong == nil {
 		o.wrong = fmt.Errorf("sim: ByPriority(%d) is about schedules that are chosen at random: use it with AtRandom", o.depth)

@@ -162,7 +162,7 @@ func ContinueFails(t testing.TB, recording *dataflow.Recording, f func(*Sim)) st
 }
 
 // Unreduced is an option: nothing is reduced.
-func Unreduced() Option { return func(o *options) { o.whole = true } }
+func Unreduced() Option { return Option{func(o *options) { o.whole = true }} }
 
 // Shorten returns the trace of the shortest schedule that fails, given one that does. It reports
 // false if one of the two does not fail when it is run again; the shortest is run last.

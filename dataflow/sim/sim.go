@@ -112,14 +112,14 @@ func (s *Sim) Logf(format string, args ...any) { s.log = append(s.log, fmt.Sprin
 // slices emit and what operators put in order is always observed.
 func (s *Sim) Observe(what any) { s.observed.received(what) }
 
-// A source is an output that Collect can read.
-type source[T any] interface {
-	Next(context.Context) (T, error)
+// An Output is what [Collect] reads: an output of a stream, such as a [dataflow.OutputPort], or something that reads one.
+type Output[T any] interface {
+	Next(ctx context.Context) (T, error)
 }
 
 // Collect runs the flow until it is quiet and returns everything that the output has emitted by
 // then.
-func Collect[T any](s *Sim, out source[T]) []T {
+func Collect[T any](s *Sim, out Output[T]) []T {
 	s.Quiesce()
 	var all []T
 	var err error

@@ -52,7 +52,7 @@ func (t *Turn[K, U, A]) Stop(a Alarm) {
 // takes no reason.
 //
 // A life of a key begins with an event: init makes its state, which step changes in place. An
-// alarm fires in the life that has set it. The result emitted holds what turns emitted, at the
+// alarm fires in the life that has set it, and fire is called with it. The result emitted holds what turns emitted, at the
 // times of their events and alarms. The result decided holds the decision of each key from
 // Decide until Forget.
 //
@@ -61,13 +61,13 @@ func (t *Turn[K, U, A]) Stop(a Alarm) {
 // and again would never end.
 func Machine[K comparable, V, S, U, A any, L dataflow.Location, O dataflow.Ordered, R dataflow.NoRetries](
 	ks dataflow.KeyedStream[K, Event[V], L, bounds.Unbounded, O, R], init func() S,
-	step func(state *S, v V, do *Turn[K, U, A]), ring func(state *S, a Alarm, do *Turn[K, U, A]),
+	step func(state *S, v V, do *Turn[K, U, A]), fire func(state *S, a Alarm, do *Turn[K, U, A]),
 ) (emitted dataflow.KeyedStream[K, Event[U], L, bounds.Unbounded, dataflow.TotalOrder, dataflow.ExactlyOnce], decided dataflow.KeyedSingleton[K, A, L, bounds.RetainedValue]) {
-	n, op := engine.Read(engine.KeyedNodeOf(ks), "window.Machine", init, step, ring)
+	n, op := engine.Read(engine.KeyedNodeOf(ks), "window.Machine", init, step, fire)
 	turn := new(Turn[K, U, A])
 	e, d := windows.Machine(n, op, timeOf[V], init,
 		func(s *S, e *Event[V]) { step(s, e.Value, turn) },
-		func(s *S, a uint8) { ring(s, Alarm(a), turn) }, &turn.is, eventOf[U])
+		func(s *S, a uint8) { fire(s, Alarm(a), turn) }, &turn.is, eventOf[U])
 	return newKeyedStream[K, Event[U], L, bounds.Unbounded, dataflow.TotalOrder, dataflow.ExactlyOnce](e),
 		newKeyedSingleton[K, A, L, bounds.RetainedValue](d)
 }

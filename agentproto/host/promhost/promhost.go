@@ -32,9 +32,9 @@
 //
 //	millrace_prompts_open               open prompts that this process has shown to users
 //	millrace_memory_bytes               memory in use, as the garbage collector last measured it
-//	millrace_memory_limit_bytes         the limit [host.Bounds].Memory; absent without a limit
+//	millrace_memory_limit_bytes         the limit host.Bounds.Memory; absent without a limit
 //	millrace_bodies_bytes               messages that are being read or handled
-//	millrace_bodies_limit_bytes         the limit [host.Bounds].Bodies
+//	millrace_bodies_limit_bytes         the limit host.Bounds.Bodies
 //
 // Each process counts only what it does itself. As long as all processes run, the number of pending calls is the sum of the calls
 // made in all of them minus the sum of the calls resolved.

@@ -14,8 +14,11 @@ import (
 type Op string
 
 const (
+	// Insert is a new row.
 	Insert Op = "insert"
+	// Update is a row with other content.
 	Update Op = "update"
+	// Delete is the removal of a row.
 	Delete Op = "delete"
 	// Truncate is the removal of all rows of a table, by a statement or because a [Snapshot] of it starts again.
 	Truncate Op = "truncate"

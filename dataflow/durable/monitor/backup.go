@@ -50,7 +50,7 @@ const partial = ".partial"
 // Backup returns a handler that makes a backup of a running flow, in a new folder of dir that is named by the
 // time. Open opens a log in a folder, as disklog.Dir does.
 //
-//	POST /backup   201 and a [Made] when the backup is complete and checked
+//	POST /backup   201 and a Made when the backup is complete and checked
 //
 // The flow goes on meanwhile, and the answer takes as long as the copy; see [durable.App.Backup]. If the client
 // goes away before the answer, the backup is abandoned. Other answers have the body {"error": why} and are 409

@@ -6,9 +6,9 @@
 //
 // [Handler] answers GET and HEAD at three paths:
 //
-//	/livez    200, or 503 and why: the flow has ended in this process ([durable.Health.Live])
-//	/readyz   200, or 503 and why: what is sent may wait long or be refused ([durable.Health.Ready])
-//	/metrics  the figures of [durable.Health], in the text format of Prometheus
+//	/livez    200, or 503 and why: the flow has ended in this process (durable.Health.Live)
+//	/readyz   200, or 503 and why: what is sent may wait long or be refused (durable.Health.Ready)
+//	/metrics  the figures of durable.Health, in the text format of Prometheus
 //
 // A program that serves its own metrics registers [Collector], which has the same figures. A request takes 10
 // ms at most, and waits no longer than that for a disk, another process or a server.
@@ -45,12 +45,12 @@
 //	                                      none of a log for one process, and of a client
 //	millrace_durable_log_bytes            what the log takes on disk, of one replica
 //	millrace_durable_log_kept_bytes       records, steps and states that it keeps, bounded by
-//	millrace_durable_log_max_bytes        [durable.Options].MaxBytes; none if there is no bound
+//	millrace_durable_log_max_bytes        durable.Options.MaxBytes; none if there is no bound
 //	millrace_durable_disk_free_bytes      what may be written to the file system of a log in a folder
 //	millrace_durable_disk_bytes           the size of that
 //	millrace_durable_log_measured_timestamp_seconds   when the log was asked what it takes
 //	millrace_durable_wrong_clocks_total    partitions restored while the system's clock was behind them by more
-//	                                      than a second, or ahead by more than [durable.Options].MaxGap
+//	                                      than a second, or ahead by more than durable.Options.MaxGap
 //	millrace_durable_records_total, _steps_total, _snapshots_total, _restores_total,
 //	_replayed_steps_total, _quarantined_total, _fenced_total, _unknown_total, _no_room_total
 //	millrace_durable_append_seconds, _commit_seconds, _snapshot_seconds

@@ -34,9 +34,9 @@ type Letter struct {
 }
 
 // Quarantine returns a handler that lists, retries and drops the records that the program could not handle, in
-// a running flow, in any of its processes:
+// a running flow, in any of its processes.
 //
-//	GET  /quarantine                          200 and a JSON array of [Letter]
+//	GET  /quarantine                          200 and a JSON array of Letter
 //	POST /quarantine/{partition}/{id}/retry   204 when the program has handled it
 //	POST /quarantine/{partition}/{id}/drop    204 when it is forgotten
 //

@@ -22,10 +22,10 @@
 //	millrace_scrape_stale_seconds          0 if the figures are new
 //	millrace_slice_runs_total              also with the label slice: its number at the location
 //
-// Of operators, with the labels location, operator and port. Operator is the name given with [dataflow.Named], or otherwise
+// Of operators, with the labels location, operator and port. Operator is the name given with dataflow.Named, or otherwise
 // function and number in the graph, such as keyedstream.Scan#26. Port is empty if the operator is not a port:
 //
-//	millrace_operator_records_total        what came to it; none without [dataflow.Options].Count
+//	millrace_operator_records_total        what came to it; none without dataflow.Options.Count
 //	millrace_operator_keys                 keys that it remembers, and
 //	millrace_operator_state_bytes          their memory
 //	millrace_operator_calls_running, _operator_calls_waiting

@@ -56,6 +56,9 @@ type Sender[T any] interface {
 	Close()
 }
 
+// A Closer is a port that a client can close, such as any input port.
+type Closer interface{ Close() }
+
 // A KeyedSender is a port to which values with a key are sent.
 type KeyedSender[K comparable, V any] interface {
 	Send(ctx context.Context, k K, v V) error
@@ -138,7 +141,7 @@ func Senders[P any, S comparable, T any](name string, port func(P) *dataflow.Sen
 
 // Close closes a port, in half of the cases, as the last operation of a client. What other clients
 // send there later is refused, which is not a failure.
-func Close[P any, In interface{ Close() }](name string, port func(P) In) PortGen[P] {
+func Close[P any, In Closer](name string, port func(P) In) PortGen[P] {
 	engine.Given("simprop.Close", port)
 	g := portGen(&operations[P]{
 		name: name,

@@ -7,6 +7,28 @@ import (
 	"github.com/millrace/millrace/agentproto"
 )
 
+// A tool server reads a call, and posts its result to the callback URL.
+func Example() {
+	body := []byte(`{"operation":"greet","arguments":{"whom":"Ada"},"id":"call-1","group_id":"thread-1",
+		"callback_url":"https://runtime.example/cb/1"}`)
+	call, err := agentproto.DecodeInvocation(body, agentproto.Limits{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	text := "Hello, Ada!"
+	result, err := agentproto.Encode(&agentproto.ToolResult{GroupID: call.GroupID, ID: call.ID, Text: &text})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println("POST", call.CallbackURL)
+	fmt.Println(string(result))
+	// Output:
+	// POST https://runtime.example/cb/1
+	// {"type":"tool_result","group_id":"thread-1","id":"call-1","text":"Hello, Ada!"}
+}
+
 func ExampleDecodeCallback() {
 	body := []byte(`{"type":"oauth","group_id":"thread-1","id":"call-1","auth_url":"https://login.example/authorize"}`)
 	callback, err := agentproto.DecodeCallback(body, agentproto.Limits{})

@@ -15,6 +15,32 @@ func show[T any](x dataflow.Singleton[T, dataflow.Here, bounds.Bounded]) {
 	dataflow.Print(singleton.IntoStream(x))
 }
 
+// An Auction is the location of the example of the package.
+type Auction struct{ dataflow.Process }
+
+// Until there is a bid, the price is the reserve.
+func Example() {
+	ctx := context.Background()
+	flow := dataflow.New()
+	auction := dataflow.At[Auction](flow)
+	in, bids := dataflow.Input[int](auction, "bids")
+	price := optional.UnwrapOr(dataflow.Max(bids), singleton.Of(auction, 10))
+	out := singleton.Output(price, "price")
+
+	app, err := dataflow.Start(ctx, flow)
+	if err != nil {
+		panic(err)
+	}
+	fmt.Println(out.Latest())
+	in.Send(ctx, 15)
+	in.Send(ctx, 12)
+	app.Stop(ctx)
+	fmt.Println(out.Latest())
+	// Output:
+	// 10 true
+	// 15 true
+}
+
 func ExampleMap() {
 	dataflow.Local(func(at dataflow.Here) {
 		warmest := dataflow.Max(dataflow.Of(at, 19, 31, 24))

@@ -9,6 +9,31 @@ import (
 	"github.com/millrace/millrace/slice"
 )
 
+// A Road is the location of the example of the package.
+type Road struct{ dataflow.Process }
+
+// The value is there from the start, and a reader sees the latest one.
+func Example() {
+	ctx := context.Background()
+	flow := dataflow.New()
+	in, cars := dataflow.Input[string](dataflow.At[Road](flow), "cars")
+	text := singleton.Map(dataflow.Count(cars), func(n int) string { return fmt.Sprint(n, " cars so far") })
+	sign := singleton.Output(text, "sign")
+
+	app, err := dataflow.Start(ctx, flow)
+	if err != nil {
+		panic(err)
+	}
+	fmt.Println(sign.Latest())
+	in.Send(ctx, "ab 12")
+	in.Send(ctx, "cd 34")
+	app.Stop(ctx)
+	fmt.Println(sign.Latest())
+	// Output:
+	// 0 cars so far true
+	// 2 cars so far true
+}
+
 func ExampleMap() {
 	dataflow.Local(func(at dataflow.Here) {
 		steps := dataflow.Fold(dataflow.Of(at, 4000, 2500), func() int { return 0 }, func(sum *int, n int) { *sum += n })

@@ -14,7 +14,7 @@ import (
 
 // A profile says which operation of a server plays which role. What has no role here
 // is not tested, and is reported so.
-func ExampleRunTool() {
+func Example() {
 	web := httptest.NewUnstartedServer(nil)
 	server := toolserver.New(toolserver.Options{
 		Name: "parrot", PublicURL: "http://" + web.Listener.Addr().String(), Logger: slog.New(slog.DiscardHandler),

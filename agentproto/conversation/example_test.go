@@ -9,7 +9,7 @@ import (
 )
 
 // A function is a model: this one repeats what the user said last.
-func ExampleModelFunc() {
+func Example() {
 	var model conversation.Model = conversation.ModelFunc(func(_ context.Context, r *conversation.Request) (*conversation.Reply, error) {
 		last := r.Messages[len(r.Messages)-1]
 		return &conversation.Reply{Text: "You said: " + last.Text}, nil

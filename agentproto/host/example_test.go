@@ -57,7 +57,7 @@ func post(url string, message any) {
 	resp.Body.Close()
 }
 
-func ExampleStart() {
+func Example() {
 	server := greeter()
 	defer server.Close()
 	ctx := context.Background()

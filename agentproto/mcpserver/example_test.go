@@ -9,7 +9,7 @@ import (
 )
 
 // The tools of a runtime, for clients of MCP. The key of the sealer is kept, so that tasks are found again after a restart.
-func ExampleNew() {
+func Example() {
 	serve := func(rt *host.Runtime, secret [32]byte) error {
 		sealer, err := host.SealerOf(secret)
 		if err != nil {

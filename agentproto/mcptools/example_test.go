@@ -12,7 +12,7 @@ import (
 )
 
 // A runtime whose tools are those of an MCP server, which is a program that it starts.
-func ExampleOpen() {
+func Example() {
 	ctx := context.Background()
 	set, err := mcptools.Open(ctx, mcptools.Options{Servers: []mcptools.Server{{
 		Name: "files", Command: []string{"true"}, // in place of mcp-server-filesystem /srv

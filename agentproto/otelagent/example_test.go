@@ -16,7 +16,7 @@ import (
 )
 
 // A runtime and a tool server, in one process here, have their spans in one trace.
-func ExampleNew() {
+func Example() {
 	spans := tracetest.NewInMemoryExporter() // or one that sends them to a collector
 	provider := sdk.NewTracerProvider(sdk.WithSyncer(spans))
 

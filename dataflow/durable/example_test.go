@@ -32,7 +32,7 @@ func build(flow *dataflow.Flow) Ports {
 
 // The first process casts two votes. The second one, which could be on the next day,
 // casts the third.
-func ExampleStart() {
+func Example() {
 	ctx := context.Background()
 	dir, err := os.MkdirTemp("", "millrace")
 	if err != nil {

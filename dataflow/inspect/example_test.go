@@ -12,7 +12,7 @@ import (
 )
 
 // A program has the page of its flow on its own server.
-func ExampleHandler() {
+func Example() {
 	flow := dataflow.New()
 	in, words := dataflow.Input[string](dataflow.At[server](flow), "words")
 	dataflow.Output(words, "kept")

@@ -27,7 +27,7 @@ func print(h http.Handler, method, target, body string, headers ...string) {
 	fmt.Println(w.Code, strings.TrimSpace(w.Body.String()))
 }
 
-func ExampleHTTP() {
+func Example() {
 	flow := dataflow.New()
 	router, requests := serve.HTTP(dataflow.At[Shop](flow), "greetings", serve.Options{})
 	router.Respond(keyedsingleton.Map(requests, func(r *serve.Request) serve.Response {

@@ -42,7 +42,7 @@ var tills = sim.Spec[till]{
 	}},
 }
 
-func ExampleCheck() {
+func Example() {
 	report, err := sim.Check(context.Background(), tills)
 	fmt.Println(report.Complete, err)
 

@@ -185,7 +185,11 @@ var users = map[string]string{
 	"dataflow/inspect/prominspect": "github.com/prometheus/client_golang",
 	"dataflow/inspect/otelinspect": "go.opentelemetry.io/otel",
 	"agentproto/otelagent":         "go.opentelemetry.io/otel",
+	"agentproto/host/promhost":     "github.com/prometheus/client_golang",
+	"dataflow/durable/natslog":     "github.com/nats-io",
 	"dataflow/connect/kafka":       "github.com/twmb/franz-go",
+
+	"dataflow/connect/kafka/kafkatest": "github.com/twmb/franz-go",
 }
 
 // TestExamplesImport keeps examples to what a reader has: this module, without its

@@ -11,7 +11,7 @@ import (
 	"github.com/millrace/millrace/agentproto/conversation/openai"
 )
 
-func ExampleNew() {
+func Example() {
 	service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/event-stream")
 		for _, text := range []string{"Good ", "morning!"} {

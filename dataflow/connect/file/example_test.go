@@ -5,11 +5,14 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strconv"
+	"strings"
 
 	"github.com/millrace/millrace/dataflow"
 	"github.com/millrace/millrace/dataflow/connect"
 	"github.com/millrace/millrace/dataflow/connect/file"
+	"github.com/millrace/millrace/keyedstream"
 )
 
 type shop struct{ dataflow.Process }
@@ -41,6 +44,50 @@ func read[V any](r connect.Reader[struct{}, V], n int) {
 type line struct {
 	Item   string `json:"item"`
 	Pieces int    `json:"pieces"`
+}
+
+// The orders in the files of a folder are read, and what follows from them is written to files of another one. With
+// durable.Start in place of dataflow.Start, each order is taken once over crashes, and each line is written once.
+func Example() {
+	path := put("monday.jsonl", `{"item": "bread", "pieces": 2}
+{"item": "milk", "pieces": 1}
+`)
+	dir := filepath.Dir(path)
+	defer os.RemoveAll(dir)
+	ctx := context.Background()
+
+	flow := dataflow.New()
+	in, orders := connect.Input[string, line](dataflow.At[shop](flow), "orders") // by file
+	tasks := keyedstream.Map(orders, func(l line) string { return fmt.Sprintf("pack %d of %s", l.Pieces, l.Item) })
+	out := dataflow.Output(keyedstream.Values(tasks), "tasks")
+	app, err := dataflow.Start(ctx, flow)
+	if err != nil {
+		panic(err)
+	}
+	drains := connect.Drain(ctx, app, out, file.Segments[string]{Dir: dir}, connect.DrainOptions{Flow: "shop", Output: "tasks"})
+	pumps, err := connect.Attach(ctx, app, connect.BySplit(file.JSON[line](filepath.Join(dir, "*.jsonl"), file.Options{})), in, connect.Options{})
+	if err != nil {
+		panic(err)
+	}
+
+	written := func() (lines string) {
+		files, _ := filepath.Glob(filepath.Join(dir, "shop", "tasks", "0", "*.jsonl"))
+		for _, name := range files {
+			text, _ := os.ReadFile(name)
+			lines += string(text)
+		}
+		return lines
+	}
+	for strings.Count(written(), "\n") < 2 { // a service waits for a signal instead
+		runtime.Gosched()
+	}
+	pumps.Stop(ctx)
+	app.Stop(ctx)
+	<-drains.Done()
+	fmt.Print(written())
+	// Output:
+	// "pack 2 of bread"
+	// "pack 1 of milk"
 }
 
 // The lines of a log, as they are.

@@ -2,18 +2,68 @@ package postgres_test
 
 import (
 	"context"
+	"log"
 	"os"
+	"os/signal"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/millrace/millrace/dataflow"
 	"github.com/millrace/millrace/dataflow/connect"
 	"github.com/millrace/millrace/dataflow/connect/postgres"
+	"github.com/millrace/millrace/keyedstream"
 )
 
 type total struct {
 	Customer string
 	Sum      int64
+}
+
+// The orders of a table are read as they are written, and the sum of each customer is in another table. With durable.Start
+// in place of dataflow.Start, both stay right over crashes.
+func Example() {
+	type order struct {
+		ID       int64
+		Customer string
+		Sum      int64
+	}
+	type shop struct{ dataflow.Process }
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	db := postgres.Database{DSN: os.Getenv("DATABASE_URL")}
+
+	flow := dataflow.New()
+	in, orders := connect.WholeInput[order](dataflow.At[shop](flow), "orders")
+	byCustomer := dataflow.KeyBy(orders, func(o order) string { return o.Customer })
+	sums := keyedstream.Scan(byCustomer, func() int64 { return 0 }, func(sum *int64, o order, emit func(int64)) {
+		*sum += o.Sum
+		emit(*sum)
+	})
+	totals := dataflow.Map(keyedstream.Entries(sums), func(e dataflow.Entry[string, int64]) total { return total{e.Key, e.Value} })
+	out := dataflow.Output(totals, "totals")
+	app, err := dataflow.Start(ctx, flow)
+	if err != nil {
+		log.Fatal(err)
+	}
+
+	written := postgres.Decoded(postgres.Slot{Database: db, Name: "shop", Publication: "orders"},
+		func(c postgres.Change) (none struct{}, o order, err error) {
+			if c.Op != postgres.Insert {
+				return none, o, postgres.ErrSkip
+			}
+			return none, o, c.New.Scan(&o)
+		})
+	pumps, err := connect.Attach(ctx, app, connect.Whole(written), in, connect.Options{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	drains := connect.Drain(ctx, app, out, postgres.Upsert(db, "totals",
+		postgres.Key("customer", func(t total) string { return t.Customer }),
+		postgres.Column("sum", func(t total) int64 { return t.Sum })), connect.DrainOptions{Flow: "shop", Output: "totals"})
+
+	<-ctx.Done()
+	pumps.Stop(context.Background())
+	drains.Stop(context.Background())
 }
 
 // The last total of each customer is in a table with the columns customer, which is its primary key, and sum.

@@ -30,7 +30,7 @@ func build(flow *dataflow.Flow) Ports {
 
 // The first process casts two votes. The second one casts the third, and finds the others in
 // the folder.
-func ExampleDir() {
+func Example() {
 	ctx := context.Background()
 	dir, err := os.MkdirTemp("", "millrace")
 	if err != nil {

@@ -56,7 +56,7 @@ func crashLongerLunch(t *testing.T) (runs int) {
 }
 
 // A test calls Crash with the program and what is done with it.
-func ExampleCrash() {
+func Example() {
 	test := func(t *testing.T) {
 		runs := crashLongerLunch(t)
 		t.Logf("survived in %d runs", runs)

@@ -19,7 +19,7 @@ import (
 )
 
 // A flow on a disk says that it is ready, and how many steps it has made.
-func ExampleHandler() {
+func Example() {
 	ctx := context.Background()
 	dir, err := os.MkdirTemp("", "")
 	if err != nil {

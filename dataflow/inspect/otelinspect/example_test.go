@@ -12,7 +12,7 @@ import (
 )
 
 // A program gives the figures of its flow to the meter provider that it has already.
-func ExampleRegister() {
+func Example() {
 	flow := dataflow.New()
 	in, words := dataflow.Input[string](dataflow.At[server](flow), "words")
 	dataflow.Output(words, "kept")

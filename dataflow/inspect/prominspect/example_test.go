@@ -15,7 +15,7 @@ import (
 )
 
 // A program serves the figures of its flow beside those that it has already.
-func ExampleCollector() {
+func Example() {
 	flow := dataflow.New()
 	in, words := dataflow.Input[string](dataflow.At[server](flow), "words")
 	dataflow.Output(words, "kept")

@@ -6,7 +6,7 @@ import (
 	"github.com/millrace/millrace/dataflow/sim/linear"
 )
 
-func ExampleCheck() {
+func Example() {
 	history := []linear.Operation{
 		{Client: 1, Key: "a", Input: linear.Put{Value: 10}, Output: true, Call: 1, Return: 4},
 		{Client: 2, Key: "a", Input: linear.Put{Value: 20}, Output: false, Call: 2, Return: 3},

@@ -31,7 +31,7 @@ func BuildPayments(flow *dataflow.Flow) Payments {
 
 // No batch of payments may be over 100, and the property finds two payments that are. The seed is
 // given here so that the example always draws the same cases; a test uses simprop.Run.
-func ExampleHolds() {
+func Example() {
 	spec := func(c simprop.Case[Payments]) sim.Spec[Payments] {
 		return sim.Spec[Payments]{Build: BuildPayments, Clients: c.Clients(), Eventually: map[string]func(*sim.View, Payments) error{
 			"no batch is over 100": func(v *sim.View, p Payments) error {

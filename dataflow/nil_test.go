@@ -119,10 +119,10 @@ func TestNilFunctions(t *testing.T) {
 		"keyedstream.TimedMachine step": func() {
 			keyedstream.TimedMachine[int, int](ks, zero, nil, func(*int, keyedstream.Timer, *timedTurn) {}, why)
 		},
-		"keyedstream.TimedMachine ring":   func() { keyedstream.TimedMachine(ks, zero, func(*int, int, *timedTurn) {}, nil, why) },
+		"keyedstream.TimedMachine fire":   func() { keyedstream.TimedMachine(ks, zero, func(*int, int, *timedTurn) {}, nil, why) },
 		"keyedstream.CallingMachine init": func() { keyedstream.CallingMachine(ks, nil, called, rang, calls, why) },
 		"keyedstream.CallingMachine step": func() { keyedstream.CallingMachine[int, int](ks, zero, nil, rang, calls, why) },
-		"keyedstream.CallingMachine ring": func() { keyedstream.CallingMachine(ks, zero, called, nil, calls, why) },
+		"keyedstream.CallingMachine fire": func() { keyedstream.CallingMachine(ks, zero, called, nil, calls, why) },
 		"keyedstream.Calling call":        func() { keyedstream.Calling[int, int, int, int, int, int](nil, answered, keyedstream.CallOptions{}) },
 		"keyedstream.Calling answer":      func() { keyedstream.Calling[int, int, int, int](ask, nil, keyedstream.CallOptions{}) },
 		"dataflow.Sequenced number":       func() { dataflow.Sequenced[int, int](nil) },

@@ -49,9 +49,9 @@ func publicPackages(t *testing.T) map[string][]source {
 	return all
 }
 
-// TestPublicPages wants the documentation of each public package to be of use to a reader who has nothing else: no
-// declaration names a type that he cannot, no constraint is without a name, each first sentence stands alone, each link
-// leads somewhere, and each package has an example to start from.
+// TestPublicPages reads each public package as go doc prints it. A reader must be able to look up each type that a
+// declaration names. Each constraint has a name, each first sentence stands alone, each link leads somewhere, and each
+// package has an example to start from.
 func TestPublicPages(t *testing.T) {
 	packages := publicPackages(t)
 	if len(packages) < 30 {

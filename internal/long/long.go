@@ -1,7 +1,7 @@
 // Package long says how thorough the searches of tests are.
 //
 // A test that tries seeds, schedules or moments of a crash one after the other finds most bugs with the
-// first of them. So go test ./... tries few, and takes about a minute; .ci/run sets the variable
+// first of them. So go test ./... tries few, and .ci/run sets the variable
 // [Variable] and tries many.
 package long
 

@@ -57,25 +57,26 @@ func (f *follower) close() { f.cancel(journal.ErrClosed) }
 // fetch adds messages to the queue until the follower is closed. After any failure it starts again
 // after the last message that it added.
 func (f *follower) fetch(last uint64) {
-	for try := 0; f.ctx.Err() == nil; try++ {
+	for vain := 0; f.ctx.Err() == nil; { // attempts in a row that added nothing
 		before := last
-		err := f.consume(&last)
+		err := f.consume(&last, min(f.l.patience(vain), time.Minute))
 		if f.ctx.Err() != nil {
 			return
 		}
 		f.l.counters.resets.Add(1)
 		f.l.logger.Debug("reading again", "subject", f.subject, "after", last, "error", err)
-		if last != before {
-			try = 0
+		if vain++; last != before {
+			vain = 0
 		}
-		if f.l.pause(f.ctx, try) != nil {
+		if f.l.pause(f.ctx, vain) != nil {
 			return
 		}
 	}
 }
 
-// consume reads with one consumer until something fails.
-func (f *follower) consume(last *uint64) error {
+// consume reads with one consumer until something fails, such as hearing nothing from the server for
+// as long as a pull lasts, which is at most a minute.
+func (f *follower) consume(last *uint64, pull time.Duration) error {
 	ctx, cancel := context.WithTimeout(f.ctx, answerWithin)
 	defer cancel()
 	c, err := f.l.js.CreateConsumer(ctx, f.stream, jetstream.ConsumerConfig{
@@ -87,7 +88,7 @@ func (f *follower) consume(last *uint64) error {
 	}
 	defer f.forget(c.CachedInfo().Name)
 	// With the defaults, a first pull that is lost hangs for more than 5 seconds.
-	it, err := c.Messages(jetstream.PullExpiry(time.Second), jetstream.PullHeartbeat(500*time.Millisecond),
+	it, err := c.Messages(jetstream.PullExpiry(pull), jetstream.PullHeartbeat(pull/2),
 		jetstream.PullMaxMessagesWithBytesLimit(1024, max(ahead, 2*int(f.l.nc.MaxPayload()))))
 	if err != nil {
 		return err
@@ -154,7 +155,7 @@ func (f *follower) changed() {
 // together fit into max bytes. They stay in the queue until a later call looks for messages after
 // them. If the leader has no such message although one existed at the start, look returns errGone.
 func (f *follower) look(ctx context.Context, after uint64, max int) ([]stored, error) {
-	for refusals := 0; ; {
+	for refusals, silent := 0, 0; ; {
 		if f.ctx.Err() != nil {
 			return nil, journal.ErrClosed
 		}
@@ -174,7 +175,7 @@ func (f *follower) look(ctx context.Context, after uint64, max int) ([]stored, e
 		case <-ctx.Done():
 		case <-f.ctx.Done():
 		case <-patience.C:
-			m, err := f.l.next(ctx, f.stream, f.subject, after)
+			m, err := f.l.next(ctx, f.l.patience(silent), f.stream, f.subject, after)
 			switch {
 			case err == nil:
 				return []stored{m}, nil
@@ -184,6 +185,8 @@ func (f *follower) look(ctx context.Context, after uint64, max int) ([]stored, e
 				if refusals++; refusals == 10 {
 					return nil, f.l.damaged("the stream %s cannot give the message of %s after %d: %v", f.stream, f.subject, after, err)
 				}
+			default:
+				silent++
 			}
 		}
 		patience.Stop()

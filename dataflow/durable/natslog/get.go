@@ -27,9 +27,15 @@ const (
 // the replica that was asked.
 var errMissing = errors.New("the message is not there")
 
-// askWithin is how long to wait for a leader's answer before asking again. A request that was in
-// progress when the leader died is never answered.
+// askWithin is how long to wait at first for a leader's answer. A request that was in progress when
+// the leader died is never answered.
 const askWithin = time.Second
+
+// patience returns how long to wait for an answer after a number of attempts without one. Recent
+// answers count, because each one that comes too late makes the next one later on a slow connection.
+func (l *Log) patience(failed int) time.Duration {
+	return min(max(askWithin, 2*time.Duration(l.slow.Load()))<<min(failed, 10), l.longest())
+}
 
 // A stored is a message in a stream.
 type stored struct {
@@ -42,9 +48,7 @@ type stored struct {
 // acknowledged to anybody before the call. It returns errMissing if there is none.
 func (l *Log) last(ctx context.Context, stream, subject string) (m stored, err error) {
 	err = l.persist(ctx, "read from "+stream, func(ctx context.Context) error {
-		attempt, cancel := context.WithTimeout(ctx, askWithin)
-		defer cancel()
-		m, err = l.ask(attempt, stream, map[string]any{"last_by_subj": subject})
+		m, err = l.ask(ctx, stream, map[string]any{"last_by_subj": subject})
 		if errors.Is(err, errMissing) {
 			return final{err}
 		}
@@ -54,14 +58,14 @@ func (l *Log) last(ctx context.Context, stream, subject string) (m stored, err e
 }
 
 // next returns the first message of a subject after a sequence. Like last, it asks the leader, but
-// only once.
-func (l *Log) next(ctx context.Context, stream, subject string, after uint64) (stored, error) {
-	attempt, cancel := context.WithTimeout(ctx, askWithin)
+// only once, and waits no longer than within.
+func (l *Log) next(ctx context.Context, within time.Duration, stream, subject string, after uint64) (stored, error) {
+	attempt, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
 	return l.ask(attempt, stream, map[string]any{"seq": after + 1, "next_by_subj": subject})
 }
 
-// ask requests a message from the leader.
+// ask requests a message from the leader, and waits for it as long as ctx lasts.
 func (l *Log) ask(ctx context.Context, stream string, what map[string]any) (stored, error) {
 	body, err := json.Marshal(what)
 	if err != nil {
@@ -104,15 +108,16 @@ const (
 )
 
 // run calls each for the messages of a subject with sequences from first to last, as some replica
-// has them. The replica may be behind. run stops early when each returns false.
-func (l *Log) run(ctx context.Context, stream, subject string, first, last uint64, each func(stored) (bool, error)) error {
+// has them. The replica may be behind. run stops early when each returns false, and fails when it
+// waits for a message longer than within.
+func (l *Log) run(ctx context.Context, within time.Duration, stream, subject string, first, last uint64, each func(stored) (bool, error)) error {
 	for first <= last {
 		inbox := l.nc.NewRespInbox()
 		sub, err := l.nc.SubscribeSync(inbox)
 		if err != nil {
 			return err
 		}
-		next, err := l.runOnce(ctx, sub, stream, subject, first, last, each)
+		next, err := l.runOnce(ctx, within, sub, stream, subject, first, last, each)
 		sub.Unsubscribe()
 		if err != nil || next == 0 {
 			return err
@@ -123,9 +128,9 @@ func (l *Log) run(ctx context.Context, stream, subject string, first, last uint6
 }
 
 // runLeader does the same as run, but reads from the leader, one message after the other.
-func (l *Log) runLeader(ctx context.Context, stream, subject string, first, last uint64, each func(stored) (bool, error)) error {
+func (l *Log) runLeader(ctx context.Context, within time.Duration, stream, subject string, first, last uint64, each func(stored) (bool, error)) error {
 	for first <= last {
-		m, err := l.next(ctx, stream, subject, first-1)
+		m, err := l.next(ctx, within, stream, subject, first-1)
 		if errors.Is(err, errMissing) || err == nil && m.sequence > last {
 			return nil
 		}
@@ -141,7 +146,7 @@ func (l *Log) runLeader(ctx context.Context, stream, subject string, first, last
 }
 
 // runOnce makes one request and returns where the next one starts, or zero if there is none.
-func (l *Log) runOnce(ctx context.Context, sub *nats.Subscription, stream, subject string, first, last uint64, each func(stored) (bool, error)) (uint64, error) {
+func (l *Log) runOnce(ctx context.Context, within time.Duration, sub *nats.Subscription, stream, subject string, first, last uint64, each func(stored) (bool, error)) (uint64, error) {
 	if err := sub.SetPendingLimits(-1, -1); err != nil {
 		return 0, err
 	}
@@ -153,11 +158,13 @@ func (l *Log) runOnce(ctx context.Context, sub *nats.Subscription, stream, subje
 		return 0, err
 	}
 	connection := l.connection()
-	ctx, cancel := context.WithTimeout(ctx, answerWithin)
+	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(connection, cancel)()
 	for previous := uint64(0); ; {
-		m, err := sub.NextMsgWithContext(ctx)
+		wait, cancel := context.WithTimeout(ctx, within)
+		m, err := sub.NextMsgWithContext(wait)
+		cancel()
 		if err != nil {
 			return 0, err
 		}
@@ -190,13 +197,18 @@ func (l *Log) runOnce(ctx context.Context, sub *nats.Subscription, stream, subje
 	}
 }
 
-// single returns one message of a stream, from any replica that has it.
-func (l *Log) single(ctx context.Context, stream string, sequence uint64) ([]byte, error) {
+// single returns one message of a stream, from any replica that has it. It waits no longer than
+// within for a replica, and again for the leader.
+func (l *Log) single(ctx context.Context, within time.Duration, stream string, sequence uint64) ([]byte, error) {
 	body := []byte(`{"seq":` + strconv.FormatUint(sequence, 10) + `}`)
-	m, err := l.request(ctx, &nats.Msg{Subject: "$JS.API.DIRECT.GET." + stream, Data: body})
+	attempt, cancel := context.WithTimeout(ctx, within)
+	m, err := l.request(attempt, &nats.Msg{Subject: "$JS.API.DIRECT.GET." + stream, Data: body})
+	cancel()
 	if err == nil && m.Header.Get("Status") == "" {
 		return m.Data, nil
 	}
-	s, err := l.ask(ctx, stream, map[string]any{"seq": sequence})
+	attempt, cancel = context.WithTimeout(ctx, within)
+	defer cancel()
+	s, err := l.ask(attempt, stream, map[string]any{"seq": sequence})
 	return s.data, err
 }

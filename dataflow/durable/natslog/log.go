@@ -50,6 +50,7 @@ type Log struct {
 	embedded *embedded // nil if the log is on a cluster
 	logger   *slog.Logger
 	counters counters
+	slow     atomic.Int64 // how long recent answers took, in nanoseconds; it falls slowly
 
 	id        string // of this handle; each message id starts with it
 	messages  atomic.Uint64
@@ -181,14 +182,15 @@ func (l *Log) where() string { return l.opts.where() }
 type final struct{ error }
 
 // persist calls do until it succeeds, fails for good or ctx ends. Do may be repeated, so the first
-// attempts are short: servers without a leader do not answer.
+// attempts are short: servers without a leader do not answer. Later ones are long enough for the
+// largest message on a slow connection.
 //
 // An embedded server depends on no other server. When it refuses 20 times, or has not answered for
 // two minutes, which is longer than a busy machine takes, its files are damaged.
 func (l *Log) persist(ctx context.Context, what string, do func(context.Context) error) error {
 	begun := time.Now()
 	for try := 0; ; try++ {
-		attempt, cancel := context.WithTimeout(ctx, min(time.Second<<min(try, 3), answerWithin))
+		attempt, cancel := context.WithTimeout(ctx, l.patience(try))
 		err := do(attempt)
 		cancel()
 		var stop final
@@ -202,7 +204,8 @@ func (l *Log) persist(ctx context.Context, what string, do func(context.Context)
 		case ctx.Err() != nil:
 			return unreachable(ctx, what, err)
 		}
-		if try >= 20 && l.embedded != nil && (!errors.Is(err, context.DeadlineExceeded) || time.Since(begun) > 2*time.Minute) {
+		silent := errors.Is(err, context.DeadlineExceeded)
+		if l.embedded != nil && (try >= 20 && !silent || silent && time.Since(begun) > 2*time.Minute) {
 			return l.damaged("could not %s in %d attempts: %v", what, try, err)
 		}
 		if try == 20 {
@@ -212,6 +215,13 @@ func (l *Log) persist(ctx context.Context, what string, do func(context.Context)
 			return unreachable(ctx, what, err)
 		}
 	}
+}
+
+// within returns how long one answer may take in an attempt of persist that as a whole may take
+// longer.
+func within(attempt context.Context) time.Duration {
+	end, _ := attempt.Deadline()
+	return max(time.Until(end), answerWithin)
 }
 
 // unreachable returns the error of an operation that was tried until the context ended.

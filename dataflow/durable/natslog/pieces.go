@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"sync"
+	"time"
 
 	"github.com/millrace/millrace/dataflow/durable/journal"
 )
@@ -46,14 +47,15 @@ func (l *Log) wrap(ctx context.Context, kind string, partition int, number uint6
 	return p, inParallel(ctx, count-1, func(ctx context.Context, i int) error { return keep(ctx, i+1) })
 }
 
-// unwrap returns the bytes of a step or a snapshot. It returns errMissing if pieces were purged.
-func (l *Log) unwrap(ctx context.Context, p parcel) ([]byte, error) {
+// unwrap returns the bytes of a step or a snapshot. It returns errMissing if pieces were purged, and
+// fails when it waits for a piece longer than within.
+func (l *Log) unwrap(ctx context.Context, within time.Duration, p parcel) ([]byte, error) {
 	if p.pieces == nil {
 		return p.data, nil
 	}
 	parts := make([][]byte, len(p.pieces))
 	err := inParallel(ctx, len(p.pieces), func(ctx context.Context, i int) (err error) {
-		parts[i], err = l.single(ctx, l.st(), p.pieces[i])
+		parts[i], err = l.single(ctx, within, l.st(), p.pieces[i])
 		return err
 	})
 	if err != nil {

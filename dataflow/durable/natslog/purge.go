@@ -90,7 +90,7 @@ func (l *Log) purgeSteps(ctx context.Context, partition int, at uint64) error {
 	}
 	var oldest stored
 	err = l.persist(ctx, "read from "+l.st(), func(ctx context.Context) error {
-		oldest, err = l.ask(ctx, l.st(), map[string]any{"seq": at, "next_by_subj": subject})
+		oldest, err = l.next(ctx, within(ctx), l.st(), subject, at-1)
 		return err
 	})
 	if err != nil {

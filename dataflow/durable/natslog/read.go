@@ -134,8 +134,8 @@ func (r *stepReader) Next(ctx context.Context) (journal.Step, error) {
 	}
 	var data []byte
 	missing := 0
-	err = r.l.persist(ctx, "read a step", func(ctx context.Context) error {
-		data, err = r.l.unwrap(ctx, p)
+	err = r.l.persist(ctx, "read a step", func(attempt context.Context) error {
+		data, err = r.l.unwrap(ctx, within(attempt), p)
 		if errors.Is(err, errMissing) {
 			// The leader has answered, so the pieces were purged, unless it has
 			// only just been elected.

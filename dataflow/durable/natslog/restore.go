@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/millrace/millrace/dataflow/durable/journal"
 )
@@ -19,12 +20,12 @@ func (l *Log) Restore(ctx context.Context, partition int) (h *journal.History, e
 		return nil, err
 	}
 	misses := 0
-	err = l.persist(ctx, fmt.Sprintf("restore partition %d", partition), func(_ context.Context) error {
+	err = l.persist(ctx, fmt.Sprintf("restore partition %d", partition), func(attempt context.Context) error {
 		if err := l.checkIdentity(ctx); err != nil {
 			return err
 		}
 		// Do not use the short context of an attempt: a long history takes its time.
-		h, err = l.restore(ctx, partition, misses >= maxMisses/2)
+		h, err = l.restore(ctx, within(attempt), partition, misses >= maxMisses/2)
 		switch {
 		case errors.Is(err, journal.ErrDamaged), errors.Is(err, journal.ErrPurged):
 			return final{err}
@@ -48,8 +49,9 @@ func (l *Log) Restore(ctx context.Context, partition int) (h *journal.History, e
 // a leader may have been elected just now.
 const maxMisses = 16
 
-// restore makes one attempt. It reads the steps from some replica, or from the leader.
-func (l *Log) restore(ctx context.Context, partition int, leader bool) (*journal.History, error) {
+// restore makes one attempt, in which no message takes longer than within. It reads the steps from some
+// replica, or from the leader.
+func (l *Log) restore(ctx context.Context, within time.Duration, partition int, leader bool) (*journal.History, error) {
 	h := &journal.History{}
 	_, known, err := l.lastRecords(ctx, partition) // before reading the steps, to which more may be added
 	if err != nil {
@@ -62,7 +64,7 @@ func (l *Log) restore(ctx context.Context, partition int, leader bool) (*journal
 		return nil, err
 	default:
 		h.At = snapshot.number
-		data, err := l.unwrap(ctx, snapshot)
+		data, err := l.unwrap(ctx, within, snapshot)
 		if err != nil {
 			return nil, err
 		}
@@ -87,20 +89,20 @@ func (l *Log) restore(ctx context.Context, partition int, leader bool) (*journal
 	if leader {
 		run = l.runLeader
 	}
-	err = run(ctx, l.st(), l.subject(kindStep, partition), h.At+1, tail.sequence, func(m stored) (bool, error) {
+	err = run(ctx, within, l.st(), l.subject(kindStep, partition), h.At+1, tail.sequence, func(m stored) (bool, error) {
 		p, err := unpackParcel(m.data)
 		if err != nil {
 			return false, err
 		}
 		if p.number != before {
 			if before == h.At {
-				if err := l.purgedSince(ctx, partition, h.At, version); err != nil {
+				if err := l.purgedSince(ctx, within, partition, h.At, version); err != nil {
 					return false, err
 				}
 			}
 			return false, fmt.Errorf("%w: after fence %d comes one after fence %d", errBehind, before, p.number)
 		}
-		data, err := l.unwrap(ctx, p)
+		data, err := l.unwrap(ctx, within, p)
 		if err != nil {
 			return false, err
 		}
@@ -120,8 +122,8 @@ func (l *Log) restore(ctx context.Context, partition int, leader bool) (*journal
 
 // purgedSince asks the leader whether steps after a snapshot were purged although there is no later
 // snapshot. In that case it returns journal.ErrPurged, because reading again would not help.
-func (l *Log) purgedSince(ctx context.Context, partition int, at, version uint64) error {
-	m, err := l.ask(ctx, l.st(), map[string]any{"seq": at + 1, "next_by_subj": l.subject(kindStep, partition)})
+func (l *Log) purgedSince(ctx context.Context, within time.Duration, partition int, at, version uint64) error {
+	m, err := l.next(ctx, within, l.st(), l.subject(kindStep, partition), at)
 	if err != nil {
 		return err
 	}

@@ -30,7 +30,7 @@ func (l *Log) Pieces(ctx context.Context, partition int, first, last uint64) (al
 		return nil, err
 	}
 	subject := l.subject(kindStatePiece, partition)
-	err = l.persist(ctx, fmt.Sprintf("read the state of partition %d", partition), func(context.Context) error {
+	err = l.persist(ctx, fmt.Sprintf("read the state of partition %d", partition), func(attempt context.Context) error {
 		from := first
 		if n := len(all); n > 0 {
 			from = all[n-1].Number + 1
@@ -39,7 +39,7 @@ func (l *Log) Pieces(ctx context.Context, partition int, first, last uint64) (al
 		if l.embedded == nil {
 			run = l.runLeader
 		}
-		return run(ctx, l.st(), subject, from, last, func(m stored) (bool, error) {
+		return run(ctx, within(attempt), l.st(), subject, from, last, func(m stored) (bool, error) {
 			if m.sequence > last {
 				return false, nil
 			}

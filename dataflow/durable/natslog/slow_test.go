@@ -1,0 +1,104 @@
+package natslog_test
+
+import (
+	"bytes"
+	"context"
+	"net"
+	"net/url"
+	"testing"
+	"time"
+
+	"github.com/millrace/millrace/dataflow/durable/natslog"
+	"github.com/millrace/millrace/internal/long"
+	"github.com/millrace/millrace/internal/natstest"
+)
+
+// TestSlowConnection keeps and reads messages that take longer to arrive than a small request may take
+// to be answered. It fails if they are asked for again and again.
+func TestSlowConnection(t *testing.T) {
+	t.Parallel()
+	size := long.Of(3<<20, 7<<20)
+	s := &servers{natstest.Start(t, 1, natstest.Config{JetStream: "sync_interval: always", Top: "max_payload: 8388608"})}
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+	t.Cleanup(cancel)
+	fast, err := url.Parse(s.URLs("")[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	// A short search is about requests for messages, a long one about what is sent and fetched, too.
+	slow := "nats://" + slowly(t, fast.Host, int64(long.Of(3<<20, 5<<19)))
+	l := open(t, natslog.Settings{Options: natslog.Options{URLs: []string{slow}, Replicas: 1, AssumeDurable: true}})
+	record, step := bytes.Repeat([]byte("r"), size), bytes.Repeat([]byte("s"), size)
+	at, err := l.Append(ctx, 0, record)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := l.Read(ctx, 0, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	if ms, err := r.Next(ctx, 1); err != nil || ms[0].Position != at || !bytes.Equal(ms[0].Records[0], record) {
+		t.Fatalf("read %d messages, %v", len(ms), err)
+	}
+	fence, err := l.Commit(ctx, 0, 0, step)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if h, err := l.Restore(ctx, 0); err != nil || h.Fence != fence || !bytes.Equal(h.Steps[0].Data, step) {
+		t.Fatalf("restored %v, %v", h, err)
+	}
+	steps, err := l.Steps(ctx, 0, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer steps.Close()
+	if got, err := steps.Next(ctx); err != nil || got.Fence != fence || !bytes.Equal(got.Data, step) {
+		t.Fatalf("step %d: %v", got.Fence, err)
+	}
+	if _, err := l.Append(ctx, 0, []byte("a small one")); err != nil {
+		t.Fatal(err)
+	}
+	if ms, err := r.Next(ctx, 1); err != nil || string(ms[0].Records[0]) != "a small one" {
+		t.Fatalf("read %d messages, %v", len(ms), err)
+	}
+}
+
+// slowly returns an address behind which there is another one, at a number of bytes per second in
+// each direction.
+func slowly(t *testing.T, to string, rate int64) string {
+	in, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { in.Close() })
+	carry := func(to, from net.Conn) {
+		defer to.Close()
+		const tick = 20 * time.Millisecond
+		every := time.NewTicker(tick)
+		defer every.Stop()
+		part := make([]byte, rate/int64(time.Second/tick))
+		for range every.C {
+			n, err := from.Read(part)
+			if _, failed := to.Write(part[:n]); err != nil || failed != nil {
+				return
+			}
+		}
+	}
+	go func() {
+		for {
+			client, err := in.Accept()
+			if err != nil {
+				return
+			}
+			server, err := net.Dial("tcp", to)
+			if err != nil {
+				client.Close() // the server is not up yet
+				continue
+			}
+			go carry(server, client)
+			go carry(client, server)
+		}
+	}()
+	return in.Addr().String()
+}

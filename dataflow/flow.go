@@ -7,7 +7,6 @@ import (
 	"reflect"
 
 	"github.com/millrace/millrace/internal/engine"
-	"github.com/millrace/millrace/internal/history"
 )
 
 // A Flow is a program under construction: locations, collections at them, and the
@@ -36,8 +35,8 @@ type Options struct {
 	// Recorder.
 	Record *Recording
 
-	// Recorder, if not nil, writes the history of the run as it is made. Only one of
-	// Record and Recorder may be set.
+	// Recorder, if not nil, writes the history of the run as it is made; package
+	// recordings makes one. Only one of Record and Recorder may be set.
 	Recorder *Recorder
 
 	// Count makes each operator count the elements that it takes, for [App.Status]. It
@@ -97,8 +96,8 @@ func Start(ctx context.Context, f *Flow) (*App, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, context.Cause(ctx)
 	}
-	if g.Settings.Recorder != nil && g.Settings.Record == nil {
-		if err := history.Check(g); err != nil {
+	if r, ok := g.Settings.Recorder.(engine.FileRecorder); ok {
+		if err := r.Check(g); err != nil {
 			return nil, fmt.Errorf("dataflow: Start: the flow cannot be recorded in a file: %w", err)
 		}
 	}

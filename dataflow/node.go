@@ -38,6 +38,7 @@ type (
 	tick[L any] = seal.Open[*L, engine.Place]
 
 	recording = seal.Open[*Recording, engine.Recording]
+	recorder  = seal.Open[*Recorder, engine.FileRecorder]
 
 	sequence[K comparable] = seal.Type[func(K) (client, number any), *operators.Sequence[K]]
 
@@ -187,4 +188,12 @@ func historyOf(r *Recording) *engine.Recording {
 		engine.Unmade("dataflow.Recording", "make one with new(dataflow.Recording)")
 	}
 	return seal.Pointer(r)
+}
+
+// fileRecorderOf returns the engine's recorder. It panics if package recordings did not make r.
+func fileRecorderOf(r *Recorder) engine.FileRecorder {
+	if r == nil || *seal.Pointer(r) == nil {
+		engine.Unmade("dataflow.Recorder", "recorders come from recordings.NewRecorder")
+	}
+	return *seal.Pointer(r)
 }

@@ -7,8 +7,8 @@ import (
 	"testing"
 
 	"github.com/millrace/millrace/agentproto"
-	"github.com/millrace/millrace/dataflow"
 	"github.com/millrace/millrace/dataflow/durable"
+	"github.com/millrace/millrace/dataflow/recordings"
 	"github.com/millrace/millrace/dataflow/sim"
 )
 
@@ -16,7 +16,7 @@ import (
 // runtime that records nothing, or not all of its programs.
 func TestRecorder(t *testing.T) {
 	var file bytes.Buffer
-	recorder := dataflow.NewRecorder(&file)
+	recorder := recordings.NewRecorder(&file)
 	rt, err := Start(t.Context(), Options{
 		Toolsets: []string{echoServer(t, "echo").URL}, Surface: &user{}, Logger: slog.New(slog.DiscardHandler), Recorder: recorder,
 	})
@@ -40,7 +40,7 @@ func TestRecorder(t *testing.T) {
 	if err := recorder.Close(); err != nil {
 		t.Fatal(err)
 	}
-	recording, err := dataflow.ReadRecording(&file)
+	recording, err := recordings.Read(&file)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,7 +62,7 @@ func TestRecorderAndState(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = Start(t.Context(), Options{State: &durable.Options{}, Sealer: sealer, Recorder: dataflow.NewRecorder(&bytes.Buffer{})})
+	_, err = Start(t.Context(), Options{State: &durable.Options{}, Sealer: sealer, Recorder: recordings.NewRecorder(&bytes.Buffer{})})
 	if err == nil || !strings.Contains(err.Error(), "there is a State and a Recorder") {
 		t.Errorf("it says %v", err)
 	}

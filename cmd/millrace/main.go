@@ -52,7 +52,7 @@ var commands = []command{
 	{"inspect", "look at a flow that runs", inspectFlow},
 	{"log", "look at what serve keeps", logs},
 	{"durable", "check, verify, back up and restore what a durable flow keeps", durables},
-	{"history", "look at the run of a flow in a file", recordings},
+	{"history", "look at the run of a flow in a file", histories},
 	{"tool", "serve the example tools", tool},
 	{"conform", "tell whether a tool server or a runtime keeps to the protocol", conformance},
 }

@@ -23,7 +23,7 @@ const recordingUsage = `usage: millrace history info  FILE
        millrace history export FILE --state DIR [--partition N] [--to STEP]
 
 Looks at the history of a run in a file (.mrh), which a flow with Options.Recorder or
-Recording.WriteTo has written.
+package dataflow/recordings has written.
 
   info   says what the file is of: the locations and operators of the flow, how many steps and
          records there are, and how the run ended
@@ -51,7 +51,7 @@ type recordingView struct {
 	partition int
 }
 
-func recordings(ctx context.Context, args []string) error {
+func histories(ctx context.Context, args []string) error {
 	fs := flag.NewFlagSet("history", flag.ContinueOnError)
 	fs.Usage = func() { fmt.Fprint(fs.Output(), recordingUsage); fs.PrintDefaults() }
 	v := recordingView{out: bufio.NewWriter(stdout)}

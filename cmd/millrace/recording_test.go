@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/millrace/millrace/dataflow"
+	"github.com/millrace/millrace/dataflow/recordings"
 	"github.com/millrace/millrace/keyedsingleton"
 )
 
@@ -31,7 +32,7 @@ func recordedFile(t *testing.T, fail bool) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	recorder := dataflow.NewRecorder(file)
+	recorder := recordings.NewRecorder(file)
 	flow := dataflow.NewWithOptions(dataflow.Options{Recorder: recorder})
 	in, sales := keyedsingleton.Input[int, sale](dataflow.At[till](flow), "sales")
 	keyedsingleton.Inspect(sales, func(s sale) {

@@ -10,7 +10,7 @@ import (
 )
 
 // Export replays the steps of a partition as [History.Replay] does, up to step number to, or all of them if to
-// is zero, and writes them to w in the format of recordings. [dataflow.ReadRecording] reads it, and package sim
+// is zero, and writes them to w in the format of recordings. Read of package recordings reads it, and package sim
 // makes the same steps in a test with the flow that is not durable, so a failure in production becomes a
 // regression test. The recording contains the records that were taken, in the clear, and the time of each step.
 //

@@ -12,6 +12,7 @@ import (
 
 	"github.com/millrace/millrace/dataflow"
 	"github.com/millrace/millrace/dataflow/durable/journal"
+	"github.com/millrace/millrace/dataflow/recordings"
 	"github.com/millrace/millrace/dataflow/sim"
 	"github.com/millrace/millrace/keyedsingleton"
 	"github.com/millrace/millrace/keyedstream"
@@ -92,7 +93,7 @@ func TestExport(t *testing.T) {
 		steps = append(steps, s.Number)
 	}
 	run := func(file []byte) (digest string) {
-		recording, err := dataflow.ReadRecording(bytes.NewReader(file))
+		recording, err := recordings.Read(bytes.NewReader(file))
 		if err != nil || recording.Note() != "" {
 			t.Fatal(err)
 		}
@@ -199,7 +200,7 @@ func TestExportLong(t *testing.T) {
 	}
 	wrote := time.Now()
 	size := file.Len()
-	recording, err := dataflow.ReadRecording(&file)
+	recording, err := recordings.Read(&file)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -20,6 +20,7 @@ import (
 	"github.com/millrace/millrace/dataflow/durable/historycmd"
 	"github.com/millrace/millrace/dataflow/durable/journal"
 	"github.com/millrace/millrace/dataflow/inspect"
+	"github.com/millrace/millrace/dataflow/recordings"
 	"github.com/millrace/millrace/keyedstream"
 	"github.com/millrace/millrace/slice"
 )
@@ -327,7 +328,7 @@ func testHistoryExport(t *testing.T) {
 			t.Errorf("%s writes %d bytes, %v, and the page %d", command, len(is), err, len(want[as]))
 		}
 	}
-	if recording, err := dataflow.ReadRecording(bytes.NewReader([]byte(want[""]))); err != nil || recording.Steps() < 12 {
+	if recording, err := recordings.Read(bytes.NewReader([]byte(want[""]))); err != nil || recording.Steps() < 12 {
 		t.Errorf("the recording: %v", err)
 	}
 	for _, line := range []string{"package inspect_test\n", "tillFlow(s.Flow())\n", fmt.Sprintf(`"testdata/partition0_step%d.mrh"`, model.steps[11])} {

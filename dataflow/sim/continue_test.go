@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/millrace/millrace/dataflow"
+	"github.com/millrace/millrace/dataflow/recordings"
 	"github.com/millrace/millrace/dataflow/sim"
 	"github.com/millrace/millrace/keyedsingleton"
 	"github.com/millrace/millrace/keyedstream"
@@ -84,10 +85,10 @@ func recordWent(t *testing.T) *dataflow.Recording {
 func TestContinue(t *testing.T) {
 	recording := recordWent(t)
 	var file bytes.Buffer
-	if _, err := recording.WriteTo(&file); err != nil {
+	if _, err := recordings.Write(&file, recording); err != nil {
 		t.Fatal(err)
 	}
-	read, err := dataflow.ReadRecording(&file)
+	read, err := recordings.Read(&file)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/millrace/millrace/dataflow"
+	"github.com/millrace/millrace/dataflow/recordings"
 	"github.com/millrace/millrace/internal/engine"
 )
 
@@ -25,14 +26,14 @@ func Continue(t testing.TB, recording *dataflow.Recording, f func(*Sim)) (schedu
 	engine.Given("sim.Continue", f)
 	t.Helper()
 	if recording == nil {
-		t.Fatal("sim.Continue: the recording is nil: read one with dataflow.ReadRecording, or use Exhaustive")
+		t.Fatal("sim.Continue: the recording is nil: read one with recordings.Read, or use Exhaustive")
 	}
 	schedules, executions := explore(t, subject{ctx: t.Context(), f: f, from: recording}, false)
 	t.Logf("sim: %d schedules in %d executions, each behind %d recorded steps", schedules, executions, recording.Steps())
 	return schedules
 }
 
-// RerunFile is [Rerun] for a recording in a file, written by [dataflow.Recording.WriteTo] or a
+// RerunFile is [Rerun] for a recording in a file, written by [recordings.Write] or a
 // [dataflow.Recorder] in this process or another one. The test fails if the file cannot be read, is
 // damaged, or holds the history of another flow; the message names the byte or the operator. If the
 // end of the file is missing, RerunFile runs what is left and says so in the test's log.
@@ -45,7 +46,7 @@ func RerunFile(t *testing.T, path string, f func(*Sim)) {
 	if err != nil {
 		t.Fatalf("sim: %v", err)
 	}
-	recording, err := dataflow.ReadRecording(file)
+	recording, err := recordings.Read(file)
 	file.Close()
 	if err != nil {
 		t.Fatalf("sim: %s: %v", path, err)

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/millrace/millrace/dataflow"
+	"github.com/millrace/millrace/dataflow/recordings"
 	"github.com/millrace/millrace/dataflow/sim"
 	"github.com/millrace/millrace/keyedsingleton"
 	"github.com/millrace/millrace/keyedstream"
@@ -39,10 +40,10 @@ func recorded(t *testing.T) *dataflow.Recording {
 func loaded(t *testing.T, r *dataflow.Recording) *dataflow.Recording {
 	t.Helper()
 	var b bytes.Buffer
-	if _, err := r.WriteTo(&b); err != nil {
+	if _, err := recordings.Write(&b, r); err != nil {
 		t.Fatal(err)
 	}
-	r, err := dataflow.ReadRecording(&b)
+	r, err := recordings.Read(&b)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -61,11 +62,11 @@ func TestOtherFlow(t *testing.T) {
 		{"another operator", func(f *dataflow.Flow) {
 			_, xs := dataflow.Input[int](dataflow.At[Server](f), "xs")
 			keyedsingleton.Inspect(keyedstream.First(dataflow.KeyBy(xs, even)), func(int) {})
-		}, "operator 2 of Server was keyedstream.Inspect (file_fit_test.go:22), is keyedstream.First (file_fit_test.go:"},
+		}, "operator 2 of Server was keyedstream.Inspect (file_fit_test.go:23), is keyedstream.First (file_fit_test.go:"},
 		{"another input", func(f *dataflow.Flow) {
 			_, xs := dataflow.Input[int](dataflow.At[Server](f), "ys")
 			keyedstream.Inspect(dataflow.KeyBy(xs, even), func(int) {})
-		}, "operator 0 of Server was dataflow.Input xs (file_fit_test.go:21), is dataflow.Input ys"},
+		}, "operator 0 of Server was dataflow.Input xs (file_fit_test.go:22), is dataflow.Input ys"},
 		{"another type", func(f *dataflow.Flow) {
 			_, xs := dataflow.Input[int64](dataflow.At[Server](f), "xs")
 			keyedstream.Inspect(dataflow.KeyBy(xs, func(x int64) int64 { return x }), func(int64) {})
@@ -73,7 +74,7 @@ func TestOtherFlow(t *testing.T) {
 		{"fewer operators", func(f *dataflow.Flow) {
 			_, xs := dataflow.Input[int](dataflow.At[Server](f), "xs")
 			dataflow.KeyBy(xs, even)
-		}, "operator 2 of Server was keyedstream.Inspect (file_fit_test.go:22), is missing"},
+		}, "operator 2 of Server was keyedstream.Inspect (file_fit_test.go:23), is missing"},
 		{"wired in another way", func(f *dataflow.Flow) {
 			_, xs := dataflow.Input[int](dataflow.At[Server](f), "xs")
 			ks := dataflow.KeyBy(xs, even)
@@ -170,12 +171,12 @@ func TestFailedStep(t *testing.T) {
 	var inMemory dataflow.Recording
 	run(t, dataflow.Options{Record: &inMemory})
 	var file bytes.Buffer
-	recorder := dataflow.NewRecorder(&file)
+	recorder := recordings.NewRecorder(&file)
 	run(t, dataflow.Options{Recorder: recorder})
 	if err := recorder.Close(); err != nil {
 		t.Fatal(err)
 	}
-	fromFile, err := dataflow.ReadRecording(&file)
+	fromFile, err := recordings.Read(&file)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -196,13 +197,13 @@ func TestFailedStep(t *testing.T) {
 // TestRerunFileCutOff: what is there of a file that is cut off is a run up to some step.
 func TestRerunFileCutOff(t *testing.T) {
 	var b bytes.Buffer
-	if _, err := recorded(t).WriteTo(&b); err != nil {
+	if _, err := recordings.Write(&b, recorded(t)); err != nil {
 		t.Fatal(err)
 	}
 	path := filepath.Join(t.TempDir(), "cut.mrh")
 	for cut := range 120 {
 		file := b.Bytes()[:b.Len()-cut]
-		r, err := dataflow.ReadRecording(bytes.NewReader(file))
+		r, err := recordings.Read(bytes.NewReader(file))
 		if err != nil {
 			if !strings.Contains(err.Error(), "header") {
 				t.Fatal(err)

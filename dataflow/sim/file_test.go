@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/millrace/millrace/dataflow"
+	"github.com/millrace/millrace/dataflow/recordings"
 	"github.com/millrace/millrace/dataflow/sim"
 	"github.com/millrace/millrace/keyedsingleton"
 	"github.com/millrace/millrace/keyedstream"
@@ -55,7 +56,7 @@ func digestOf[T any](all []T) string {
 func written(t *testing.T, r *dataflow.Recording) (path string) {
 	t.Helper()
 	var b bytes.Buffer
-	n, err := r.WriteTo(&b)
+	n, err := recordings.Write(&b, r)
 	if err != nil || n != int64(b.Len()) {
 		t.Fatalf("%d bytes of %d: %v", n, b.Len(), err)
 	}
@@ -144,7 +145,7 @@ func TestRerunElsewhere(t *testing.T) {
 		var file bytes.Buffer
 		opts := dataflow.Options{Record: &recording}
 		if streamed {
-			opts = dataflow.Options{Recorder: dataflow.NewRecorder(&file)}
+			opts = dataflow.Options{Recorder: recordings.NewRecorder(&file)}
 		}
 		flow := dataflow.NewWithOptions(opts)
 		m := newMart(flow)
@@ -252,12 +253,12 @@ func TestRerunFileOfShop(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	loaded, err := dataflow.ReadRecording(bytes.NewReader(file))
+	loaded, err := recordings.Read(bytes.NewReader(file))
 	if err != nil || loaded.Steps() != recording.Steps() || loaded.Note() != "" {
 		t.Fatal(loaded, err)
 	}
 	var again bytes.Buffer
-	if _, err := loaded.WriteTo(&again); err != nil || !bytes.Equal(again.Bytes(), file) {
+	if _, err := recordings.Write(&again, loaded); err != nil || !bytes.Equal(again.Bytes(), file) {
 		t.Errorf("read and written again, the file has %d bytes and not %d, or others: %v", again.Len(), len(file), err)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/millrace/millrace/dataflow"
+	"github.com/millrace/millrace/dataflow/recordings"
 	"github.com/millrace/millrace/dataflow/sim"
 	"github.com/millrace/millrace/keyedstream"
 )
@@ -75,7 +76,7 @@ func saveStock(t *testing.T, path string, may func(left, pieces int) bool) {
 		t.Fatal(err)
 	}
 	defer file.Close()
-	recorder := dataflow.NewRecorder(file)
+	recorder := recordings.NewRecorder(file)
 	flow := dataflow.NewWithOptions(dataflow.Options{Recorder: recorder})
 	orders, _ := stock(flow, may)
 	app, err := dataflow.Start(t.Context(), flow)

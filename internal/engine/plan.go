@@ -96,6 +96,19 @@ type StepRecorder interface {
 	Made(s *Location) int
 }
 
+// A FileRecorder is a StepRecorder that writes to a file. Its methods here may be called by any goroutine.
+type FileRecorder interface {
+	StepRecorder
+	// Check returns an error that names the first operator of a graph whose records cannot be written, and why. It returns nil
+	// if there is none. It is called before Begin.
+	Check(g *Graph) error
+
+	Claim() bool  // reports whether the recorder now belongs to the caller's graph
+	Flush() error // writes the steps made so far
+	Err() error   // returns why the recording has failed, or nil
+	Close() error // writes the steps made so far and the end of the file
+}
+
 // Begin implements [StepRecorder].
 func (r *Recording) Begin(g *Graph) {
 	r.Mu.Lock()

@@ -49,6 +49,9 @@ func NewRecorder(w io.Writer) *Recorder { return &Recorder{to: w} }
 // flow has claimed it before.
 func (r *Recorder) Claim() bool { return r.claimed.CompareAndSwap(false, true) }
 
+// Check implements [engine.FileRecorder].
+func (r *Recorder) Check(g *engine.Graph) error { return Check(g) }
+
 // Begin implements [engine.StepRecorder].
 func (r *Recorder) Begin(g *engine.Graph) {
 	r.mu.Lock()

@@ -9,7 +9,7 @@ import (
 
 // noOperators are functions of package dataflow that make no collection of another one.
 var noOperators = []string{
-	"New", "NewWithOptions", "Start", "Run", "Local", "Named", "Sequenced", "NewRecorder", "ReadRecording", "StateOf", "StatesOf", "EachState",
+	"New", "NewWithOptions", "Start", "Run", "Local", "Named", "Sequenced", "StateOf", "StatesOf", "EachState",
 }
 
 // TestHydro wants doc/hydro.md to name each operator: who looks for one by the name that it has there would take it for missing.

@@ -19,8 +19,9 @@ var core = []string{"bounds", "dataflow", "internal/cow", "internal/engine", "in
 // imports says which packages of this module a package may import outside its tests.
 // A package that is missing here may import none.
 var imports = map[string][]string{
-	"dataflow":             {"bounds", "internal/cow", "internal/engine", "internal/engine/claims", "internal/engine/live", "internal/engine/lookup", "internal/engine/operators", "internal/engine/port", "internal/history", "internal/picture", "internal/seal"},
-	"dataflow/sim":         slices.Concat(core, []string{"dataflow/sim/linear", "internal/digest", "internal/engine/simulate", "internal/rerun"}),
+	"dataflow":             {"bounds", "internal/cow", "internal/engine", "internal/engine/claims", "internal/engine/live", "internal/engine/lookup", "internal/engine/operators", "internal/engine/port", "internal/picture", "internal/seal"},
+	"dataflow/recordings":  {"dataflow", "internal/engine", "internal/history", "internal/seal"},
+	"dataflow/sim":         slices.Concat(core, []string{"dataflow/recordings", "dataflow/sim/linear", "internal/digest", "internal/engine/simulate", "internal/rerun"}),
 	"dataflow/sim/linear":  {"internal/digest"},
 	"dataflow/sim/simprop": slices.Concat(core, []string{"dataflow/sim", "dataflow/sim/linear", "internal/digest", "internal/rerun"}),
 	"dataflow/serve":       slices.Concat(core, []string{"internal/engine/simulate"}),

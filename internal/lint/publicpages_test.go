@@ -19,8 +19,8 @@ var sealed = map[string][]string{
 	"agentproto/conversation": {"Input", "State"},
 	"dataflow": {
 		"Cluster", "EntryInputPort", "EntryOutputPort", "InputPort", "KeyedInputPort", "KeyedSingleton", "KeyedStream", "Optional",
-		"OptionalOutputPort", "OutputPort", "Process", "Recording", "Sequence", "SharedInputPort", "SharedKeyedInputPort", "Singleton",
-		"SingletonOutputPort", "Stream", "Tick", "View",
+		"OptionalOutputPort", "OutputPort", "Process", "Recorder", "Recording", "Sequence", "SharedInputPort", "SharedKeyedInputPort",
+		"Singleton", "SingletonOutputPort", "Stream", "Tick", "View",
 	},
 }
 

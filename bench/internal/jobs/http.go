@@ -14,7 +14,7 @@ import (
 	"github.com/millrace/millrace/agentproto"
 	protocol "github.com/millrace/millrace/agentproto/host"
 	"github.com/millrace/millrace/bench/internal/ratio"
-	"github.com/millrace/millrace/dataflow"
+	"github.com/millrace/millrace/dataflow/recordings"
 )
 
 const (
@@ -130,7 +130,7 @@ func protocolRuntime(record bool) ratio.Run {
 	server, stopServer := echoServer()
 	opts := protocol.Options{Toolsets: []string{server.URL}, Surface: silent{}, Logger: slog.New(slog.DiscardHandler)}
 	if record {
-		opts.Recorder = dataflow.NewRecorder(io.Discard)
+		opts.Recorder = recordings.NewRecorder(io.Discard)
 	}
 	rt, err := protocol.Start(background, opts)
 	must(err)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/millrace/millrace/bench/internal/ratio"
 	"github.com/millrace/millrace/dataflow"
+	"github.com/millrace/millrace/dataflow/recordings"
 	"github.com/millrace/millrace/keyedstream"
 )
 
@@ -71,7 +72,7 @@ func recordable(record bool) (*dataflow.Flow, func()) {
 	if !record {
 		return dataflow.New(), func() {}
 	}
-	r := dataflow.NewRecorder(io.Discard)
+	r := recordings.NewRecorder(io.Discard)
 	return dataflow.NewWithOptions(dataflow.Options{Recorder: r}), func() { must(r.Close()) }
 }
 

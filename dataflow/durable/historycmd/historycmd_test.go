@@ -17,6 +17,7 @@ import (
 	"github.com/millrace/millrace/dataflow/durable"
 	"github.com/millrace/millrace/dataflow/durable/disklog"
 	"github.com/millrace/millrace/dataflow/durable/historycmd"
+	"github.com/millrace/millrace/dataflow/recordings"
 	"github.com/millrace/millrace/keyedsingleton"
 	"github.com/millrace/millrace/keyedstream"
 )
@@ -100,7 +101,7 @@ func TestCommands(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	if _, err := dataflow.ReadRecording(f); err != nil {
+	if _, err := recordings.Read(f); err != nil {
 		t.Errorf("what was exported: %v", err)
 	}
 	if source, err := os.ReadFile(test); err != nil || !strings.Contains(string(source), "build(s.Flow())") {

@@ -44,7 +44,7 @@ func own(function string) bool {
 	if !ok {
 		return false
 	}
-	for _, p := range [...]string{"dataflow.", "keyedstream.", "keyedsingleton.", "singleton.", "optional.", "slice.", "dataflow/serve.", "dataflow/durable.", "dataflow/sim.", "dataflow/window.", "internal/engine.", "internal/engine/"} {
+	for _, p := range [...]string{"dataflow.", "keyedstream.", "keyedsingleton.", "singleton.", "optional.", "slice.", "dataflow/serve.", "dataflow/durable.", "dataflow/recordings.", "dataflow/sim.", "dataflow/window.", "internal/engine.", "internal/engine/"} {
 		if strings.HasPrefix(rest, p) {
 			return true
 		}

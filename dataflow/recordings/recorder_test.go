@@ -1,4 +1,4 @@
-package dataflow_test
+package recordings_test
 
 import (
 	"bytes"
@@ -10,23 +10,24 @@ import (
 	"testing"
 
 	"github.com/millrace/millrace/dataflow"
+	"github.com/millrace/millrace/dataflow/recordings"
 )
 
 // A secretive has a field that no encoding has.
 type secretive struct{ n int }
 
 // TestUnwritable: a flow whose records would lose something in a file is refused with the
-// operator and the field, by a Recorder before the start and by WriteTo before it writes.
+// operator and the field, by a Recorder before the start and by Write before it writes.
 func TestUnwritable(t *testing.T) {
 	build := func(f *dataflow.Flow) *dataflow.InputPort[secretive] {
 		in, xs := dataflow.Input[secretive](dataflow.At[dataflow.Here](f), "secrets")
 		dataflow.ForEach(xs, func(secretive) {})
 		return in
 	}
-	const want = "dataflow.Input secrets (record_test.go:"
-	flow := dataflow.NewWithOptions(dataflow.Options{Recorder: dataflow.NewRecorder(new(bytes.Buffer))})
+	const want = "dataflow.Input secrets (recorder_test.go:"
+	flow := dataflow.NewWithOptions(dataflow.Options{Recorder: recordings.NewRecorder(new(bytes.Buffer))})
 	build(flow)
-	if _, err := dataflow.Start(t.Context(), flow); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "field n of dataflow_test.secretive is not exported") {
+	if _, err := dataflow.Start(t.Context(), flow); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "field n of recordings_test.secretive is not exported") {
 		t.Errorf("the start: %v", err)
 	}
 
@@ -44,7 +45,7 @@ func TestUnwritable(t *testing.T) {
 		t.Fatal(err)
 	}
 	var b bytes.Buffer
-	if n, err := recording.WriteTo(&b); err == nil || !strings.Contains(err.Error(), want) || n != 0 || b.Len() > 0 {
+	if n, err := recordings.Write(&b, &recording); err == nil || !strings.Contains(err.Error(), want) || n != 0 || b.Len() > 0 {
 		t.Errorf("%d bytes: %v", n, err)
 	}
 }
@@ -96,7 +97,7 @@ func echo[T any](f *dataflow.Flow) (*dataflow.InputPort[T], *dataflow.OutputPort
 func TestRecordingFails(t *testing.T) {
 	run := func(t *testing.T, w *smallDisk, xs []failing) *dataflow.Recorder {
 		t.Helper()
-		recorder := dataflow.NewRecorder(w)
+		recorder := recordings.NewRecorder(w)
 		flow := dataflow.NewWithOptions(dataflow.Options{Recorder: recorder})
 		in, out := echo[failing](flow)
 		app, err := dataflow.Start(t.Context(), flow)
@@ -139,7 +140,7 @@ func TestRecordingFails(t *testing.T) {
 		if limit < 1000 {
 			continue // the header may be cut off
 		}
-		recording, err := dataflow.ReadRecording(bytes.NewReader(w.Bytes()))
+		recording, err := recordings.Read(bytes.NewReader(w.Bytes()))
 		if err != nil || recording.Note() == "" {
 			t.Fatalf("what was written of %d bytes: %v", limit, err)
 		}
@@ -161,7 +162,7 @@ func TestRecordingFails(t *testing.T) {
 			t.Fatal(err)
 		}
 		app.Stop(t.Context())
-		if _, err := inMemory.WriteTo(new(bytes.Buffer)); err == nil || !strings.Contains(err.Error(), "no words") || !strings.Contains(err.Error(), "dataflow.Input xs") {
+		if _, err := recordings.Write(new(bytes.Buffer), &inMemory); err == nil || !strings.Contains(err.Error(), "no words") || !strings.Contains(err.Error(), "dataflow.Input xs") {
 			t.Errorf("a value whose encoding is a %s, in memory: %v", how, err)
 		}
 	}
@@ -172,7 +173,7 @@ func TestRecordingFails(t *testing.T) {
 func TestRecorderUnderLoad(t *testing.T) {
 	for _, early := range []bool{false, true} {
 		var file bytes.Buffer
-		recorder := dataflow.NewRecorder(&file)
+		recorder := recordings.NewRecorder(&file)
 		flow := dataflow.NewWithOptions(dataflow.Options{Recorder: recorder, Queue: 16})
 		var ins []*dataflow.SharedInputPort[string]
 		for i := range 3 {
@@ -215,7 +216,7 @@ func TestRecorderUnderLoad(t *testing.T) {
 		if err := recorder.Close(); err != nil {
 			t.Fatal(err)
 		}
-		recording, err := dataflow.ReadRecording(&file)
+		recording, err := recordings.Read(&file)
 		if err != nil || recording.Note() != "" {
 			t.Fatal(err)
 		}
@@ -227,19 +228,19 @@ func TestRecorderUnderLoad(t *testing.T) {
 
 // TestRecorderMisuse wants words for what cannot be meant.
 func TestRecorderMisuse(t *testing.T) {
-	r := dataflow.NewRecorder(new(bytes.Buffer))
+	r := recordings.NewRecorder(new(bytes.Buffer))
 	dataflow.NewWithOptions(dataflow.Options{Recorder: r})
 	var zero dataflow.Recorder
 	for want, f := range map[string]func(){
 		"dataflow: NewWithOptions: the Recorder is that of another flow": func() { dataflow.NewWithOptions(dataflow.Options{Recorder: r}) },
 		"dataflow: NewWithOptions: there are a Record and a Recorder": func() {
-			dataflow.NewWithOptions(dataflow.Options{Recorder: dataflow.NewRecorder(new(bytes.Buffer)), Record: new(dataflow.Recording)})
+			dataflow.NewWithOptions(dataflow.Options{Recorder: recordings.NewRecorder(new(bytes.Buffer)), Record: new(dataflow.Recording)})
 		},
-		"dataflow: NewRecorder: the writer is nil":              func() { dataflow.NewRecorder(nil) },
-		"dataflow: ReadRecording: the reader is nil":            func() { dataflow.ReadRecording(nil) },
-		"dataflow: Recording.WriteTo: the writer is nil":        func() { new(dataflow.Recording).WriteTo(nil) },
-		"dataflow: Recorder: the value used at record_test.go":  func() { zero.Close() },
-		"dataflow: Recording: the value used at record_test.go": func() { (*dataflow.Recording)(nil).WriteTo(new(bytes.Buffer)) },
+		"recordings: NewRecorder: the writer is nil":              func() { recordings.NewRecorder(nil) },
+		"recordings: Read: the reader is nil":                     func() { recordings.Read(nil) },
+		"recordings: Write: the writer is nil":                    func() { recordings.Write(nil, new(dataflow.Recording)) },
+		"dataflow: Recorder: the value used at recorder_test.go":  func() { zero.Close() },
+		"dataflow: Recording: the value used at recorder_test.go": func() { recordings.Write(new(bytes.Buffer), nil) },
 	} {
 		if got := panicked(f); !strings.HasPrefix(got, want) {
 			t.Errorf("%q, want %q", got, want)
@@ -248,7 +249,7 @@ func TestRecorderMisuse(t *testing.T) {
 	if err := r.Close(); err == nil || !strings.Contains(err.Error(), "no flow that was started") {
 		t.Error(err)
 	}
-	if _, err := dataflow.ReadRecording(strings.NewReader("no history")); err == nil || !strings.Contains(err.Error(), "it is no history") {
+	if _, err := recordings.Read(strings.NewReader("no history")); err == nil || !strings.Contains(err.Error(), "it is no history") {
 		t.Error(err)
 	}
 }
@@ -259,7 +260,7 @@ func TestRecorderMemory(t *testing.T) {
 		Kind string
 		N    int64
 	}
-	flow := dataflow.NewWithOptions(dataflow.Options{Recorder: dataflow.NewRecorder(discard{})})
+	flow := dataflow.NewWithOptions(dataflow.Options{Recorder: recordings.NewRecorder(discard{})})
 	in, xs := dataflow.Input[event](dataflow.At[dataflow.Here](flow), "xs")
 	dataflow.ForEach(xs, func(event) {})
 	app, err := dataflow.Start(t.Context(), flow)
@@ -286,3 +287,14 @@ func TestRecorderMemory(t *testing.T) {
 type discard struct{}
 
 func (discard) Write(b []byte) (int, error) { return len(b), nil }
+
+// panicked returns the text with which f panics.
+func panicked(f func()) (what string) {
+	defer func() {
+		if v := recover(); v != nil {
+			what = fmt.Sprint(v)
+		}
+	}()
+	f()
+	return "no panic"
+}

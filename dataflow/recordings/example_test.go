@@ -1,4 +1,4 @@
-package dataflow_test
+package recordings_test
 
 import (
 	"bytes"
@@ -7,11 +7,14 @@ import (
 	"strings"
 
 	"github.com/millrace/millrace/dataflow"
+	"github.com/millrace/millrace/dataflow/recordings"
 )
+
+type Station struct{ dataflow.Process }
 
 // A run that was recorded in memory is written when it has gone wrong. Package sim makes the same
 // steps again, in a test and in another process: see sim.RerunFile.
-func ExampleReadRecording() {
+func Example() {
 	ctx := context.Background()
 	var recording dataflow.Recording
 	flow := dataflow.NewWithOptions(dataflow.Options{Record: &recording})
@@ -27,29 +30,29 @@ func ExampleReadRecording() {
 	fmt.Println(app.Stop(ctx))
 
 	var file bytes.Buffer // os.Create("testdata/soup.mrh")
-	if _, err := recording.WriteTo(&file); err != nil {
+	if _, err := recordings.Write(&file, &recording); err != nil {
 		fmt.Println(err)
 		return
 	}
-	again, err := dataflow.ReadRecording(&file)
+	again, err := recordings.Read(&file)
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
 	fmt.Println(again.Steps(), "steps") // the first one runs what hangs on constants
-	_, err = dataflow.ReadRecording(strings.NewReader("something else"))
+	_, err = recordings.Read(strings.NewReader("something else"))
 	fmt.Println(err)
 	// Output:
 	// <nil>
 	// 3 steps
-	// dataflow: ReadRecording: history: at byte 0: the file begins with "some": it is no history
+	// recordings: Read: history: at byte 0: the file begins with "some": it is no history
 }
 
 // A service that runs for weeks writes its history as it goes on.
 func ExampleNewRecorder() {
 	ctx := context.Background()
 	var file bytes.Buffer // a file of the service
-	recorder := dataflow.NewRecorder(&file)
+	recorder := recordings.NewRecorder(&file)
 	flow := dataflow.NewWithOptions(dataflow.Options{Recorder: recorder})
 	in, words := dataflow.Input[string](dataflow.At[Station](flow), "words")
 	dataflow.ForEach(words, func(string) {})
@@ -64,7 +67,7 @@ func ExampleNewRecorder() {
 	fmt.Println(app.Stop(ctx))
 	fmt.Println(recorder.Close()) // says whether the history is whole
 
-	recording, err := dataflow.ReadRecording(&file)
+	recording, err := recordings.Read(&file)
 	if err != nil {
 		fmt.Println(err)
 		return

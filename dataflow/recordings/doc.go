@@ -1,0 +1,17 @@
+// Package recordings keeps the history of a run in a file.
+//
+// A flow that misbehaves once in a thousand runs is hard to understand from its logs. A recording
+// has the incoming records, their order, how they were divided into steps and the times that were
+// read, so function RerunFile of package sim makes the same steps again: in a test, in another process, on another
+// machine, as often as needed. There are two ways to make one:
+//
+//   - [dataflow.Options].Record keeps a run in memory, and [Write] writes it when it has gone wrong.
+//   - [NewRecorder] makes a recorder for [dataflow.Options].Recorder, which writes the history while
+//     a long-running flow goes on. Its memory does not grow.
+//
+// Both write the same format; its files end in .mrh. Values are encoded in CBOR, as in durable flows.
+// A recording is not encrypted: anyone who can read the file can see all records. The package is
+// one of its own so that a program that only runs flows does not depend on an encoder.
+//
+// The history of a durable flow is its log, which method Export of durable.History writes in this format.
+package recordings

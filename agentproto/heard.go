@@ -44,9 +44,9 @@ func (h *heard) size() (n int) {
 	return n
 }
 
-// heardAll marks the end of a subscription whose call keeps events. They are then kept as long as an unread result of the same
+// endHeard marks the end of a subscription whose call keeps events. They are then kept as long as an unread result of the same
 // size.
-func (t turn) heardAll() {
+func (t turn) endHeard() {
 	h := t.s.Heard
 	if h == nil || h.Ended {
 		return

@@ -162,8 +162,8 @@ func (m machine) step(s *callState, in input, do *doing) {
 	}
 }
 
-// ring handles a timer of a call.
-func (m machine) ring(s *callState, timer keyedstream.Timer, do *doing) {
+// fire handles a timer of a call.
+func (m machine) fire(s *callState, timer keyedstream.Timer, do *doing) {
 	t := turn{m, s, do}
 	switch {
 	case timer == whole:

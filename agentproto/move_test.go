@@ -314,7 +314,7 @@ func TestSnapshotOfLateCall(t *testing.T) {
 	}
 	arriving := &thread{Move: handover.State{Place: handover.Staged, Transfer: "a"}, Calls: []string{"1"}}
 	for migration, want := range map[string]string{"a": "", "b": "it is staged"} {
-		refused := obey(arriving, &order{Key: moveKey{Migration: migration, Step: handover.Stage, ID: "2"}, Move: &move{}}, func(told) {})
+		refused := apply(arriving, &order{Key: moveKey{Migration: migration, Step: handover.Stage, ID: "2"}, Move: &move{}}, func(told) {})
 		if refused != want {
 			t.Errorf("a call of migration %s: %q, want %q", migration, refused, want)
 		}

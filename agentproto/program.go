@@ -142,7 +142,7 @@ func NewProgram(opts ProgramOptions) *Program {
 	// Effects are emitted before resolutions. Whoever has awaited a resolution can rely on its effect having been emitted, even
 	// if the program ends at that moment.
 	var lasting dataflow.KeyedSingleton[CallKey, uint64, Host, bounds.RetainedValue]
-	p.emitted, lasting = keyedstream.CallingMachine(inputs, newCallState, m.step, m.ring,
+	p.emitted, lasting = keyedstream.CallingMachine(inputs, newCallState, m.step, m.fire,
 		keyedstream.Calling(p.perform(opts), performed, keyedstream.CallOptions{Concurrency: math.MaxInt32}), // as many as are open
 		"the first terminal input wins, and the runtime says which that was: the one it saw first")
 	p.answerMoves(said, r)

@@ -162,6 +162,6 @@ func (t turn) unsubscribe(why EventKind) {
 	t.s.More = nil
 	t.ask(Effect{Kind: SubscriptionEnded, State: t.s.State, Event: why})
 	t.s.Armed++
-	t.heardAll()
+	t.endHeard()
 	t.over()
 }

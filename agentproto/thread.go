@@ -53,9 +53,9 @@ func threads(calls callsAt, words wordsAt, moves orderedAt, m machine) toldAt {
 	put := keyedstream.Map(keyedstream.Rekey(calls, func(k CallKey, _ *Call) ThreadID { return ThreadID(k.GroupID) }), func(c *Call) word { return word{Call: c} })
 	orders := keyedstream.FilterMapWithKey(moves, orderOf)
 	moved := keyedstream.Rekey(orders, func(k moveKey, _ word) ThreadID { return ThreadID(k.GroupID) })
-	said, _ := keyedstream.TimedMachine(keyedstream.Merge(keyedstream.Merge(moved, words), put), newThread, m.hear, m.sweep,
+	outputs, _ := keyedstream.TimedMachine(keyedstream.Merge(keyedstream.Merge(moved, words), put), newThread, m.handleInput, m.sweep,
 		"a call and the closure of its thread find each other whichever comes first")
-	return said
+	return outputs
 }
 
 func orderOf(k moveKey, m *move) (word, bool) {
@@ -63,8 +63,8 @@ func orderOf(k moveKey, m *move) (word, bool) {
 }
 
 // toCalls returns the outputs of threads that are inputs of calls.
-func toCalls(said toldAt) mergedAt {
-	inputs := keyedstream.Filter(said, func(t told) bool { return t.Reply == nil })
+func toCalls(outputs toldAt) mergedAt {
+	inputs := keyedstream.Filter(outputs, func(t told) bool { return t.Reply == nil })
 	byCall := keyedstream.Rekey(inputs, func(thread ThreadID, t told) CallKey { return CallKey{GroupID: string(thread), ID: t.ID} })
 	return keyedstream.Map(byCall, func(t told) input { return input{Call: t.Call, Event: t.Event} })
 }
@@ -86,16 +86,16 @@ type thread struct {
 
 func newThread() thread { return thread{} }
 
-// A hearing is what one step of a thread uses to emit and to set timers.
-type hearing = keyedstream.TimedTurn[ThreadID, told, struct{}]
+// A threadTurn is what one step of a thread uses to emit and to set timers.
+type threadTurn = keyedstream.TimedTurn[ThreadID, told, struct{}]
 
-// hear handles an input of a thread.
-func (m machine) hear(t *thread, w word, do *hearing) {
+// handleInput handles an input of a thread, and schedules when the thread is swept and forgotten.
+func (m machine) handleInput(t *thread, w word, do *threadTurn) {
 	was := t.over()
 	if w.Kept != nil {
 		t.count(w.Kept, m.results, do.Emit)
 	} else {
-		tell(t, w, do.Emit)
+		handle(t, w, do.Emit)
 	}
 	if m.retain == 0 {
 		return
@@ -124,7 +124,7 @@ func (m machine) retention(t *thread) time.Duration {
 }
 
 // sweep forgets the calls that have not reported for a while.
-func (m machine) sweep(t *thread, _ keyedstream.Timer, do *hearing) {
+func (m machine) sweep(t *thread, _ keyedstream.Timer, do *threadTurn) {
 	t.Earlier, t.Calls = t.Calls, nil
 	t.age()
 	if t.empty() {
@@ -156,11 +156,11 @@ func (t *thread) renew(id string) {
 // all returns the calls of the thread that may not be over.
 func (t *thread) all() []string { return slices.Concat(t.Earlier, t.Calls) }
 
-// tell handles an input of a thread.
-func tell(t *thread, w word, emit func(told)) {
+// handle handles an input of a thread other than a kept result.
+func handle(t *thread, w word, emit func(told)) {
 	switch {
 	case w.Order != nil:
-		why := obey(t, w.Order, emit)
+		why := apply(t, w.Order, emit)
 		r := &reply{Key: w.Order.Key, Refused: why}
 		if why == "" && w.Order.Key.Step == handover.Send {
 			r.Calls, r.Closed, t.Told = t.all(), t.Closed || t.Closing, t.Closing
@@ -186,19 +186,19 @@ func tell(t *thread, w word, emit func(told)) {
 var closedEvent = &event{Event: Event{Kind: threadClosed}}
 
 func (t *thread) close(emit func(told)) {
-	t.tellAll(closedEvent, emit)
+	t.emitAll(closedEvent, emit)
 	t.Calls, t.Earlier, t.Closed, t.Closing, t.Move.Place = nil, nil, true, false, handover.Here
 }
 
-// tellAll emits an event to every call of the thread.
-func (t *thread) tellAll(e *event, emit func(told)) {
+// emitAll emits an event to every call of the thread.
+func (t *thread) emitAll(e *event, emit func(told)) {
 	for _, id := range t.all() {
 		emit(told{ID: id, Event: e})
 	}
 }
 
-// obey applies an order, or returns why not.
-func obey(t *thread, o *order, emit func(told)) (refused string) {
+// apply applies an order, or returns why not.
+func apply(t *thread, o *order, emit func(told)) (refused string) {
 	m, step := t.Move, o.Key.Step
 	if step == handover.Stage {
 		switch {
@@ -213,7 +213,7 @@ func obey(t *thread, o *order, emit func(told)) (refused string) {
 		return why
 	}
 	if step == handover.Stage && changed && t.Move.Place == handover.Staged { // it replaces what was staged before
-		t.tellAll(t.move(o, handover.None), emit)
+		t.emitAll(t.move(o, handover.None), emit)
 		t.Calls, t.Earlier, t.Closing = nil, nil, false
 	}
 	t.Move = m
@@ -229,7 +229,7 @@ func obey(t *thread, o *order, emit func(told)) (refused string) {
 	case !changed:
 		return ""
 	}
-	t.tellAll(e, emit)
+	t.emitAll(e, emit)
 	switch {
 	case m.Place == handover.Here && t.Closing:
 		t.close(emit)

@@ -24,7 +24,7 @@ func (a *Agent) ask(ctx context.Context, thread string, action *Action) *Outcome
 		return abandoned
 	}
 	now := Writing{Round: action.Round, Messages: action.Messages, Stage: Fails}
-	defer func() { a.tell(thread, now) }()
+	defer func() { a.notify(thread, now) }()
 	models, notes := modelsOf(a.opts.Model, action.Session)
 	shown := show(history, action.Kept, leastContext(models))
 	if shown.cut > 0 {
@@ -132,8 +132,8 @@ func (a *Agent) tryModel(ctx context.Context, m NamedModel, r *Request, now *Wri
 	}
 }
 
-// tell passes w to the watcher, if any.
-func (a *Agent) tell(thread string, w Writing) {
+// notify passes w to the watcher, if any.
+func (a *Agent) notify(thread string, w Writing) {
 	if a.opts.Watch != nil {
 		a.opts.Watch(thread, w)
 	}
@@ -152,11 +152,11 @@ func (a *Agent) once(ctx context.Context, m Model, r *Request, now Writing, name
 		reply, err = m.Reply(ctx, r)
 	} else {
 		now.Stage = Begins
-		a.tell(r.Thread, now)
+		a.notify(r.Thread, now)
 		if s, ok := m.(Streamer); ok && a.opts.Watch != nil {
 			reply, err = s.Stream(ctx, r, func(d Delta) {
 				now.Stage, now.Delta = Writes, names.resolveDelta(d)
-				a.tell(r.Thread, now)
+				a.notify(r.Thread, now)
 			})
 		} else {
 			reply, err = m.Reply(ctx, r)

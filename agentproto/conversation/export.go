@@ -28,7 +28,7 @@ type Export struct {
 
 // move makes a thread do one step of a migration.
 func (p *Program) move(ctx context.Context, thread, migration string, step handover.Step) (answer, error) {
-	return p.tell(ctx, thread, input{Kind: moves, Step: uint8(step), Migration: migration})
+	return p.send(ctx, thread, input{Kind: moves, Step: uint8(step), Migration: migration})
 }
 
 // Freeze stops a thread until [Program.Commit] or [Program.Abort]. A frozen thread accepts its inputs and holds them. Freezing a
@@ -53,7 +53,7 @@ func (p *Program) Export(ctx context.Context, thread, migration string) (*Export
 // If a thread with that name exists here, Stage leaves it unchanged and returns an error; a thread that has moved away comes
 // back.
 func (p *Program) Stage(ctx context.Context, e *Export) error {
-	_, err := p.tell(ctx, e.Thread, input{
+	_, err := p.send(ctx, e.Thread, input{
 		Kind: moves, Step: uint8(handover.Stage), Migration: e.State.Move.Transfer, Import: e.State, Messages: e.Messages,
 	})
 	return err

@@ -268,13 +268,13 @@ func TestIdle(t *testing.T) {
 	b := newBook(t, Limits{Idle: time.Hour})
 	b.tell(input{Kind: said, Text: "go"}, &Reply{Calls: []Call{{ID: "a", Name: "x"}}})
 	var do doing
-	b.m.ring(&b.s, idle, &do)
+	b.m.fire(&b.s, idle, &do)
 	if d, set := do.Set(idle); b.s.Closed || !set || d != time.Hour {
 		t.Errorf("closed: %v while a call is pending; rings again after %v", b.s.Closed, d)
 	}
 	b.resolve("a", 10)
 	do = doing{}
-	if b.m.ring(&b.s, idle, &do); !b.s.Closed || !do.Stops(idle) {
+	if b.m.fire(&b.s, idle, &do); !b.s.Closed || !do.Stops(idle) {
 		t.Error("a thread without anything to come stays open")
 	}
 }

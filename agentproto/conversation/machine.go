@@ -58,8 +58,8 @@ func (m machine) answer(s *State, a Action, o Outcome, do *doing) {
 	m.step(s, input{Kind: done, Action: a.Number, Outcome: &o}, do)
 }
 
-// ring closes a thread that was idle for too long, unless it is moving, or an action or a call is still pending.
-func (m machine) ring(s *State, _ keyedstream.Timer, do *doing) {
+// fire closes a thread that was idle for too long, unless it is moving, or an action or a call is still pending.
+func (m machine) fire(s *State, _ keyedstream.Timer, do *doing) {
 	if s.Move.place().Still() || s.Asking || len(s.Undone)+len(s.Batch)+len(s.Background) > 0 {
 		do.After(idle, m.limits.Idle)
 		return

@@ -76,7 +76,7 @@ func NewProgram(calls *agentproto.Program, opts ProgramOptions) *Program {
 	var inputs inputsAt
 	p.inputs, inputs = keyedstream.SharedInput[agentproto.ThreadID, input](at, "threads")
 	m := machine{opts.Limits.withDefaults()}
-	emitted, _ := keyedstream.CallingMachine(keyedstream.Merge(ofCalls(calls), inputs), newState, m.step, m.ring,
+	emitted, _ := keyedstream.CallingMachine(keyedstream.Merge(ofCalls(calls), inputs), newState, m.step, m.fire,
 		keyedstream.Calling(func(ctx context.Context, c keyedstream.Call[agentproto.ThreadID, Action]) Outcome {
 			return *opts.Do(ctx, string(c.Key), &c.Request)
 		}, m.answer, keyedstream.CallOptions{Concurrency: opts.Concurrency}),
@@ -184,8 +184,8 @@ var (
 	ErrNoSubscription = errors.New("conversation: the thread has no such subscription")
 )
 
-// tell sends an input to a thread and returns its answer.
-func (p *Program) tell(ctx context.Context, thread string, in input) (answer, error) {
+// send sends an input to a thread and returns its answer.
+func (p *Program) send(ctx context.Context, thread string, in input) (answer, error) {
 	in.Token = rand.Text()
 	if err := p.inputs.Send(ctx, agentproto.ThreadID(thread), in); err != nil {
 		return answer{}, err
@@ -218,14 +218,14 @@ func (p *Program) tell(ctx context.Context, thread string, in input) (answer, er
 // Open opens a root thread if it is not open already. It returns the session of the thread, which is the one it was first opened
 // with.
 func (p *Program) Open(ctx context.Context, s Session) (*Session, error) {
-	a, err := p.tell(ctx, s.ID, input{Kind: opened, Session: &s})
+	a, err := p.send(ctx, s.ID, input{Kind: opened, Session: &s})
 	return a.Status.Session, err
 }
 
 // OpenChild opens a child of a thread and returns when it is open. If text is not empty, it is the first thing the user says in
 // the child. If the child exists already, nothing changes.
 func (p *Program) OpenChild(ctx context.Context, parent, id, text string) error {
-	if _, err := p.tell(ctx, parent, input{Kind: openChild, Thread: id, Text: text}); err != nil {
+	if _, err := p.send(ctx, parent, input{Kind: openChild, Thread: id, Text: text}); err != nil {
 		return err
 	}
 	_, err := p.messages.Await(ctx, position{id, 0})
@@ -235,7 +235,7 @@ func (p *Program) OpenChild(ctx context.Context, parent, id, text string) error 
 // Say sends a message of the user to a thread. It returns when the message is stored, not when the model has answered. The
 // message interrupts whatever is in progress in the thread.
 func (p *Program) Say(ctx context.Context, thread, text string) error {
-	_, err := p.tell(ctx, thread, input{Kind: said, Text: strings.ToValidUTF8(text, "\uFFFD")})
+	_, err := p.send(ctx, thread, input{Kind: said, Text: strings.ToValidUTF8(text, "\uFFFD")})
 	return err
 }
 
@@ -246,7 +246,7 @@ func (p *Program) SayOnce(ctx context.Context, thread, name, text string) (again
 	if name == "" || len(name) > maxOnce {
 		return false, fmt.Errorf("%w: it has %d bytes", ErrBadName, len(name))
 	}
-	a, err := p.tell(ctx, thread, input{Kind: said, Text: strings.ToValidUTF8(text, "\uFFFD"), Once: strings.ToValidUTF8(name, "\uFFFD")})
+	a, err := p.send(ctx, thread, input{Kind: said, Text: strings.ToValidUTF8(text, "\uFFFD"), Once: strings.ToValidUTF8(name, "\uFFFD")})
 	return a.Again, err
 }
 
@@ -255,26 +255,26 @@ const maxOnce = 256
 
 // Interrupt ends whatever is in progress in a thread: the model is no longer asked, and every pending call is cancelled.
 func (p *Program) Interrupt(ctx context.Context, thread string) error {
-	_, err := p.tell(ctx, thread, input{Kind: interrupted})
+	_, err := p.send(ctx, thread, input{Kind: interrupted})
 	return err
 }
 
 // Close closes a thread and its children. Closing a thread twice has no further effect.
 func (p *Program) Close(ctx context.Context, thread string) error {
-	_, err := p.tell(ctx, thread, input{Kind: closed})
+	_, err := p.send(ctx, thread, input{Kind: closed})
 	return err
 }
 
 // CancelSubscription ends a subscription of a thread, named by the call that opened it.
 func (p *Program) CancelSubscription(ctx context.Context, thread, callID string) error {
-	_, err := p.tell(ctx, thread, input{Kind: unsubscribed, Call: callID})
+	_, err := p.send(ctx, thread, input{Kind: unsubscribed, Call: callID})
 	return err
 }
 
 // View replaces the content of a view of a thread. If the thread is unknown or closed, the content is dropped and the error is
 // nil. If the thread is moving, the error is [ErrMoved].
 func (p *Program) View(ctx context.Context, v *agentproto.ViewUpdate) error {
-	_, err := p.tell(ctx, v.GroupID, input{Kind: viewed, View: v})
+	_, err := p.send(ctx, v.GroupID, input{Kind: viewed, View: v})
 	if errors.Is(err, ErrUnknownThread) || errors.Is(err, ErrClosedThread) {
 		return nil
 	}
@@ -283,7 +283,7 @@ func (p *Program) View(ctx context.Context, v *agentproto.ViewUpdate) error {
 
 // Status returns the state of a thread. It reflects every input that was accepted before.
 func (p *Program) Status(ctx context.Context, thread string) (Status, error) {
-	a, err := p.tell(ctx, thread, input{Kind: asked})
+	a, err := p.send(ctx, thread, input{Kind: asked})
 	return a.Status, err
 }
 

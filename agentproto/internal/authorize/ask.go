@@ -16,13 +16,13 @@ func (t step) fetched(h *Holder, j Job, o Outcome) {
 		case same && (j.Refused != ask.Refused || ask.Reject && !j.Reject):
 			h.Asks = append(h.Asks, w) // the job did not know that this token was refused
 		case o.Class == Good && !same && Covers(o.Scopes, ask.Need):
-			t.tell(w.Token, Told{Class: Good})
+			t.answer(w.Token, Told{Class: Good})
 		case o.Class != Good && o.Class != None:
-			t.tell(w.Token, Told{Class: o.Class})
+			t.answer(w.Token, Told{Class: o.Class})
 		case slices.ContainsFunc(h.All, func(a *Authorization) bool { return a.Phase == Arrived || a.Phase == Confirmed }):
 			h.Asks = append(h.Asks, w) // that authorization may have produced a token by then
 		case ask.User == nil:
-			t.tell(w.Token, Told{Class: None})
+			t.answer(w.Token, Told{Class: None})
 		default:
 			t.ask(h, w, o.Scopes)
 		}
@@ -40,10 +40,10 @@ func (t step) ask(h *Holder, w *Waiting, have []string) {
 		same := of == h && last.ID != r.After && last.Print == r.Print && slices.Equal(last.Need, w.Ask.Need)
 		switch {
 		case same && last.Phase == Ended && last.Class != Lost && last.Class != Good: // the call has not received this outcome
-			t.tell(w.Token, Told{Class: last.Class})
+			t.answer(w.Token, Told{Class: last.Class})
 			return
 		case same && (last.Phase == Open || last.Phase == Confirming && last.Epoch == r.Epoch):
-			t.tell(w.Token, Told{Class: Asked, ID: last.ID, Scopes: last.Scopes})
+			t.answer(w.Token, Told{Class: Asked, ID: last.ID, Scopes: last.Scopes})
 			return
 		}
 	}
@@ -51,10 +51,10 @@ func (t step) ask(h *Holder, w *Waiting, have []string) {
 	p := t.pause(h.Key)
 	switch {
 	case p != nil && t.now < p.Until:
-		t.tell(w.Token, Told{Class: Paused})
+		t.answer(w.Token, Told{Class: Paused})
 		return
 	case count >= maxOfCall, ofUser >= maxOfUser, all >= maxOfRuntime, r.All >= maxOfAll, r.Confirm && p == nil && len(t.Pauses) >= maxPauses:
-		t.tell(w.Token, Told{Class: Full})
+		t.answer(w.Token, Told{Class: Full})
 		return
 	}
 	if last != nil {
@@ -68,7 +68,7 @@ func (t step) ask(h *Holder, w *Waiting, have []string) {
 	}
 	h.All = append(h.All, a)
 	t.opened(h.Key, a, false)
-	t.tell(w.Token, Told{Class: Asked, ID: a.ID, Scopes: a.Scopes})
+	t.answer(w.Token, Told{Class: Asked, ID: a.ID, Scopes: a.Scopes})
 }
 
 // fits ends the authorizations that a token makes unnecessary: those whose needs it covers.
@@ -98,7 +98,7 @@ func (t step) exchanged(h *Holder, j Job, o Outcome) {
 		t.finish(h, a, void)
 	case o.Class == Unconfirmed:
 		t.do.Emit(Out{Settled: &Settled{a.ID, Unconfirmed}})
-		t.tell(a.Page, Told{Class: Unconfirmed, ID: a.ID})
+		t.answer(a.Page, Told{Class: Unconfirmed, ID: a.ID})
 		a.Phase, a.Page = Confirming, ""
 	default:
 		t.finish(h, a, o.Class)

@@ -22,7 +22,7 @@ func machine[L dataflow.Location, O dataflow.Order](
 	ins stream[L, O], jobs int, do func(ctx context.Context, runtime string, j Job) Outcome, look func(*State, *turn),
 ) said[L] {
 	out, _ := keyedstream.CallingMachine(ins, newState, func(s **State, in In, do *turn) { take(*s, in, do); look(*s, do) },
-		func(s **State, t keyedstream.Timer, do *turn) { ring(*s, t, do); look(*s, do) },
+		func(s **State, t keyedstream.Timer, do *turn) { fire(*s, t, do); look(*s, do) },
 		keyedstream.Calling(func(ctx context.Context, c keyedstream.Call[string, Job]) Outcome { return do(ctx, c.Key, c.Request) },
 			func(s **State, j Job, o Outcome, do *turn) { outcome(*s, j, o, do); look(*s, do) }, keyedstream.CallOptions{Concurrency: jobs}),
 		"a user completes an authorization whenever he likes, the first redirect counts, and what a token makes unnecessary is over")

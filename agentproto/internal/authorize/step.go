@@ -40,8 +40,8 @@ func take(s *State, in In, do *turn) {
 	t.settle()
 }
 
-// ring processes the timer: settle finds what is due.
-func ring(s *State, _ keyedstream.Timer, do *turn) { newStep(s, do).settle() }
+// fire processes the timer: settle finds what is due.
+func fire(s *State, _ keyedstream.Timer, do *turn) { newStep(s, do).settle() }
 
 // outcome processes the outcome of a job.
 func outcome(s *State, j Job, o Outcome, do *turn) {
@@ -67,8 +67,8 @@ func outcome(s *State, j Job, o Outcome, do *turn) {
 	t.settle()
 }
 
-// tell answers an In.
-func (t step) tell(token string, told Told) {
+// answer replies to the sender of an In, if it has a token.
+func (t step) answer(token string, told Told) {
 	if token != "" {
 		t.do.Emit(Out{Token: token, Told: &told})
 	}
@@ -96,7 +96,7 @@ func (t step) finish(h *Holder, a *Authorization, c Class) {
 	if (a.Phase == Open || a.Phase == Arrived) && !a.Gone {
 		t.do.Emit(Out{Settled: &Settled{a.ID, c}})
 	}
-	t.tell(a.Page, Told{Class: c})
+	t.answer(a.Page, Told{Class: c})
 	a.Phase, a.Class, a.Page = Ended, c, ""
 	if a.Gone {
 		h.remove(a)
@@ -125,10 +125,10 @@ func (t step) redirect(token string, r *Redirect) {
 	h, a := t.find(func(a *Authorization) bool { return a.ID == r.ID })
 	switch {
 	case a == nil || a.Phase != Open || a.State != r.State || a.Expires <= t.now:
-		t.tell(token, Told{Class: Over})
+		t.answer(token, Told{Class: Over})
 	case r.Refused != "":
 		t.finish(h, a, r.Refused)
-		t.tell(token, Told{Class: r.Refused})
+		t.answer(token, Told{Class: r.Refused})
 	default:
 		t.opened(h.Key, a, true)
 		a.Phase, a.Code, a.Page = Arrived, r.Code, token
@@ -141,15 +141,15 @@ func (t step) confirm(token string, c *Confirm) {
 	h, a := t.find(func(a *Authorization) bool { return a.ID == c.ID })
 	switch {
 	case a != nil && a.Phase == Ended:
-		t.tell(token, Told{Class: a.Class})
+		t.answer(token, Told{Class: a.Class})
 	case a == nil || a.Phase != Confirming:
-		t.tell(token, Told{Class: Over})
+		t.answer(token, Told{Class: Over})
 	case c.Class == Good:
 		a.Phase, a.Page = Confirmed, token
 	default:
 		t.discard(h, a, true)
 		t.finish(h, a, c.Class)
-		t.tell(token, Told{Class: c.Class})
+		t.answer(token, Told{Class: c.Class})
 		if c.Class == Wrong {
 			t.wrong(h)
 		}
@@ -198,7 +198,7 @@ func (t step) end(call string) {
 		h.Asks = slices.DeleteFunc(h.Asks, func(w *Waiting) bool {
 			gone := w.Ask.User != nil && w.Ask.User.Call == call
 			if gone {
-				t.tell(w.Token, Told{Class: Over})
+				t.answer(w.Token, Told{Class: Over})
 			}
 			return gone
 		})
@@ -231,7 +231,7 @@ func (t step) close(k Key) {
 	h := t.holder(k)
 	h.Revoke = true
 	for _, w := range h.Asks {
-		t.tell(w.Token, Told{Class: Over})
+		t.answer(w.Token, Told{Class: Over})
 	}
 	h.Asks = nil
 	t.endAll(h, Over)

@@ -228,7 +228,7 @@ func (k *clerk) do(n int) string {
 		if draw(3) == 0 {
 			k.rules.Remember = 0
 		}
-		k.turn(func(do *turn) { k.rules.ring(k.s, alarm, do) })
+		k.turn(func(do *turn) { k.rules.fire(k.s, alarm, do) })
 		k.rules.Remember = time.Hour
 	default:
 		if len(k.open) == 0 {

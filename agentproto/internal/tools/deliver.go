@@ -99,7 +99,7 @@ func (t step) settle() {
 			t.runs(c)
 			t.sends(c, at)
 		}
-		t.tell(c, t.loadOf(c, still))
+		t.reportLoad(c, t.loadOf(c, still))
 	}
 	for _, r := range t.Replies {
 		if m := r.Message; r.Attempt == 0 && t.turn(r) {
@@ -189,8 +189,8 @@ func (t step) loadOf(c *Call, still bool) LoadOf {
 	return l
 }
 
-// tell reports how the load of a call has changed.
-func (t step) tell(c *Call, l LoadOf) {
+// reportLoad reports how the load of a call has changed.
+func (t step) reportLoad(c *Call, l LoadOf) {
 	if was := c.Told; l.Load != was.Load {
 		c.Told = l
 		t.do.Emit(Out{Load: &LoadOf{l.Runtime, Load{Calls: l.Calls - was.Calls, Busy: l.Busy - was.Busy, Bytes: l.Bytes - was.Bytes}}})

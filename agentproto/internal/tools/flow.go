@@ -95,7 +95,7 @@ func Build(f *dataflow.Flow, o Options) *Ports {
 	all := keyedstream.Merge(ins, imports)
 
 	said, _ := keyedstream.CallingMachine(all, newSession, func(s **Session, in In, do *turn) { o.take(*s, in, do) },
-		func(s **Session, t keyedstream.Timer, do *turn) { o.ring(*s, t, do) },
+		func(s **Session, t keyedstream.Timer, do *turn) { o.fire(*s, t, do) },
 		keyedstream.Calling(func(ctx context.Context, c keyedstream.Call[Place, Job]) Outcome { return o.Do(ctx, c.Key, c.Request) },
 			func(s **Session, j Job, out Outcome, do *turn) { o.outcome(*s, j, out, do) }, keyedstream.CallOptions{Concurrency: o.Jobs}),
 		"a session handles what happens to it in the order in which it comes, and every order has one result for each call")

@@ -141,7 +141,7 @@ func (t step) clear() {
 	for _, c := range t.Calls {
 		t.stop(c.Run, CauseMoving)
 		t.stop(c.Attempt, CauseMoving)
-		t.tell(c, LoadOf{Runtime: c.ID.Runtime})
+		t.reportLoad(c, LoadOf{Runtime: c.ID.Runtime})
 		t.said(c, true)
 	}
 	for _, g := range t.Grants {

@@ -83,8 +83,8 @@ func (r Rules) take(s *Session, in In, do *turn) {
 	t.settle()
 }
 
-// ring processes the timer: settle finds what is due.
-func (r Rules) ring(s *Session, _ keyedstream.Timer, do *turn) { r.step(s, do).settle() }
+// fire processes the timer: settle finds what is due.
+func (r Rules) fire(s *Session, _ keyedstream.Timer, do *turn) { r.step(s, do).settle() }
 
 // outcome processes the outcome of a job. The outcome of a job that was stopped has no effect: its
 // call has ended, or the job was started again.
@@ -276,7 +276,7 @@ func (t step) finish(c *Call) {
 	for _, m := range c.Queue {
 		t.lose(m)
 	}
-	t.tell(c, LoadOf{Runtime: c.ID.Runtime})
+	t.reportLoad(c, LoadOf{Runtime: c.ID.Runtime})
 	t.said(c, true)
 	i := slices.Index(t.Calls, c)
 	t.Calls = slices.Delete(t.Calls, i, i+1)

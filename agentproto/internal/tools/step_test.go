@@ -134,7 +134,7 @@ func TestN58_OtherURL(t *testing.T) {
 		t.Error("one invocation is answered twice")
 	}
 	p.rules.Remember = 0
-	p.turn(func(do *turn) { p.rules.ring(p.s, alarm, do) })
+	p.turn(func(do *turn) { p.rules.fire(p.s, alarm, do) })
 	if !p.over {
 		t.Errorf("the session is %+v", p.s)
 	}

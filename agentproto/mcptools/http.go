@@ -147,7 +147,7 @@ func (q *requests) RoundTrip(r *http.Request) (*http.Response, error) {
 		if err == nil && res.StatusCode == http.StatusOK {
 			res.Body = &listened{res.Body, r.Context(), q.link}
 		} else if r.Context().Err() == nil {
-			q.link.unheard()
+			q.link.watchEnded()
 		}
 	}
 	switch {
@@ -181,18 +181,18 @@ type listened struct {
 func (l *listened) Read(b []byte) (int, error) {
 	n, err := l.ReadCloser.Read(b)
 	if err != nil && l.ctx.Err() == nil {
-		l.link.unheard()
+		l.link.watchEnded()
 	}
 	return n, err
 }
 
-// unheard notifies the live session that a stream of changes of the link has ended.
-func (l *link) unheard() {
+// watchEnded notifies the live session that a stream of changes of the link has ended.
+func (l *link) watchEnded() {
 	l.m.mu.Lock()
 	s := l.live
 	l.m.mu.Unlock()
 	if s != nil {
-		s.unheard()
+		s.endUpdates()
 	}
 }
 

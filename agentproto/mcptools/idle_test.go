@@ -31,7 +31,7 @@ func (o *slowly) begin(*Server, string, string) (*process, error) {
 	}
 	in, write := io.Pipe()
 	read, out := io.Pipe()
-	p := &process{in: write, out: read, errors: new(ring), ended: make(chan struct{}), why: errors.New("it has ended")}
+	p := &process{in: write, out: read, errors: new(tail), ended: make(chan struct{}), why: errors.New("it has ended")}
 	p.terminate, p.kill = func() {}, func() {}
 	go func() {
 		server := mcp.NewServer(&mcp.Implementation{Name: "slow", Version: "1"}, nil)

@@ -46,7 +46,7 @@ type process struct {
 	terminate, kill func() // terminate and kill its group
 	in              io.WriteCloser
 	out             io.ReadCloser
-	errors          *ring
+	errors          *tail
 	ended           chan struct{} // closed when the program has ended
 	why             error         // how it ended; set before ended is closed
 	once            sync.Once
@@ -55,7 +55,7 @@ type process struct {
 
 // start starts the program of a server in a group of its own.
 func start(s *Server, path, dir string) (*process, error) {
-	p := &process{errors: new(ring), ended: make(chan struct{})}
+	p := &process{errors: new(tail), ended: make(chan struct{})}
 	cmd := &exec.Cmd{Path: path, Args: s.Command, Env: environment(s), Dir: dir, Stderr: p.errors, WaitDelay: time.Second}
 	ownGroup(cmd)
 	// The pipes are made here: Wait closes those of exec, possibly before everything is read.
@@ -129,28 +129,28 @@ func (p *process) endsWithin(d time.Duration) bool {
 	}
 }
 
-// ringBytes is how much of a program's standard error is kept.
-const ringBytes = 64 << 10
+// tailBytes is how much of a program's standard error is kept.
+const tailBytes = 64 << 10
 
-// A ring keeps the end of a program's standard error.
-type ring struct {
+// A tail keeps the end of a program's standard error.
+type tail struct {
 	mu   sync.Mutex
 	text []byte
 }
 
 // Write implements [io.Writer].
-func (r *ring) Write(b []byte) (int, error) {
+func (r *tail) Write(b []byte) (int, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.text = append(r.text, b[max(0, len(b)-ringBytes):]...)
-	if n := len(r.text) - ringBytes; n > 0 {
+	r.text = append(r.text, b[max(0, len(b)-tailBytes):]...)
+	if n := len(r.text) - tailBytes; n > 0 {
 		r.text = append(r.text[:0], r.text[n:]...)
 	}
 	return len(b), nil
 }
 
 // last returns the last non-empty line.
-func (r *ring) last() string {
+func (r *tail) last() string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	all := bytes.TrimSpace(r.text)

@@ -28,7 +28,7 @@ func (o *older) begin(*Server, string, string) (*process, error) {
 	o.starts = append(o.starts, time.Now())
 	in, write := io.Pipe()
 	read, out := io.Pipe()
-	p := &process{in: write, out: read, errors: new(ring), ended: make(chan struct{}), why: errors.New("it has ended")}
+	p := &process{in: write, out: read, errors: new(tail), ended: make(chan struct{}), why: errors.New("it has ended")}
 	end := func() {
 		select {
 		case <-p.ended:

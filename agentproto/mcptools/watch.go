@@ -276,8 +276,8 @@ func (s *session) updated(_ context.Context, r *mcp.ResourceUpdatedNotificationR
 	}
 }
 
-// unheard ends all updates when the connection, or a stream of changes, has ended.
-func (s *session) unheard() {
+// endUpdates ends all updates when the connection, or a stream of changes, has ended.
+func (s *session) endUpdates() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for uri, all := range s.watches {

@@ -57,8 +57,21 @@ func (l *Log) last(ctx context.Context, stream, subject string) (m stored, err e
 	return m, err
 }
 
-// next returns the first message of a subject after a sequence. Like last, it asks the leader, but
-// only once, and waits no longer than within.
+// first returns the first message of a subject after a sequence. Like last, it asks the leader until it
+// answers, and returns errMissing if there is none.
+func (l *Log) first(ctx context.Context, stream, subject string, after uint64) (m stored, err error) {
+	err = l.persist(ctx, "read from "+stream, func(ctx context.Context) error {
+		m, err = l.next(ctx, within(ctx), stream, subject, after)
+		if errors.Is(err, errMissing) {
+			return final{err}
+		}
+		return err
+	})
+	return m, err
+}
+
+// next returns the first message of a subject after a sequence. It asks the leader
+// once, and waits no longer than within.
 func (l *Log) next(ctx context.Context, within time.Duration, stream, subject string, after uint64) (stored, error) {
 	attempt, cancel := context.WithTimeout(ctx, within)
 	defer cancel()

@@ -88,11 +88,7 @@ func (l *Log) purgeSteps(ctx context.Context, partition int, at uint64) error {
 	if err := l.purge(ctx, l.st(), subject, at); err != nil {
 		return err
 	}
-	var oldest stored
-	err = l.persist(ctx, "read from "+l.st(), func(ctx context.Context) error {
-		oldest, err = l.next(ctx, within(ctx), l.st(), subject, at-1)
-		return err
-	})
+	oldest, err := l.first(ctx, l.st(), subject, at-1)
 	if err != nil {
 		return err
 	}

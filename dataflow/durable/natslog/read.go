@@ -94,12 +94,21 @@ func (r *reader) Last(ctx context.Context) (uint64, error) {
 // Close closes the reader. A waiting Next returns journal.ErrClosed.
 func (r *reader) Close() { r.f.close() }
 
-// Steps returns a reader of committed steps after a fence.
+// Steps returns a reader of committed steps after a fence. It asks the leader for the first one: the
+// replica that delivers them may still have steps that were purged.
 func (l *Log) Steps(ctx context.Context, partition int, after uint64) (journal.StepReader, error) {
 	if err := l.ready(ctx, partition); err != nil {
 		return nil, err
 	}
-	f, err := l.follow(ctx, l.st(), l.subject(kindStep, partition), after)
+	start := after
+	first, err := l.first(ctx, l.st(), l.subject(kindStep, partition), after)
+	switch {
+	case err == nil:
+		start = first.sequence - 1
+	case !errors.Is(err, errMissing):
+		return nil, err
+	}
+	f, err := l.follow(ctx, l.st(), l.subject(kindStep, partition), start)
 	if err != nil {
 		return nil, err
 	}

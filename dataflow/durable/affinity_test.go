@@ -16,7 +16,7 @@ import (
 	"github.com/millrace/millrace/keyedstream"
 )
 
-// A chair belongs to the room in which it is.
+// A chair belongs to the room that it is in.
 type chair struct {
 	Room string
 	N    int
@@ -37,7 +37,7 @@ type roomPorts struct {
 	moved *dataflow.EntryOutputPort[chair, int]
 }
 
-// rooms counts the seats of a room that are taken: a room with three is full.
+// rooms counts the taken seats of a room. A room with three is full.
 func rooms(f *dataflow.Flow) (p roomPorts) {
 	at := dataflow.At[members](f)
 	in, taken := keyedstream.Input[chair, string](at, "taken")
@@ -52,9 +52,9 @@ func rooms(f *dataflow.Flow) (p roomPorts) {
 	return p
 }
 
-// TestAffinity would catch a key that is looked for in another partition than the one in which it is: by a
-// sender, by one who waits, takes or asks, by a move to another location, or by a restart, which forgets
-// what does not belong to a partition.
+// TestAffinity checks that every user of a key looks in the partition that holds it: senders, calls that
+// wait, take or ask, moves to another location, and a restart, which drops keys that do not belong to a
+// partition.
 func TestAffinity(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log := journal.NewMemory(journal.MemoryOptions{Partitions: 16})
@@ -129,8 +129,8 @@ func TestAffinityOfOne(t *testing.T) {
 	}
 }
 
-// TestMisplaced would catch an entry that nobody can read, without a word: it is in another partition than its
-// key says.
+// TestMisplaced checks that an entry in another partition than its key says is reported. Otherwise nobody
+// could read it, without any error.
 func TestMisplaced(t *testing.T) {
 	type ports struct {
 		in  *dataflow.KeyedInputPort[chair, string]
@@ -174,8 +174,8 @@ type plainChair struct {
 	N    int
 }
 
-// TestAffinityIsNew would catch a history whose keys are looked for elsewhere than they are, because their type
-// has an affinity since, or none any longer; and a client that sends by another one.
+// TestAffinityIsNew checks that a history is refused if its key type has gained an affinity since, because
+// its keys would be looked for in the wrong partitions.
 func TestAffinityIsNew(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log := journal.NewMemory(journal.MemoryOptions{Partitions: 2})
@@ -193,7 +193,7 @@ func TestAffinityIsNew(t *testing.T) {
 	})
 }
 
-// seatsOf is a flow whose keys are of either type.
+// seatsOf returns a flow with keys of the given type.
 func seatsOf[K comparable](f *dataflow.Flow) *dataflow.EntryInputPort[K, int] {
 	in, seats := keyedsingleton.Input[K, int](dataflow.At[members](f), "seats")
 	keyedsingleton.Output(seats, "all")
@@ -208,7 +208,7 @@ type (
 func (p *pointedKey) Affinity() string { return "" }
 func (numberKey) Affinity() int        { return 0 }
 
-// TestWrongAffinity would catch a method that looks like an affinity and is none, and is passed over.
+// TestWrongAffinity checks that a method that looks like an affinity, but is none, is an error.
 func TestWrongAffinity(t *testing.T) {
 	for want, build := range map[string]func(*dataflow.Flow){
 		"has a pointer receiver": func(f *dataflow.Flow) { seatsOf[pointedKey](f) },
@@ -224,5 +224,5 @@ func TestWrongAffinity(t *testing.T) {
 		}()
 	}
 	f := dataflow.New()
-	keyedsingleton.Input[numberKey, int](dataflow.At[server](f), "of one instance") // nobody divides it
+	keyedsingleton.Input[numberKey, int](dataflow.At[server](f), "of one instance") // nothing partitions these keys
 }

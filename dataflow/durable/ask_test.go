@@ -9,8 +9,8 @@ import (
 	"github.com/millrace/millrace/keyedsingleton"
 )
 
-// TestAsk asks a durable flow before and after a crash: a request is put once, and what was
-// taken is taken.
+// TestAsk asks a durable flow before and after a crash. A request is put once, and an
+// answer that was taken stays taken.
 func TestAsk(t *testing.T) {
 	log := journal.NewMemory(journal.MemoryOptions{})
 	app := start(t, log, buildAsked, Options{})

@@ -15,8 +15,8 @@ import (
 	"github.com/millrace/millrace/singleton"
 )
 
-// TestRoom asks how many records a process may have under way to a partition of another one,
-// by what it has heard of that and when.
+// TestRoom checks how many records a process may have in flight to a partition of another process,
+// depending on the last report and its age.
 func TestRoom(t *testing.T) {
 	opts := Options{MaxLag: Lag{Records: 1000, Bytes: 1 << 20}, Lease: 10 * time.Second}
 	said := func(records int) *backlogReport {
@@ -26,8 +26,8 @@ func TestRoom(t *testing.T) {
 		name   string
 		said   *backlogReport
 		silent time.Duration
-		behind int // records sent beyond what was said
-		want   int // how many more
+		behind int // records sent after the report
+		want   int // how many more may be sent
 	}{
 		{"nothing was heard", nil, time.Hour, 0, fewRecords},
 		{"nothing was heard, and some are under way", nil, time.Hour, 60, 4},
@@ -72,8 +72,8 @@ func TestRoom(t *testing.T) {
 	}
 }
 
-// TestHear lets reports come in any order: what is counted by the owner no longer counts as under
-// way, and what an owner says that was followed by another one does not count.
+// TestHear receives reports in any order. A record that the owner has counted no longer counts as
+// in flight, and a report that is older than the last one is ignored.
 func TestHear(t *testing.T) {
 	w := &partitionGateway{}
 	for i := range 10 {
@@ -98,7 +98,7 @@ func TestHear(t *testing.T) {
 	}
 }
 
-// TestReject has sends that find no room return at once.
+// TestReject checks that sends return at once when there is no room.
 func TestReject(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const most = 10
@@ -130,7 +130,7 @@ type lagPorts struct {
 	out *dataflow.OutputPort[int]
 }
 
-// lagging adds up what comes in, and lets out each number. Before it does either it calls wait.
+// lagging adds up and outputs the numbers that it receives, and calls wait before each.
 func lagging(wait func()) func(f *dataflow.Flow) lagPorts {
 	return func(f *dataflow.Flow) lagPorts {
 		in, xs := dataflow.SharedInput[int](dataflow.At[server](f), "in")
@@ -142,9 +142,9 @@ func lagging(wait func()) func(f *dataflow.Flow) lagPorts {
 	}
 }
 
-// TestBacklogElsewhere sends to a partition whose step does not come to an end, from the
-// process that owns it and from two others: as many records are accepted as may wait, and 64 of
-// each other process besides. All that was accepted is handled when the step goes on.
+// TestBacklogElsewhere sends to a partition whose step does not end, from the process that owns it
+// and from two others. The partition accepts as many records as may wait, and 64 more from each
+// other process. All accepted records are handled when the step continues.
 func TestBacklogElsewhere(t *testing.T) {
 	const most = 100
 	opts := Options{Log: natslog.Servers(natslog.Options{URLs: []string{natsServer(t)}, Replicas: 1, AssumeDurable: true}), Name: "lag", MaxLag: Lag{Records: most}, Flow: dataflow.Options{Buffer: 10_000}}
@@ -181,7 +181,7 @@ func TestBacklogElsewhere(t *testing.T) {
 	}
 	close(goOn)
 	reaches(t, apps[0].Ports.sum, n)
-	for i := range 3 * most { // and there is room again
+	for i := range 3 * most { // there is room again
 		if err := apps[1].Ports.in.Send(t.Context(), 1); err != nil {
 			t.Fatalf("send %d: %v", i, err)
 		}
@@ -192,8 +192,8 @@ func TestBacklogElsewhere(t *testing.T) {
 	}
 }
 
-// TestStoppedElsewhere sends from a client to a partition whose output nobody reads: the client
-// waits, hears why, and goes on when somebody reads.
+// TestStoppedElsewhere sends from a client to a partition whose output nobody reads. The client
+// waits, learns the reason, and continues when somebody reads.
 func TestStoppedElsewhere(t *testing.T) {
 	opts := Options{Log: natslog.Servers(natslog.Options{URLs: []string{natsServer(t)}, Replicas: 1, AssumeDurable: true}), Name: "stopped", Flow: dataflow.Options{Buffer: 2}}
 	build := lagging(func() {})

@@ -12,13 +12,12 @@ import (
 	"github.com/millrace/millrace/dataflow/durable/journal"
 )
 
-// TestBacklog sends to a partition whose step does not come to an end: as many records are
-// accepted as may wait, exactly, however many senders there are, and the others when steps go
-// on.
+// TestBacklog sends to a partition whose step does not end. Exactly as many records are accepted as
+// may wait, however many senders there are. The others are accepted when steps continue.
 func TestBacklog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const most, senders, each = 100, 8, 40
-		var held atomic.Pointer[chan struct{}] // what commits wait for, if there is one
+		var held atomic.Pointer[chan struct{}] // commits wait until it is closed, if it is set
 		log := journal.NewMemory(journal.MemoryOptions{Hook: func(a journal.Action) journal.Fault {
 			if until := held.Load(); until != nil && a.Op == journal.OpCommit && !a.Done {
 				return journal.Fault{Until: *until}
@@ -37,7 +36,7 @@ func TestBacklog(t *testing.T) {
 			}()
 		}
 		time.Sleep(time.Minute)
-		// The step that waits has taken what came first, which counts until it is committed.
+		// The waiting step has taken the first records, which count until it is committed.
 		if n := len(sent); n != most {
 			t.Errorf("%d records were accepted, want %d", n, most)
 		}

@@ -14,8 +14,8 @@ import (
 	"github.com/millrace/millrace/keyedstream"
 )
 
-// TestBatchElsewhere sends batches in two processes and a client, while partitions change
-// hands: each key is put once, and what is numbered comes once.
+// TestBatchElsewhere sends batches in two processes and a client while partitions change
+// their owners. Each key is put once, and each numbered record comes once.
 func TestBatchElsewhere(t *testing.T) {
 	opts := Options{Log: natslog.Servers(natslog.Options{URLs: []string{natsServer(t)}, Replicas: 1, AssumeDurable: true}), Name: "batches", Partitions: 4}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -79,7 +79,7 @@ func TestBatchElsewhere(t *testing.T) {
 		}
 	}
 
-	// The client numbers its lines, and sends them twice; a process leaves meanwhile.
+	// The client numbers its lines and sends them twice, while a process leaves.
 	var ks []string
 	var vs []int
 	for v := range each {

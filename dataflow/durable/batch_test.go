@@ -38,7 +38,7 @@ func batchesAt[L dataflow.Location](at L) (p batchPorts) {
 func batchProcess(f *dataflow.Flow) batchPorts { return batchesAt(dataflow.At[server](f)) }
 func batchCluster(f *dataflow.Flow) batchPorts { return batchesAt(dataflow.At[members](f)) }
 
-// manyKeys returns n keys and a value for each: key i%each has its values in order.
+// manyKeys returns n values and their keys. The values of each of the keys are in order.
 func manyKeys(n, each int) (ks, vs []string) {
 	for i := range n {
 		ks, vs = append(ks, fmt.Sprint("key ", i%each)), append(vs, fmt.Sprintf("value %05d", i))
@@ -46,7 +46,7 @@ func manyKeys(n, each int) (ks, vs []string) {
 	return ks, vs
 }
 
-// wantValues reads n values, those of each key in order.
+// wantValues reads n values and checks that those of each key are in order.
 func wantValues(t *testing.T, out *dataflow.OutputPort[dataflow.Entry[string, string]], n int) {
 	t.Helper()
 	last := make(map[string]string)
@@ -62,8 +62,8 @@ func wantValues(t *testing.T, out *dataflow.OutputPort[dataflow.Entry[string, st
 	}
 }
 
-// TestBatchAppends sends 1,000 records to each input of a cluster: a partition has them in an
-// append, and takes them in a step.
+// TestBatchAppends sends 1,000 records to each input of a cluster. Each partition receives its
+// records in one append and takes them in one step.
 func TestBatchAppends(t *testing.T) {
 	const n, partitions = 1000, 16
 	sends := map[string]func(context.Context, batchPorts) error{
@@ -121,8 +121,8 @@ func wantAll(got, n int, err error) error {
 	return nil
 }
 
-// TestBatchInPieces sends more than the log takes at once: it is divided, and what is too
-// large by itself is refused by itself.
+// TestBatchInPieces sends more than the log accepts at once. The batch is divided, and only the
+// record that is too large is refused.
 func TestBatchInPieces(t *testing.T) {
 	log := journal.NewMemory(journal.MemoryOptions{Partitions: 3, MaxRecord: 1000})
 	app := start(t, log, batchCluster, Options{Partitions: 3})
@@ -133,7 +133,7 @@ func TestBatchInPieces(t *testing.T) {
 	}
 	wantValues(t, app.Ports.values, 2000)
 
-	// Nothing of its key comes after what is too large.
+	// No later record of the same key is sent after one that is too large.
 	huge := strings.Repeat("x", 1001)
 	n, err := app.Ports.keyed.SendBatch(ctx, []string{"a", "b", "a", "a", "b"}, []string{"1", "1", huge, "3", "2"})
 	if n != 2 || !errors.Is(err, journal.ErrTooLarge) {
@@ -168,8 +168,8 @@ func TestBatchInPieces(t *testing.T) {
 	stop(t, app)
 }
 
-// TestBatchBounded divides a batch that the log would take at once: an append, and so a step,
-// has a bound.
+// TestBatchBounded divides a batch that the log would accept at once, because the size of an
+// append, and thereby of a step, is bounded.
 func TestBatchBounded(t *testing.T) {
 	var largest atomic.Int64
 	log := journal.NewMemory(journal.MemoryOptions{Hook: func(a journal.Action) journal.Fault {
@@ -195,8 +195,8 @@ func TestBatchBounded(t *testing.T) {
 	stop(t, app)
 }
 
-// TestBatchPrefix lets a partition fail: the result is the prefix before its first record,
-// and a repeat with the same numbers sends what is missing.
+// TestBatchPrefix makes one partition fail. SendBatch returns the length of the prefix before the
+// first failed record, and a repeat with the same numbers sends the missing records.
 func TestBatchPrefix(t *testing.T) {
 	log := journal.NewMemory(journal.MemoryOptions{Partitions: 4})
 	app := start(t, log, batchCluster, Options{Partitions: 4})
@@ -210,7 +210,7 @@ func TestBatchPrefix(t *testing.T) {
 		key, _ := CBOR().Append(nil, k)
 		return engine.PartitionOf(key, 4) == failing
 	})
-	for _, done := range []bool{false, true} { // also when the answer is lost
+	for _, done := range []bool{false, true} { // also when only the answer is lost
 		log.SetHook(func(a journal.Action) journal.Fault {
 			return journal.Fault{Fail: a.Op == journal.OpAppend && a.Partition == failing && a.Done == done}
 		})
@@ -223,14 +223,14 @@ func TestBatchPrefix(t *testing.T) {
 	if n, err := app.Ports.keyed.SendBatchNumbered(t.Context(), 7+uint64(first), ks[first:], vs[first:]); n != len(ks)-first || err != nil {
 		t.Errorf("the repeat: %d, %v", n, err)
 	}
-	wantValues(t, app.Ports.values, len(ks)) // each once, or one would not be greater than the last
+	wantValues(t, app.Ports.values, len(ks)) // each once: a value that is repeated is not greater than the last one
 	stop(t, app)
 	if e, err := app.Ports.values.Next(t.Context()); err == nil {
 		t.Errorf("%v came as well", e)
 	}
 }
 
-// TestBatchGivesUp ends the context of a batch while one partition takes nothing.
+// TestBatchGivesUp cancels the context of a batch while one partition accepts nothing.
 func TestBatchGivesUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log := journal.NewMemory(journal.MemoryOptions{Partitions: 4})
@@ -258,7 +258,7 @@ func TestBatchGivesUp(t *testing.T) {
 		}
 		close(hold)
 		synctest.Wait()
-		for i, e := range errs { // what was appended is taken nevertheless
+		for i, e := range errs { // the appended records are taken nevertheless
 			if _, there := app.Ports.out.Get(ks[i]); e == nil && !there {
 				t.Errorf("entry %d is not there", i)
 			}
@@ -270,7 +270,7 @@ func TestBatchGivesUp(t *testing.T) {
 	})
 }
 
-// TestManyRefused puts more than a partition remembers to have refused.
+// TestManyRefused puts more keys than a partition remembers as refused.
 func TestManyRefused(t *testing.T) {
 	app := start(t, journal.NewMemory(journal.MemoryOptions{}), batchProcess, Options{})
 	ks, vs := manyKeys(2*keepRefusals, 2*keepRefusals)
@@ -289,8 +289,8 @@ func TestManyRefused(t *testing.T) {
 	stop(t, app)
 }
 
-// TestPutBatchQuarantined puts entries of which the program cannot handle one, and so none of
-// its key that comes after it: the others of the batch are taken.
+// TestPutBatchQuarantined puts a batch with an entry that the program cannot handle. Later entries
+// of its key are not taken either, and all others are.
 func TestPutBatchQuarantined(t *testing.T) {
 	type ports struct {
 		in  *dataflow.EntryInputPort[string, int]
@@ -315,8 +315,8 @@ func TestPutBatchQuarantined(t *testing.T) {
 	stop(t, app)
 }
 
-// TestBatchBacklog sends a batch that is larger than what may wait for a partition whose step
-// does not come to an end: as much is accepted as may wait.
+// TestBatchBacklog sends a batch that is larger than the allowed backlog to a partition whose step
+// does not end. As many records are accepted as may wait.
 func TestBatchBacklog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const most = 100

@@ -22,8 +22,8 @@ func quiet(o Options) Options {
 	return o
 }
 
-// BenchmarkSend measures durable records: each of many goroutines sends the next one
-// when the last is kept.
+// BenchmarkSend measures durable records. Each of many goroutines sends its next record when the
+// last is durable.
 func BenchmarkSend(b *testing.B) {
 	for _, senders := range []int{1, 64, 1024} {
 		b.Run(fmt.Sprint("embedded/senders=", senders), func(b *testing.B) {
@@ -57,7 +57,7 @@ func summing(f *dataflow.Flow) sumPorts {
 	return sumPorts{in, singleton.Output(dataflow.Sum(xs), "sum")}
 }
 
-// BenchmarkSendBatch measures durable records that a few goroutines send many at a time.
+// BenchmarkSendBatch measures durable records that a few goroutines send in batches.
 func BenchmarkSendBatch(b *testing.B) {
 	const batch, senders = 512, 4
 	app := startBench(b, summing, quiet(Options{Log: natslog.Embedded(b.TempDir())}))
@@ -79,8 +79,8 @@ func BenchmarkSendBatch(b *testing.B) {
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "events/s")
 }
 
-// BenchmarkLines measures durable lines from one producer that waits for each batch before it
-// makes the next one. A batch of 1 is a Send or a Put.
+// BenchmarkLines measures durable lines of one producer that waits for each batch before it makes
+// the next one. A batch of 1 is a Send or a Put.
 func BenchmarkLines(b *testing.B) {
 	for name, build := range map[string]func(f *dataflow.Flow) lineInputs{
 		"process": func(f *dataflow.Flow) lineInputs { return lineInputsAt(dataflow.At[server](f)) },
@@ -109,7 +109,7 @@ func BenchmarkLines(b *testing.B) {
 	}
 }
 
-// lineInputs are inputs of lines, alone and under a key.
+// lineInputs are inputs of lines, with and without a key.
 type lineInputs struct {
 	plain   *dataflow.InputPort[string]
 	keyed   *dataflow.KeyedInputPort[string, string]
@@ -126,7 +126,7 @@ func lineInputsAt[L dataflow.Location](at L) lineInputs {
 	return lineInputs{plain, keyed, entries}
 }
 
-// sends returns what sends a batch to each input.
+// sends returns a function for each input that sends it a batch.
 func (p lineInputs) sends(ctx context.Context) map[string]func(ks, vs []string) error {
 	return map[string]func(ks, vs []string) error{
 		"InputPort": func(_, vs []string) (err error) {
@@ -153,7 +153,7 @@ func (p lineInputs) sends(ctx context.Context) map[string]func(ks, vs []string) 
 	}
 }
 
-// BenchmarkRoundTrip measures a request that is put and its answer, both durable.
+// BenchmarkRoundTrip measures a request and its answer, both durable.
 func BenchmarkRoundTrip(b *testing.B) {
 	app := startBench(b, quorumProcess, quiet(Options{Log: natslog.Embedded(b.TempDir())}))
 	var took []time.Duration

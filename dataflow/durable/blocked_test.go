@@ -14,7 +14,8 @@ import (
 	"github.com/millrace/millrace/keyedsingleton"
 )
 
-// warnings are what dataflow.Options.OnBlocked was called with, by goroutines of the flow.
+// warnings collects the errors that the goroutines of a flow pass to
+// dataflow.Options.OnBlocked.
 type warnings struct {
 	mu  sync.Mutex
 	all []string
@@ -26,7 +27,7 @@ func (w *warnings) add(e *dataflow.BlockedError) {
 	w.all = append(w.all, e.Error())
 }
 
-// take returns the warnings since it was called before.
+// take returns the warnings since the last take.
 func (w *warnings) take() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -35,8 +36,8 @@ func (w *warnings) take() []string {
 	return all
 }
 
-// The ports of a durable flow name the output that nobody reads, as those of any other
-// flow do: before and after a restart.
+// TestForgottenOutput checks that the ports of a durable flow name the unread output, as
+// those of any other flow do, before and after a restart.
 func TestForgottenOutput(t *testing.T) {
 	type ports struct {
 		in  *dataflow.EntryInputPort[int, int]

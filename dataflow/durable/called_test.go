@@ -11,14 +11,14 @@ import (
 	"github.com/millrace/millrace/keyedsingleton"
 )
 
-// calledPorts have the answers to calls as entries, and as elements each that counts.
+// calledPorts output the answers to calls as entries, and as elements in which each answer counts.
 type calledPorts struct {
 	in      *dataflow.EntryInputPort[string, int]
 	answers *dataflow.EntryOutputPort[string, int64]
 	each    *dataflow.OutputPort[dataflow.Entry[string, int64]]
 }
 
-// calling returns a program whose calls are answered by call.
+// calling returns a program that gets its answers from call.
 func calling(call func() int64) func(*dataflow.Flow) calledPorts {
 	return func(f *dataflow.Flow) calledPorts {
 		in, entries := keyedsingleton.Input[string, int](dataflow.At[server](f), "in")
@@ -27,7 +27,7 @@ func calling(call func() int64) func(*dataflow.Flow) calledPorts {
 	}
 }
 
-// holding returns a log whose commits do not come to be while hold is set, until something is closed.
+// holding returns a log that holds back commits while hold is set, until the channel is closed.
 func holding(hold *atomic.Bool, until chan struct{}) *journal.Memory {
 	return journal.NewMemory(journal.MemoryOptions{Hook: func(a journal.Action) journal.Fault {
 		if a.Op == journal.OpCommit && !a.Done && hold.Load() {
@@ -37,8 +37,8 @@ func holding(hold *atomic.Bool, until chan struct{}) *journal.Memory {
 	}})
 }
 
-// TestCalledWhenDurable holds the commit of the step that asks for a call, and lets it go on or
-// ends the process there. It would miss a call that is made for a step that may never have been.
+// TestCalledWhenDurable holds the commit of the step that requests a call, and then either
+// continues it or crashes the process. It checks that no call is made before its step is durable.
 func TestCalledWhenDurable(t *testing.T) {
 	for name, crash := range map[string]bool{"goes on": false, "crashes": true} {
 		t.Run(name, func(t *testing.T) {
@@ -50,7 +50,7 @@ func TestCalledWhenDurable(t *testing.T) {
 				app := start(t, log, build, Options{})
 				hold.Store(true)
 				put := make(chan error, 1)
-				go func() { put <- app.Ports.in.Put(t.Context(), "k", 1) }() // which waits for the step
+				go func() { put <- app.Ports.in.Put(t.Context(), "k", 1) }() // waits for the step
 				synctest.Wait()
 				if n := made.Load(); n != 0 {
 					t.Errorf("%d calls were made before the step that asks for them was kept", n)
@@ -75,9 +75,9 @@ func TestCalledWhenDurable(t *testing.T) {
 	}
 }
 
-// TestAnsweredOnce ends the process when an answer is in the log and the step that takes it is not
-// kept. It would miss a call that is made again before the next process has looked at what the log
-// has, and an answer that counts twice.
+// TestAnsweredOnce crashes the process when an answer is in the log and its step is not yet
+// durable. It checks that the next process reads the log before it makes a call again, and that no
+// answer counts twice.
 func TestAnsweredOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var made atomic.Int64
@@ -91,7 +91,7 @@ func TestAnsweredOnce(t *testing.T) {
 		if err := app.Ports.in.Put(t.Context(), "k", 1); err != nil {
 			t.Fatal(err)
 		}
-		synctest.Wait() // for the commit that is held
+		synctest.Wait() // until the commit is held
 		if _, ok := app.Ports.answers.Get("k"); ok || made.Load() != 1 {
 			t.Errorf("%d calls were made, and there is an answer before its step was kept: %v", made.Load(), ok)
 		}

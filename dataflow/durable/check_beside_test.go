@@ -12,7 +12,8 @@ import (
 	"github.com/millrace/millrace/dataflow/durable/journal"
 )
 
-// A steadyLog gets a step between any two looks at its history: each odd look does not see the last step yet.
+// A steadyLog makes a step seem to appear between two reads of its history: odd reads do not return the last
+// step.
 type steadyLog struct {
 	*journal.Memory
 	looks *int
@@ -28,8 +29,8 @@ func (l steadyLog) Restore(ctx context.Context, p int) (*journal.History, error)
 	return h, nil
 }
 
-// TestCheckBesideSteps would catch a check that reports damage of a healthy flow: a record that waits was
-// sent behind a step that was committed while the check was reading.
+// TestCheckBesideSteps checks that Check reports no damage in a healthy flow where a waiting record was sent
+// after a step that was committed during the check.
 func TestCheckBesideSteps(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log := journal.NewMemory(journal.MemoryOptions{})
@@ -56,8 +57,7 @@ func TestCheckBesideSteps(t *testing.T) {
 	})
 }
 
-// TestCheckBehindSnapshot would catch a check that finds nothing wrong with a history whose steps behind the
-// snapshot begin too late: those that are gone are covered by nothing.
+// TestCheckBehindSnapshot checks that Check finds a gap between the snapshot and the first step after it.
 func TestCheckBehindSnapshot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log := journal.NewMemory(journal.MemoryOptions{})

@@ -13,7 +13,8 @@ import (
 	"github.com/millrace/millrace/dataflow/durable/natslog"
 )
 
-// busy has four senders put entries until stopped, and returns how many each has been told of.
+// busy starts four senders that put entries until stop is called, which returns how many entries of
+// each were acknowledged.
 func busy(t *testing.T, app *App[keptPorts], from int) (stop func() [4]int) {
 	ctx, cancel := context.WithCancel(t.Context())
 	var senders sync.WaitGroup
@@ -38,7 +39,7 @@ func busy(t *testing.T, app *App[keptPorts], from int) (stop func() [4]int) {
 	}
 }
 
-// taken returns when n more records were taken.
+// taken waits until n more records were taken.
 func taken(t *testing.T, app *App[keptPorts], n uint64) {
 	t.Helper()
 	tick := time.NewTicker(time.Millisecond)
@@ -52,11 +53,11 @@ func taken(t *testing.T, app *App[keptPorts], n uint64) {
 	}
 }
 
-// often makes snapshots as often as it goes, so that what is read is purged meanwhile.
+// often makes snapshots as often as possible, so that records are purged during a check.
 var often = Options{Partitions: 3, SnapshotBytes: 4 << 10}
 
-// TestCheckRunning checks the history of a flow that runs, makes snapshots and purges, and
-// again from outside when it has stopped.
+// TestCheckRunning checks the history of a running flow that makes snapshots and purges, and again
+// from outside when the flow has stopped.
 func TestCheckRunning(t *testing.T) {
 	for name, open := range map[string]func(string) journal.Opener{"disklog": disklog.Dir, "natslog": natslog.Embedded} {
 		t.Run(name, func(t *testing.T) {
@@ -90,7 +91,7 @@ func TestCheckRunning(t *testing.T) {
 	}
 }
 
-// TestCheckMissing checks where nothing is.
+// TestCheckMissing runs Check where no history exists.
 func TestCheckMissing(t *testing.T) {
 	if _, err := Check(t.Context(), Options{}); err == nil {
 		t.Error("there is no log to check")

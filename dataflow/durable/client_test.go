@@ -25,16 +25,15 @@ func payments[V any](f *dataflow.Flow) paymentPorts[V] {
 	return paymentPorts[V]{in, keyedsingleton.Output(all, "paid")}
 }
 
-// A payer puts a payment, and one that waits for a payment has it. Both are of a process that
-// runs a program of its own.
+// A payer is a client that runs a program of its own. It puts payments, and waits for payments.
 type payer struct {
 	put, await func(key string) error
 	quarantine func(context.Context) ([]Letter, error)
-	sent       chan struct{} // has one for each record in the log
+	sent       chan struct{} // receives a value for each record in the log
 	stop       func()
 }
 
-// payerOf starts a client in whose program a payment is a V.
+// payerOf starts a client whose program has V as the type of payments.
 func payerOf[V any](t *testing.T, opts Options, v V) payer {
 	sent := make(chan struct{}, 100)
 	opts.Client, opts.Log = true, telling{opts.Log, sent}
@@ -48,7 +47,8 @@ func payerOf[V any](t *testing.T, opts Options, v V) payer {
 	}
 }
 
-// payers are clients of other versions of the program whose payments have an Amount and a Tax.
+// payers returns clients with other versions of the program. The owner's payments have an Amount
+// and a Tax.
 func payers(t *testing.T, opts Options) map[string]payer {
 	same := func() payer {
 		type payment struct{ Amount, Tax int }
@@ -79,15 +79,15 @@ func payers(t *testing.T, opts Options) map[string]payer {
 	}
 }
 
-// unfit says of each payer that cannot be understood what its error has.
+// unfit maps each payer that the owner cannot understand to a part of its error.
 var unfit = map[string]string{
 	"a field renamed":       "input payments takes durable.payment with Amount, and this program sends it with Total",
 	"another kind of field": "input payments takes field Amount of durable.payment as int, and this program sends it as string",
 	"another type":          "input payments takes string, durable.payment, and this program sends string, int",
 }
 
-// TestClientsOfOtherPrograms has clients of other versions of a program send: what the owner would
-// misread is refused before the first record, and if no owner is there that could say so, it is
+// TestClientsOfOtherPrograms has clients with other versions of a program send. What the owner
+// would misread is refused before the first record. If no owner exists that could refuse it, it is
 // quarantined.
 func TestClientsOfOtherPrograms(t *testing.T) {
 	type payment struct{ Amount, Tax int }
@@ -123,7 +123,7 @@ func TestClientsOfOtherPrograms(t *testing.T) {
 		ends[name] = end
 		go func() { end <- p.put("alone " + name) }()
 	}
-	for _, p := range all { // they are sent before anybody owns the partitions
+	for _, p := range all { // sent before the partitions have an owner
 		<-p.sent
 	}
 	owner = start(t, nil, payments[payment], opts)
@@ -149,7 +149,7 @@ func TestClientsOfOtherPrograms(t *testing.T) {
 	}
 	asks := payerOf(t, opts, payment{100, 7})
 	got, err := asks.quarantine(t.Context())
-	for i := range min(len(got), len(want)) { // times are in another zone
+	for i := range min(len(got), len(want)) { // the times are in another time zone
 		if got[i].At.Equal(want[i].At) {
 			got[i].At = want[i].At
 		}
@@ -166,7 +166,7 @@ func TestClientsOfOtherPrograms(t *testing.T) {
 	asks.stop()
 }
 
-// A telling log says when a record is in it.
+// A telling log reports each record that it has appended.
 type telling struct {
 	journal.Opener
 	sent chan<- struct{}

@@ -9,15 +9,15 @@ import (
 	"github.com/millrace/millrace/dataflow/durable/journal"
 )
 
-// TestWrongClock starts a flow while the clock of the system is wrong, and twice when it is
-// right again. Time in the flow never goes back, is right when the clock has always been,
-// and comes to be right again when it was not.
+// TestWrongClock starts a flow while the system clock is wrong, and twice after it was
+// corrected. Time in the flow never goes back. It is right if the clock always was, and
+// becomes right again otherwise.
 func TestWrongClock(t *testing.T) {
 	const week = 7 * 24 * time.Hour
 	for _, test := range []struct {
 		name           string
-		wrong          time.Duration // by how much the clock is at the second start
-		second, fourth time.Duration // by how much the flow's time is at the second start, and a day after the third
+		wrong          time.Duration // offset of the clock at the second start
+		second, fourth time.Duration // offset of the flow's time at the second start, and a day after the third
 	}{
 		{"right", 0, 0, 0},
 		{"an hour ahead", time.Hour, time.Hour, 0},
@@ -30,7 +30,7 @@ func TestWrongClock(t *testing.T) {
 				wrong := time.Duration(0)
 				o := Options{KeepFor: Forever, Now: func() time.Time { return time.Now().Add(wrong) }}
 				n := 0
-				run := func(d time.Duration) time.Duration { // makes a step after d, and returns how wrong its time is
+				run := func(d time.Duration) time.Duration { // makes a step after d and returns the offset of its time
 					app := start(t, log, keptProcess, o)
 					time.Sleep(d)
 					n++

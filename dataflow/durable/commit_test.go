@@ -7,7 +7,7 @@ import (
 	"github.com/millrace/millrace/dataflow/durable/journal"
 )
 
-// TestNothingBeforeCommit holds the commit of a step: nobody sees what it gives.
+// TestNothingBeforeCommit holds the commit of a step and checks that none of its output can be read.
 func TestNothingBeforeCommit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log := journal.NewMemory(journal.MemoryOptions{})
@@ -38,8 +38,7 @@ func TestNothingBeforeCommit(t *testing.T) {
 	})
 }
 
-// TestLostAnswers loses the answer of one commit in three: the flow restores each time
-// and goes on.
+// TestLostAnswers loses the answer of one commit in three. The flow restores each time and continues.
 func TestLostAnswers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		commits := 0
@@ -53,14 +52,13 @@ func TestLostAnswers(t *testing.T) {
 		w := &world{options: tiny, build: crashFlow, logs: make([]journal.Log, 1)}
 		w.reopen = func(int) journal.Log { return memory.Reopen() }
 		report(t, "answers of commits get lost", w.work(false))
-		if w.starts > 2 { // the second one is part of the workload
+		if w.starts > 2 { // the second start is part of the workload
 			t.Errorf("the flow was started %d times: a lost answer ended it", w.starts)
 		}
 	})
 }
 
-// TestLostAnswerIsCounted loses the answer of one commit. It would catch that an operator is told of more restores
-// than there were, or of none.
+// TestLostAnswerIsCounted loses the answer of one commit and checks that the metrics count exactly one restore.
 func TestLostAnswerIsCounted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log := journal.NewMemory(journal.MemoryOptions{})

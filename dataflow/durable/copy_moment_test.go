@@ -12,13 +12,13 @@ import (
 	"github.com/millrace/millrace/dataflow/durable/journal"
 )
 
-// movingBack is moving with the partitions that receive before those that send.
+// movingBack is moving with the receiving partitions before the sending ones.
 func movingBack(f *dataflow.Flow) movedPorts {
 	dataflow.At[ledgers](f)
 	return moving(f)
 }
 
-// A between calls do in front of each Restore of a partition while it is armed.
+// A between log calls do before each Restore of a partition while it is armed.
 type between struct {
 	*journal.Memory
 	armed     *atomic.Bool
@@ -33,9 +33,9 @@ func (b *between) Restore(ctx context.Context, p int) (*journal.History, error) 
 	return b.Memory.Restore(ctx, p)
 }
 
-// TestCopyOfOneMoment has entries come, move to the other location and be shown while a backup
-// is made, between the moments at which it reads the partitions of the one and of the other.
-// In the copy each of them is at one of both: whoever puts all again, and others, gets each once.
+// TestCopyOfOneMoment puts entries, moves them to the other location and outputs them while a
+// backup is made, between its reads of the partitions of either location. In the copy, each entry
+// is at exactly one location: after all entries are put again, with others, each is output once.
 func TestCopyOfOneMoment(t *testing.T) {
 	for name, build := range map[string]func(*dataflow.Flow) movedPorts{"senders first": moving, "receivers first": movingBack} {
 		for _, save := range []bool{false, true} {
@@ -56,7 +56,7 @@ func TestCopyOfOneMoment(t *testing.T) {
 								t.Fatal(err)
 							}
 						}
-						time.Sleep(time.Second) // of the bubble: all are at the other location, which nobody reads yet
+						time.Sleep(time.Second) // in the bubble: all entries are at the other location, which nobody reads yet
 					}
 					log := &between{Memory: journal.NewMemory(journal.MemoryOptions{Partitions: 7}), armed: new(atomic.Bool), partition: 3, do: put}
 					app = start(t, log, build, o)
@@ -75,7 +75,7 @@ func TestCopyOfOneMoment(t *testing.T) {
 					for k := range n + 20 {
 						key := fmt.Sprint("k", k)
 						all[key] = true
-						_ = app.Ports.in.Put(t.Context(), key, k) // it may be there
+						_ = app.Ports.in.Put(t.Context(), key, k) // the key may exist
 					}
 					ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 					defer cancel()

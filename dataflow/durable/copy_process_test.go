@@ -14,9 +14,9 @@ import (
 	"github.com/millrace/millrace/dataflow/durable/natslog"
 )
 
-// TestBackupKilled has four senders send to a process while it makes a backup, kills the process
-// after more was sent, and restores the backup into a log of another kind. What was
-// acknowledged before the backup was asked for is there, once, and the flow goes on.
+// TestBackupKilled has four senders send to a process while it makes a backup, kills it after more
+// records were sent, and restores the backup to a log of another kind. It checks that records
+// acknowledged before the backup are there once, and that the flow continues.
 func TestBackupKilled(t *testing.T) {
 	if dir := os.Getenv("MILLRACE_BACKUP_DIR"); dir != "" {
 		runBackedUp(t, dir)
@@ -54,8 +54,8 @@ func TestBackupKilled(t *testing.T) {
 	}
 }
 
-// backUpAndKill runs the process, and returns what was acknowledged before the backup was asked
-// for.
+// backUpAndKill runs the process and returns the keys that were acknowledged before the backup was
+// requested.
 func backUpAndKill(t *testing.T, dir string) map[string]bool {
 	t.Helper()
 	cmd, in, out := startTest(t, "TestBackupKilled", "MILLRACE_BACKUP_DIR="+dir)

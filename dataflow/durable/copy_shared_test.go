@@ -13,7 +13,7 @@ import (
 )
 
 // TestCopyShared copies the history of a cluster to a folder while two processes run the flow and
-// both send. What was acknowledged before the copy was begun is there, once.
+// both send. The copy contains everything that was acknowledged before it began, once.
 func TestCopyShared(t *testing.T) {
 	servers := natslog.Servers(natslog.Options{URLs: []string{natsServer(t)}, Replicas: 1, AssumeDurable: true})
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)

@@ -14,7 +14,7 @@ import (
 	"github.com/millrace/millrace/keyedsingleton"
 )
 
-// kinds of logs, each with an opener of a new one.
+// logKinds are the kinds of logs, each with a function that makes an opener of a new one.
 var logKinds = map[string]func(t *testing.T) journal.Opener{
 	"memory": func(*testing.T) journal.Opener {
 		return &reopened{journal.NewMemory(journal.MemoryOptions{Partitions: 7})}
@@ -23,7 +23,7 @@ var logKinds = map[string]func(t *testing.T) journal.Opener{
 	"natslog": func(t *testing.T) journal.Opener { return natslog.Embedded(t.TempDir()) },
 }
 
-// A reopened opens a log in memory again and again.
+// A reopened opens the same log in memory each time.
 type reopened struct{ log *journal.Memory }
 
 func (r *reopened) Open(ctx context.Context, o journal.OpenOptions) (journal.Log, error) {
@@ -39,8 +39,8 @@ type movedPorts struct {
 	bad *dataflow.EntryInputPort[string, int]
 }
 
-// moving returns a flow in which each partition of one location sends what it gets to those of
-// another, which shows each that comes.
+// moving returns a flow in which each partition of one location sends its entries to another
+// location, which outputs them.
 func moving(f *dataflow.Flow) (p movedPorts) {
 	in, entries := keyedsingleton.Input[string, int](dataflow.At[members](f), "in")
 	moved := keyedsingleton.Send(entries, dataflow.At[ledgers](f))
@@ -51,13 +51,12 @@ func moving(f *dataflow.Flow) (p movedPorts) {
 	return p
 }
 
-// movingOptions make snapshots often, and have room for what nobody reads.
+// movingOptions returns options for frequent snapshots and large unread outputs.
 func movingOptions(at journal.Opener) Options {
 	return quiet(Options{Log: at, Partitions: 3, SnapshotBytes: 8 << 10, Flow: dataflow.Options{Buffer: 1 << 20}})
 }
 
-// came reads what has come until all of what is wanted is there, and returns an error if
-// something came twice.
+// came reads keys until it has seen all wanted ones. It returns an error if a key comes twice.
 func came(ctx context.Context, app *App[movedPorts], seen map[string]bool, want map[string]bool) error {
 	missing := 0
 	for key := range want {
@@ -80,8 +79,8 @@ func came(ctx context.Context, app *App[movedPorts], seen map[string]bool, want 
 	return nil
 }
 
-// TestCopy copies histories between all kinds of logs, stopped and as a kill leaves them, and
-// goes on with the copies.
+// TestCopy copies histories between all kinds of logs, both after a stop and after a kill, and
+// continues with the copies.
 func TestCopy(t *testing.T) {
 	for fromKind, newFrom := range logKinds {
 		for toKind, newTo := range logKinds {
@@ -154,7 +153,7 @@ func TestCopy(t *testing.T) {
 	}
 }
 
-// A broken target ends a copy at its nth append or commit.
+// A broken target fails at its nth append or commit and thereby ends a copy.
 type broken struct {
 	journal.Opener
 	left int
@@ -180,7 +179,7 @@ func (l *brokenLog) Append(ctx context.Context, p int, records ...[]byte) (uint6
 	return l.Target.Append(ctx, p, records...)
 }
 
-// TestCopyUnfinished cuts copies short: what is there then can neither be started nor copied to.
+// TestCopyUnfinished interrupts copies. An unfinished copy can neither be started nor copied to.
 func TestCopyUnfinished(t *testing.T) {
 	for kind, open := range logKinds {
 		t.Run(kind, func(t *testing.T) {
@@ -218,8 +217,8 @@ func TestCopyUnfinished(t *testing.T) {
 	}
 }
 
-// TestCopyRefusesOthers has a record that a sender made for a history come to its copy: it is
-// refused as one of another history, and never taken for something else.
+// TestCopyRefusesOthers sends a record that was made for a history to its copy. The copy refuses it
+// as a record of another history.
 func TestCopyRefusesOthers(t *testing.T) {
 	from := journal.NewMemory(journal.MemoryOptions{})
 	app := start(t, from, keptProcess, Options{})

@@ -11,8 +11,8 @@ import (
 	"github.com/millrace/millrace/keyedsingleton"
 )
 
-// TestCountedInputIsDurable restarts a durable flow, from its history and from a snapshot: a key
-// that was put before is refused then, too, and Has knows it.
+// TestCountedInputIsDurable restarts a durable flow, from its history and from a snapshot. A key
+// that was put before is then still refused, and Has finds it.
 func TestCountedInputIsDurable(t *testing.T) {
 	type orderID struct{ Client, Number uint64 }
 	type ports struct {
@@ -49,8 +49,8 @@ func TestCountedInputIsDurable(t *testing.T) {
 	}
 }
 
-// TestCountedInputIsParked has the function of an input panic on a key that its port has accepted, as
-// that of another version of the program may. The record is quarantined, and others are taken.
+// TestCountedInputIsParked has the function of an input panic on a key that its port has accepted,
+// as another version of the program may. The record is quarantined, and others are taken.
 func TestCountedInputIsParked(t *testing.T) {
 	type ports struct {
 		in *dataflow.EntryInputPort[uint64, string]
@@ -58,7 +58,7 @@ func TestCountedInputIsParked(t *testing.T) {
 	var unlucky atomic.Int32
 	app := start(t, journal.NewMemory(journal.MemoryOptions{Partitions: 1}), func(f *dataflow.Flow) ports {
 		in, orders := keyedsingleton.Input[uint64, string](dataflow.At[members](f), "orders", dataflow.Sequenced(func(k uint64) (client, seq uint64) {
-			if k == 13 && unlucky.Add(1) > 1 { // the first one is that of the port
+			if k == 13 && unlucky.Add(1) > 1 { // the first call is that of the port
 				panic("unlucky")
 			}
 			return 0, k

@@ -13,8 +13,8 @@ import (
 	"github.com/millrace/millrace/dataflow/durable/journal"
 )
 
-// TestCrashPointsAhead ends the process at each moment of a run on a log that is read ahead: what no
-// step has taken is lost then. It would miss anything that is shown of a step before it is durable.
+// TestCrashPointsAhead crashes the process at each moment of a run on a log that is read ahead. Records that
+// no step has taken are lost then. It checks that nothing of a step is shown before the step is durable.
 func TestCrashPointsAhead(t *testing.T) {
 	attempt := func(options Options, hook journal.Hook) []string {
 		t.Helper()
@@ -38,7 +38,7 @@ func TestCrashPointsAhead(t *testing.T) {
 	}
 }
 
-// TestCrashTwiceAhead ends the process at two moments of a run with senders that send at the same time.
+// TestCrashTwiceAhead crashes the process at two moments of a run with concurrent senders.
 func TestCrashTwiceAhead(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	for n := 0; n < *crashes && !t.Failed(); n++ {
@@ -54,9 +54,8 @@ func TestCrashTwiceAhead(t *testing.T) {
 	}
 }
 
-// TestAheadNotShown holds the commit of a step whose records are not durable, and ends the process
-// there. It would miss an entry that is shown, a send that is acknowledged or a call that is made
-// although nothing of it is kept.
+// TestAheadNotShown holds the commit of a step whose records are not durable, and crashes the process there.
+// It checks that until then no entry is shown, no send is acknowledged and no call is made.
 func TestAheadNotShown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var made atomic.Int64
@@ -73,7 +72,7 @@ func TestAheadNotShown(t *testing.T) {
 		hold.Store(true)
 		put := make(chan error, 1)
 		go func() { put <- app.Ports.in.Put(context.Background(), "k", 1) }()
-		synctest.Wait() // the record is read and not durable, and its step waits
+		synctest.Wait() // the record is read but not durable, and its step waits
 		if n := made.Load(); n != 0 || len(put) != 0 {
 			t.Errorf("%d calls were made, and %d entries acknowledged, before anything was durable", n, len(put))
 		}

@@ -18,9 +18,8 @@ import (
 	"github.com/millrace/millrace/keyedstream"
 )
 
-// The workload: requests that are released by their third vote, all votes as elements,
-// and claims that only one can have, which are also passed on by a call and later by a
-// timer.
+// The workload: requests that are released by their third vote, all votes as elements, and claims,
+// each granted to one claimer, which are also passed on by a call and later by a timer.
 const (
 	requests = 3
 	voters   = 4
@@ -58,7 +57,7 @@ func crashFlowAt[L dataflow.Location](at L) (p crashPorts) {
 	return p
 }
 
-// A world is what outlives the processes that run a workload.
+// A world is what survives the processes that run a workload.
 type world struct {
 	options Options
 	build   func(*dataflow.Flow) crashPorts
@@ -66,12 +65,12 @@ type world struct {
 	reopen  func(i int) journal.Log
 	apps    []*App[crashPorts]
 	starts  int
-	turn    chan struct{} // of capacity 1: who has it may start a process
+	turn    chan struct{} // of capacity 1: its holder may start a process
 
 	mu    sync.Mutex
-	given map[dataflow.Entry[string, int]]int // elements that came out of any process
+	given map[dataflow.Entry[string, int]]int // elements that any process output
 	wrong []string
-	known map[string]any // entries that came out: they never change
+	known map[string]any // entries that were output: they never change
 	reads sync.WaitGroup
 }
 
@@ -81,7 +80,7 @@ func (w *world) complain(format string, args ...any) {
 	w.wrong = append(w.wrong, fmt.Sprintf(format, args...))
 }
 
-// app returns process i, started again if it has ended.
+// app returns process i and restarts it if it has ended.
 func (w *world) app(i int) *App[crashPorts] {
 	w.turn <- struct{}{}
 	defer func() { <-w.turn }()
@@ -111,7 +110,7 @@ func (w *world) app(i int) *App[crashPorts] {
 	}
 }
 
-// read takes all elements of one life of a process, none of which comes twice in it.
+// read reads all elements of one life of a process and checks that none comes twice.
 func (w *world) read(a *App[crashPorts]) {
 	here := make(map[dataflow.Entry[string, int]]bool)
 	for {
@@ -129,14 +128,14 @@ func (w *world) read(a *App[crashPorts]) {
 	}
 }
 
-// do does something with process i until it was done.
+// do repeats f with process i until it succeeds.
 func (w *world) do(i int, f func(ctx context.Context, p crashPorts) error) {
 	defer func() {
 		if v := recover(); v != nil {
 			w.complain("panic: %v", v)
 		}
 	}()
-	for began := time.Now(); ; { // time of the bubble
+	for began := time.Now(); ; { // in time of the bubble
 		app := w.app(i)
 		ctx, cancel := context.WithTimeout(context.Background(), time.Hour)
 		err := f(ctx, app.Ports)
@@ -153,11 +152,11 @@ func (w *world) do(i int, f func(ctx context.Context, p crashPorts) error) {
 		if errors.Is(err, context.DeadlineExceeded) {
 			panic(fmt.Sprintf("it hangs: %v", err))
 		}
-		time.Sleep(time.Millisecond) // the process may be on its way down
+		time.Sleep(time.Millisecond) // the process may be ending
 	}
 }
 
-// vote and claim are what producers do, each with a source of its own, in order.
+// vote sends a vote as a producer does: each producer has a source of its own, in order.
 func (w *world) vote(i, voter, request int) {
 	w.do(i, func(ctx context.Context, p crashPorts) error {
 		return p.votes.SendNumbered(ctx, fmt.Sprint("voter ", voter), uint64(request), fmt.Sprint("r", request), voteOf(voter))
@@ -179,7 +178,7 @@ func (w *world) claim(i, claimer, claim int) (granted bool) {
 	return granted
 }
 
-// settle waits for everything that has to come out, through any number of crashes.
+// settle waits for all expected output, through any number of crashes.
 func (w *world) settle(i int, owner map[string]int) {
 	for r := range requests {
 		w.do(i, func(ctx context.Context, p crashPorts) error {
@@ -218,8 +217,8 @@ func (w *world) know(what string, got any) {
 	w.known[what] = got
 }
 
-// work runs the workload, on one process or several, one producer after the other or
-// all at once, and returns what went wrong.
+// work runs the workload on one or several processes, one producer after the other or all at once,
+// and returns what went wrong.
 func (w *world) work(together bool) []string {
 	w.given, w.known = make(map[dataflow.Entry[string, int]]int), make(map[string]any)
 	w.apps, w.turn = make([]*App[crashPorts], len(w.logs)), make(chan struct{}, 1)
@@ -265,7 +264,7 @@ func (w *world) work(together bool) []string {
 	for r := range requests {
 		got := w.known[fmt.Sprint("released r", r)]
 		right := got == tally{3, 111}
-		for left := range voters { // whichever came last
+		for left := range voters { // whichever vote came last
 			right = right || together && got == tally{3, 1111 - voteOf(left)}
 		}
 		if !right {
@@ -273,7 +272,7 @@ func (w *world) work(together bool) []string {
 		}
 	}
 	w.elements()
-	// Once more from what was kept, whichever way the processes ended.
+	// Check once more from the stored state, however the processes ended.
 	for i := range w.logs {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Hour)
 		w.app(i).Stop(ctx)
@@ -285,7 +284,7 @@ func (w *world) work(together bool) []string {
 	return w.wrong
 }
 
-// elements checks that each vote came out of some process.
+// elements checks that each vote was output by some process.
 func (w *world) elements() {
 	for range 100 {
 		if w.missing() == "" {
@@ -312,9 +311,9 @@ func (w *world) missing() string {
 	return ""
 }
 
-// tiny options make snapshots, purges and restores happen everywhere. Two owners on a log that is
-// not made for that may each find the other one's steps missing. Then the flow has to end, and not
-// a partition of it, so that the trial starts it again.
+// tiny makes snapshots, purges and restores happen everywhere. If two owners share a log that does
+// not support it, each may find steps of the other missing. Then the whole flow must end, not one
+// partition, so that the trial restarts it.
 var tiny = Options{SnapshotBytes: 1, StepBytes: 1, EndOnFailure: true, Logger: slog.New(slog.DiscardHandler)}
 
 // attempt runs the workload with a hook on the log and returns what went wrong.
@@ -327,13 +326,13 @@ func attempt(t *testing.T, processes int, together, divided bool, options Option
 	return trialOf(t, build, partitions, processes, together, options, hook)
 }
 
-// trialOf is attempt of any flow, with as many partitions of all its locations.
+// trialOf is attempt for any flow, with the given number of partitions at all its locations.
 func trialOf(t *testing.T, build func(*dataflow.Flow) crashPorts, partitions, processes int, together bool, options Options, hook journal.Hook) (wrong []string) {
 	t.Helper()
 	return trialOn(t, build, journal.MemoryOptions{Hook: hook, Partitions: partitions}, processes, together, options)
 }
 
-// trialOn is trialOf on a log with options.
+// trialOn is trialOf on a log with the given options.
 func trialOn(t *testing.T, build func(*dataflow.Flow) crashPorts, log journal.MemoryOptions, processes int, together bool, options Options) (wrong []string) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -357,7 +356,7 @@ func trialOn(t *testing.T, build func(*dataflow.Flow) crashPorts, log journal.Me
 	return wrong
 }
 
-// TestCrashPoints ends the process at each moment of a run.
+// TestCrashPoints crashes the process at each moment of a run.
 func TestCrashPoints(t *testing.T) {
 	hook, count := points(nil)
 	report(t, "without a fault", attempt(t, 1, false, false, tiny, hook))
@@ -376,7 +375,7 @@ func TestCrashPoints(t *testing.T) {
 
 var crashes = flag.Int("crashes", 60, "how many runs with several crashes the tests make")
 
-// TestCrashTwice ends the process at two moments of a run, or several at one each.
+// TestCrashTwice crashes one process at two moments of a run, or each of several at one.
 func TestCrashTwice(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	for n := 0; n < *crashes && !t.Failed(); n++ {

@@ -24,13 +24,13 @@ import (
 	"github.com/millrace/millrace/keyedstream"
 )
 
-// A posting adds to some accounts: those with the numbers from From on, and those in Of.
+// A posting adds to some accounts: N accounts from the number From on, and those in Of.
 type posting struct {
 	From, N int
 	Of      []int
 }
 
-// A balance is what is remembered of an account.
+// A balance is the state of an account.
 type balance struct{ Count, Sum, At int64 }
 
 type accountsPorts struct {
@@ -40,7 +40,7 @@ type accountsPorts struct {
 
 func account(i int) string { return "account-" + strconv.Itoa(1_000_000_000+7*i) }
 
-// accounts keeps the balance of each account, and shows each hundredth of one.
+// accounts keeps the balance of each account and outputs every hundredth change of one.
 func accounts(f *dataflow.Flow) accountsPorts {
 	in, postings := dataflow.Input[posting](dataflow.At[server](f), "in")
 	each := dataflow.FlatMap(postings, func(p posting, emit func(int)) {
@@ -60,7 +60,7 @@ func accounts(f *dataflow.Flow) accountsPorts {
 	return accountsPorts{in, dataflow.Output(keyedstream.Values(every), "every")}
 }
 
-// post makes postings that have been handled when it returns.
+// post sends postings and returns when they have been handled.
 func post(t testing.TB, app *App[accountsPorts], ps ...posting) {
 	t.Helper()
 	if _, err := app.Ports.in.SendBatch(t.Context(), ps); err != nil {
@@ -81,7 +81,7 @@ func filled(n int) (ps []posting) {
 	return ps
 }
 
-// TestCutsWriteWhatChanged wants a snapshot to cost what has changed, and not what there is.
+// TestCutsWriteWhatChanged checks that the cost of a snapshot depends on what has changed, and not on the size of the state.
 func TestCutsWriteWhatChanged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var written atomic.Int64
@@ -109,8 +109,8 @@ func TestCutsWriteWhatChanged(t *testing.T) {
 	})
 }
 
-// TestSnapshotIsDue tries the limits that Options names. It would catch snapshots that are made too often, or
-// that leave more history behind them than is said.
+// TestSnapshotIsDue checks the limits in Options: snapshots must not be made too often, nor leave more history after them than
+// documented.
 func TestSnapshotIsDue(t *testing.T) {
 	const bytes, age, little = 1 << 20, time.Minute, 64<<10 + 4*1000
 	o := &owner{core: &core{opts: Options{SnapshotBytes: bytes, SnapshotAge: age}}, before: new(cut)}
@@ -119,7 +119,7 @@ func TestSnapshotIsDue(t *testing.T) {
 	for _, c := range []struct {
 		unsaved int
 		age     time.Duration
-		err     error // of the last one, which had bytes behind it
+		err     error // of the last snapshot, which had bytes of history after it
 		behind  int
 		want    bool
 	}{
@@ -137,7 +137,7 @@ func TestSnapshotIsDue(t *testing.T) {
 	}
 }
 
-// A brittleLog keeps no snapshot while it is broken.
+// A brittleLog saves no snapshot while it is broken.
 type brittleLog struct {
 	*journal.Memory
 	broken *atomic.Bool
@@ -152,8 +152,8 @@ func (l brittleLog) SaveSnapshot(ctx context.Context, p int, after, at uint64, s
 	return l.Memory.SaveSnapshot(ctx, p, after, at, state)
 }
 
-// TestFailedSnapshotIsRepeated has a snapshot fail and nothing more come. It would catch a flow that forgets how
-// much history is behind the last snapshot: a restart would go through all of it, however long ago it came.
+// TestFailedSnapshotIsRepeated has a snapshot fail and sends nothing more. It checks that the flow still knows how much history
+// follows the last snapshot and repeats it. Otherwise a restart would read all of it.
 func TestFailedSnapshotIsRepeated(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var broken atomic.Bool
@@ -179,9 +179,8 @@ func TestFailedSnapshotIsRepeated(t *testing.T) {
 	})
 }
 
-// TestCleaner changes accounts at random, evenly or a few of them most often, with cuts of
-// different sizes, and wants what is kept and what is written to be bounded by what lives and
-// by what has changed. What is kept is the state.
+// TestCleaner changes accounts at random, evenly or mostly a few of them, with cuts of different sizes. It checks that the stored
+// size is bounded by the live state and the written size by the changes, and that what is stored is the state.
 func TestCleaner(t *testing.T) {
 	for _, c := range []struct {
 		keys, changes, cuts int
@@ -281,8 +280,8 @@ func executorOf(t testing.TB) *logdriven.Executor {
 
 var cutKeys = flag.Int("keys", 1_000_000, "accounts of BenchmarkCuts")
 
-// BenchmarkCuts measures a flow that remembers much: how long steps wait for a snapshot of all
-// and for one of 60 changes, what the latter writes, and how long a restart takes.
+// BenchmarkCuts measures a flow with a large state: how long steps wait for a snapshot of all of it and for one of 60 changes,
+// how much the latter writes, and how long a restart takes.
 func BenchmarkCuts(b *testing.B) {
 	dir := filepath.Join(b.TempDir(), "log")
 	opts := quiet(Options{Log: disklog.Dir(dir), SnapshotAge: 2 * time.Second, SnapshotBytes: math.MaxInt, LeaveWithin: time.Minute})
@@ -290,12 +289,12 @@ func BenchmarkCuts(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	most := time.Duration(0) // that steps waited for a snapshot
+	most := time.Duration(0) // the longest wait of a step for a snapshot
 	for ps := range slices.Chunk(filled(*cutKeys), 20) {
 		post(b, app, ps...)
 		most = max(most, app.Metrics().LastSnapshot)
 	}
-	for n := app.Metrics().Snapshots; app.Metrics().Snapshots < n+2; { // one that was begun when all keys were there
+	for n := app.Metrics().Snapshots; app.Metrics().Snapshots < n+2; { // one that began when all keys existed
 		post(b, app, posting{Of: []int{7}})
 		most = max(most, app.Metrics().LastSnapshot)
 	}

@@ -34,8 +34,8 @@ func kept[L dataflow.Location](at L) keptPorts {
 	return keptPorts{in, keyedsingleton.Output(keyedsingleton.Map(entries, func(s string) string { return "got " + s }), "out")}
 }
 
-// damages are what is done to a file: how it was, and how it was at two earlier moments, nil
-// if it was not there. Each returns how it is then, nil for a file that is removed.
+// damages are the ways to damage a file. Each receives its content now and at two earlier moments, nil if it
+// did not exist, and returns the damaged content, nil to remove the file.
 var damages = map[string]func(now, early, late []byte) []byte{
 	"intact":        func(now, _, _ []byte) []byte { return now },
 	"removed":       func(_, _, _ []byte) []byte { return nil },
@@ -57,9 +57,9 @@ func flipped(b []byte, at int) []byte {
 	return b
 }
 
-// TestDamage damages one file of a history, in each way, after a kill or a stop. The flow
-// starts with everything that was acknowledged, or does not start, soon, and says where the
-// history is damaged and what to do.
+// TestDamage damages one file of a history, in each way, after a kill or a stop. The flow either starts with
+// everything that was acknowledged, or soon fails with an error that says where the history is damaged and
+// what to do.
 func TestDamage(t *testing.T) {
 	const keys = 90
 	sizes := []int{100}
@@ -88,8 +88,8 @@ func TestDamage(t *testing.T) {
 	}
 }
 
-// A damaged is a history whose files are damaged, as it was when it was early and late, and
-// when the process was killed or stopped.
+// A damaged is a history whose files are damaged. It has copies from an early and a late moment, and from
+// after a kill and a stop.
 type damaged struct {
 	t                      *testing.T
 	build                  func(*dataflow.Flow) keptPorts
@@ -101,7 +101,7 @@ func (f *damaged) value(i int) string {
 	return strings.Repeat(fmt.Sprint(i, " "), f.size/len(fmt.Sprint(i, " ")))
 }
 
-// write makes the histories. A copy of one that is in use is what a kill leaves.
+// write makes the histories. A copy of a history in use is what a kill leaves.
 func (f *damaged) write() {
 	live := filepath.Join(f.root, "live")
 	options := quiet(Options{Log: natslog.Embedded(live), Partitions: f.partitions})
@@ -172,7 +172,7 @@ func (f *damaged) try(ended, file, what string) {
 	if err != nil {
 		f.t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(f.t.Context(), time.Minute) // not a part of what is tried: nothing here takes a second
+	ctx, cancel := context.WithTimeout(f.t.Context(), time.Minute) // not part of the test: nothing here takes a second
 	defer cancel()
 	app, err := Start(ctx, f.build, quiet(Options{Log: natslog.Embedded(dir), Partitions: f.partitions}))
 	if err != nil {
@@ -194,7 +194,7 @@ func (f *damaged) try(ended, file, what string) {
 			wrong = append(wrong, fmt.Sprint("k", i))
 		}
 	}
-	if len(wrong) > 0 { // what is not taken yet, of what was acknowledged, comes
+	if len(wrong) > 0 { // acknowledged records that are not taken yet will come
 		wrong = slices.DeleteFunc(wrong, func(k string) bool {
 			v, err := app.Ports.out.Await(ctx, k)
 			return err == nil && v == "got "+f.value(atoi(f.t, k))
@@ -208,14 +208,14 @@ func (f *damaged) try(ended, file, what string) {
 	} else if v, err := app.Ports.out.Await(ctx, "new"); v != "got x" {
 		f.t.Errorf("%s: started and does nothing: %q, %v", name, v, err)
 	}
-	app.core.abandoned.Store(true) // no snapshot: it is not what is tried
+	app.core.abandoned.Store(true) // no snapshot, which is not under test
 	if err := app.Stop(ctx); err != nil && !errors.Is(err, ErrStopped) {
 		f.t.Logf("%s: stop: %v", name, err)
 	}
 }
 
-// salvage copies what is left of a history that was refused, and has the flow go on with that. Where the log
-// itself cannot be opened there is nothing to copy, and no token.
+// salvage copies what is left of a refused history and continues the flow with the copy. If the log itself
+// cannot be opened, there is nothing to copy and no token.
 func (f *damaged) salvage(ctx context.Context, name, dir string, refused error) {
 	f.t.Helper()
 	var found *DamagedError

@@ -15,8 +15,8 @@ import (
 	"github.com/millrace/millrace/singleton"
 )
 
-// allVotes returns a flow that is votes, and that besides remembers of all votes together what
-// seen makes of their sum, of which it shows the number.
+// allVotes returns a flow like votes that in addition keeps what seen makes of the sum of all votes, and
+// outputs how many it has kept.
 func allVotes(seen func(sum int) int) func(*dataflow.Flow) quorumPorts {
 	return func(f *dataflow.Flow) quorumPorts {
 		votes, in := keyedstream.SharedInput[string, int](dataflow.At[server](f), "votes")
@@ -34,9 +34,9 @@ func allVotes(seen func(sum int) int) func(*dataflow.Flow) quorumPorts {
 	}
 }
 
-// TestDigest kills a flow that remembers something which it never shows, and starts a program that
-// gives the same and remembers something else. It is found at the first step with a digest. In the bubble
-// digests take no time, so that none is left out for that.
+// TestDigest kills a flow with state that it never outputs, and starts a program with the same output and
+// another state. The first step with a digest reveals it. In the bubble digests take no time, so none is
+// skipped for its cost.
 func TestDigest(t *testing.T) {
 	right, wrong := func(sum int) int { return sum }, func(sum int) int { return sum + 100 }
 	for _, x := range []struct {
@@ -96,7 +96,7 @@ func TestDigest(t *testing.T) {
 					}
 
 					log = log.Reopen()
-					vote(x.build(right), 80, 81) // which nothing was lost of
+					vote(x.build(right), 80, 81) // of which nothing was lost
 					options.Divergence = KeepRecorded
 					vote(x.build(wrong), 81, 100)
 					options.Divergence = RefuseDivergence

@@ -25,8 +25,8 @@ type versionPorts struct {
 	total    *dataflow.SingletonOutputPort[int]
 }
 
-// versions returns versions of a program that differ in what they make of a number, and in how
-// many elements they make of it. It panics on numbers that fails says.
+// versions returns a program whose version determines what it computes from a number, and how many
+// elements it outputs for it. It panics on numbers for which fails returns true.
 func versions(version int, fails func(int) bool) func(*dataflow.Flow) versionPorts {
 	return func(f *dataflow.Flow) (p versionPorts) {
 		at := dataflow.At[server](f)
@@ -54,9 +54,9 @@ func versions(version int, fails func(int) bool) func(*dataflow.Flow) versionPor
 
 func never(int) bool { return false }
 
-// TestKeepRecorded kills a flow and starts another version of it, which gives other things,
-// more of them or fewer. What was given stands, in its order and number, at all kinds of ports; what
-// operators remember is of the new version, and it goes on from there.
+// TestKeepRecorded kills a flow and starts another version of it, with other outputs, more of them
+// or fewer. The recorded outputs stand, in order and number, at all kinds of ports. The state of
+// the operators is that of the new version, and it continues from there.
 func TestKeepRecorded(t *testing.T) {
 	for _, change := range [][2]int{{1, 2}, {2, 1}, {1, 3}} {
 		for _, again := range []bool{false, true} { // killed again before there is a snapshot
@@ -128,13 +128,13 @@ func TestKeepRecorded(t *testing.T) {
 						t.Errorf("the total is %d", sum)
 					}
 					if again {
-						time.Sleep(opts.SnapshotAge / 2) // it was due at once
+						time.Sleep(opts.SnapshotAge / 2) // a snapshot was due at once
 						crash()
 					} else {
 						stop(t, app)
 						log = log.Reopen()
 					}
-					opts.Divergence = RefuseDivergence // there is a snapshot
+					opts.Divergence = RefuseDivergence // a snapshot exists
 					h, err := OpenHistory(t.Context(), versions(is, never), quiet(Options{Log: journal.Opened{Log: log}}))
 					if err != nil {
 						t.Fatal(err)
@@ -155,8 +155,8 @@ func TestKeepRecorded(t *testing.T) {
 	}
 }
 
-// TestFailsAgain makes a step again with a program that fails on it: no record is quarantined
-// for that, since it was handled.
+// TestFailsAgain replays a step with a program that fails on it. No record is quarantined, because
+// the step was handled before.
 func TestFailsAgain(t *testing.T) {
 	for _, what := range []Divergence{RefuseDivergence, KeepRecorded} {
 		synctest.Test(t, func(t *testing.T) {

@@ -29,8 +29,8 @@ func TestEmbedded(t *testing.T) {
 	}
 }
 
-// TestPartitionsWithoutRecords starts a flow again of whose partitions only some have ever
-// had a record, after a kill and after a stop. Each is there soon.
+// TestPartitionsWithoutRecords restarts a flow after a kill and after a stop. Only some
+// of its partitions have ever had a record. All of them are ready soon.
 func TestPartitionsWithoutRecords(t *testing.T) {
 	for name, log := range map[string]func(dir string) journal.Opener{"natslog": natslog.Embedded, "disklog": disklog.Dir} {
 		for _, stopped := range []bool{false, true} {

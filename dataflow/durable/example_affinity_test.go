@@ -31,8 +31,8 @@ type Room string
 // Affinity says that a room is placed by its name.
 func (r Room) Affinity() string { return string(r) }
 
-// Seats are sold under their own keys, and counted under that of their room. Both are in one partition, whichever
-// process owns it, so the count can be asked for by the room.
+// Seats are sold under their own keys and counted under the key of their room. Both are in one partition, whichever process owns
+// it, so the room's key finds the count.
 func ExampleStart_affinity() {
 	ctx := context.Background()
 	dir, err := os.MkdirTemp("", "millrace")

@@ -14,7 +14,7 @@ import (
 )
 
 // A flow is backed up while it runs. The backup is restored to another folder, where the flow
-// goes on.
+// continues.
 func ExampleApp_Backup() {
 	type bank struct{ dataflow.Process }
 	type ports struct {

@@ -13,7 +13,8 @@ import (
 	"github.com/millrace/millrace/keyedstream"
 )
 
-// Results that nobody takes within a day leave the output, also while the flow is down.
+// Results that nobody takes within a day are removed from the output, even if the flow is
+// down.
 func ExampleStart_forget() {
 	ctx := context.Background()
 	type ports struct {
@@ -32,11 +33,11 @@ func ExampleStart_forget() {
 		panic(err)
 	}
 	app.Ports.votes.Send(ctx, "longer lunch", true)
-	fmt.Println(app.Ports.passed.Await(ctx, "longer lunch")) // which does not take it
+	fmt.Println(app.Ports.passed.Await(ctx, "longer lunch")) // Await does not take it
 	app.Stop(ctx)
 
 	opts.Log = journal.Opened{Log: log.Reopen()}
-	opts.Now = func() time.Time { return time.Now().Add(25 * time.Hour) } // it was down for a day
+	opts.Now = func() time.Time { return time.Now().Add(25 * time.Hour) } // the flow was down for a day
 	if app, err = durable.Start(ctx, build, opts); err != nil {
 		panic(err)
 	}

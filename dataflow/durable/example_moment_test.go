@@ -11,7 +11,7 @@ import (
 	"github.com/millrace/millrace/keyedstream"
 )
 
-// The history of a flow that runs says what a key was after a step, and what has changed since.
+// The history of a running flow shows the state of a key after a step, and what has changed since.
 func ExampleApp_History() {
 	ctx := context.Background()
 	type ports struct {
@@ -31,7 +31,7 @@ func ExampleApp_History() {
 		if err := app.Ports.Paid.Send(ctx, "ada", amount); err != nil {
 			panic(err)
 		}
-		if _, err := app.Ports.Amounts.Receive(ctx); err != nil { // its step is made
+		if _, err := app.Ports.Amounts.Receive(ctx); err != nil { // its step is done
 			panic(err)
 		}
 		steps = append(steps, app.Status()[0].Step)

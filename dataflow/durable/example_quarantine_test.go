@@ -12,7 +12,7 @@ import (
 	"github.com/millrace/millrace/keyedsingleton"
 )
 
-// An order that the program cannot handle is kept apart. The others go on.
+// An order that the program cannot handle is quarantined. The other orders continue.
 func ExampleApp_Quarantine() {
 	type ports struct {
 		Orders *dataflow.EntryInputPort[string, int]

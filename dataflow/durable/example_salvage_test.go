@@ -17,8 +17,8 @@ import (
 	"github.com/millrace/millrace/keyedsingleton"
 )
 
-// A disk flips a bit of what came in. The flow is not started, until a person accepts what is lost with
-// the token of the error; then it goes on with the copy.
+// A disk flips a bit of the input. The flow does not start until an operator accepts the loss with the token
+// of the error. Then it continues with the copy.
 func ExampleSalvage() {
 	type bank struct{ dataflow.Process }
 	type ports struct {
@@ -75,7 +75,7 @@ func ExampleSalvage() {
 	// 100 <nil>
 }
 
-// flipBit flips a bit of the file that a pattern is of, in its last bytes.
+// flipBit flips a bit near the end of the file that matches a pattern.
 func flipBit(pattern string) {
 	files, err := filepath.Glob(pattern)
 	if err != nil || len(files) != 1 {

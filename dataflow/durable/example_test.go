@@ -16,7 +16,7 @@ import (
 
 type Server struct{ dataflow.Process }
 
-// Ports are how a program speaks to its flow.
+// Ports are the inputs and outputs of the flow.
 type Ports struct {
 	Votes  *dataflow.KeyedInputPort[string, bool]
 	Passed *dataflow.EntryOutputPort[string, int]
@@ -30,8 +30,8 @@ func build(flow *dataflow.Flow) Ports {
 	return Ports{votes, keyedsingleton.Output(passed, "passed")}
 }
 
-// The first process casts two votes. The second one, which could be on the next day,
-// casts the third.
+// The first process casts two votes. The second one, possibly on the next day, casts the
+// third.
 func Example() {
 	ctx := context.Background()
 	dir, err := os.MkdirTemp("", "millrace")
@@ -61,8 +61,8 @@ func Example() {
 	// <nil>
 }
 
-// A till counts its sales. When it does not know whether one was kept, it sends it again
-// with the same number: it is taken once.
+// A till counts its sales. When it does not know whether a sale was accepted, it sends it
+// again with the same number, and the sale is taken once.
 func Example_numbered() {
 	ctx := context.Background()
 	dir, err := os.MkdirTemp("", "millrace")
@@ -90,7 +90,7 @@ func Example_numbered() {
 	}
 	fmt.Println(app.Stop(ctx))
 
-	// The till starts again, too, and sends from the beginning.
+	// The till restarts, too, and sends from the beginning.
 	if app, err = durable.Start(ctx, shop, opts); err != nil {
 		panic(err)
 	}
@@ -112,7 +112,7 @@ func Example_numbered() {
 	// <nil>
 }
 
-// Status tells how far each partition is: this flow has one.
+// Status reports the progress of each partition. This flow has one.
 func ExampleApp_Status() {
 	ctx := context.Background()
 	dir, err := os.MkdirTemp("", "millrace")

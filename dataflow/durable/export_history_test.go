@@ -40,7 +40,7 @@ func exported(call func(int) string) func(*dataflow.Flow) exportPorts {
 	}
 }
 
-// digest returns all that the outputs have of some keys.
+// digest formats everything that the outputs have for the keys.
 func (p exportPorts) digest(keys int) string {
 	var b strings.Builder
 	for i := range keys {
@@ -53,8 +53,8 @@ func (p exportPorts) digest(keys int) string {
 	return b.String()
 }
 
-// TestExport makes the steps of a durable flow again in a flow that is not durable, from a file:
-// every output has the same then. Answers of calls come from the file.
+// TestExport replays the steps of a durable flow from a file in a flow that is not durable. Every
+// output is the same. The answers of calls come from the file.
 func TestExport(t *testing.T) {
 	const keys = 20
 	log := journal.NewMemory(journal.MemoryOptions{})
@@ -116,7 +116,7 @@ func TestExport(t *testing.T) {
 		t.Errorf("run again from the file, the outputs are\n%s\nand were\n%s", got, want)
 	}
 	before := ""
-	for _, to := range steps { // what there is up to a step is a run as well, and grows
+	for _, to := range steps { // the history up to a step is a run as well, and grows
 		file.Reset()
 		if err := h.Export(t.Context(), &file, 0, to); err != nil {
 			t.Fatal(err)
@@ -151,7 +151,8 @@ var errFullDisk = errors.New("the disk is full")
 
 func (fullDisk) Write([]byte) (int, error) { return 0, errFullDisk }
 
-// TestExportWithoutBeginning: of a history whose first steps are gone, there is none to export.
+// TestExportWithoutBeginning checks that a history whose first steps were purged cannot be
+// exported.
 func TestExportWithoutBeginning(t *testing.T) {
 	log := journal.NewMemory(journal.MemoryOptions{})
 	build := times(1)
@@ -175,7 +176,7 @@ func TestExportWithoutBeginning(t *testing.T) {
 	}
 }
 
-// TestExportLong exports 10,000 records, makes their steps again, and says how long that takes.
+// TestExportLong exports 10,000 records, replays their steps, and logs how long that takes.
 func TestExportLong(t *testing.T) {
 	const steps = 10_000
 	log := journal.NewMemory(journal.MemoryOptions{})
@@ -185,7 +186,7 @@ func TestExportLong(t *testing.T) {
 		if err := app.Ports.in.Send(t.Context(), fmt.Sprint("k", i), i); err != nil {
 			t.Fatal(err)
 		}
-		await(t, app.Ports.out, fmt.Sprint("k", i), i) // so that each record has its step
+		await(t, app.Ports.out, fmt.Sprint("k", i), i) // so that each record has a step of its own
 	}
 	stop(t, app)
 	h, err := OpenHistory(t.Context(), build, quiet(Options{Log: journal.Opened{Log: log.Reopen()}}))
@@ -218,8 +219,8 @@ func TestExportLong(t *testing.T) {
 	t.Logf("%d steps in %d bytes: exported in %v, read and run again in %v", recording.Steps(), size, wrote.Sub(began), time.Since(wrote))
 }
 
-// TestExportApart: what only a durable flow does, and no step says, is no history of another flow:
-// there a timer that was quarantined would fire.
+// TestExportApart checks that a history with an action that no step records, and that only a
+// durable flow takes, cannot be exported: in another flow a quarantined timer would fire.
 func TestExportApart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log := journal.NewMemory(journal.MemoryOptions{})

@@ -25,8 +25,8 @@ type delayPorts struct {
 	late    *dataflow.OutputPort[int]
 }
 
-// delaying returns a flow that gives back each number a delay later, in a slice, and fails then on
-// those that bad says: no record and no timer is to blame for it. A second location does the same.
+// delaying returns a flow that outputs each number a delay later, from a slice, and panics there on numbers
+// for which bad returns true. No record and no timer is to blame for that. A second location does the same.
 func delaying(delay time.Duration, bad func(int) bool) func(*dataflow.Flow) delayPorts {
 	return func(f *dataflow.Flow) delayPorts {
 		const why = "the test waits for it"
@@ -53,8 +53,8 @@ func isStopped(err error, partition, x int) bool {
 	return errors.As(err, &p) && p.Partition == partition && errors.As(err, &step) && strings.Contains(err.Error(), fmt.Sprint("no ", x))
 }
 
-// TestPartitionStops has a function fail that a slice calls. Its partition stops, whoever waits
-// there is told so, and the others go on. With a program that does not fail nothing is lost.
+// TestPartitionStops has a function fail that a slice calls. Its partition stops, calls that wait there
+// return an error, and the other partitions continue. With a program that does not fail, nothing is lost.
 func TestPartitionStops(t *testing.T) {
 	for _, killed := range []bool{false, true} {
 		t.Run(fmt.Sprintf("killed=%v", killed), func(t *testing.T) {
@@ -72,7 +72,7 @@ func TestPartitionStops(t *testing.T) {
 					_, err := app.Ports.out.Await(t.Context(), 7)
 					waited <- err
 				}()
-				go func() { // of another key of the same partition that never comes
+				go func() { // waits for a key of the same partition that never comes
 					k := keys
 					for of(k) != bad {
 						k++
@@ -98,7 +98,7 @@ func TestPartitionStops(t *testing.T) {
 						await(t, app.Ports.out, k, k)
 					}
 				}
-				for k := keys; k < 2*keys; k++ { // afterwards
+				for k := keys; k < 2*keys; k++ { // after the stop
 					err := app.Ports.in.Put(t.Context(), k, k)
 					if of(k) != bad {
 						await(t, app.Ports.out, k, k)
@@ -139,8 +139,8 @@ func TestPartitionStops(t *testing.T) {
 	}
 }
 
-// TestTakeWhereStopped takes an entry of a partition that has stopped since it gave it. It would catch a Take
-// that says that the flow has ended, which others go on with.
+// TestTakeWhereStopped takes an entry of a partition that has stopped since. Take must not report that the
+// flow has ended, because the other partitions continue.
 func TestTakeWhereStopped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		build := delaying(time.Second, func(x int) bool { return x == 7 })
@@ -166,8 +166,9 @@ func TestTakeWhereStopped(t *testing.T) {
 	})
 }
 
-// TestPartitionStopsElsewhere has a partition of a flow that several processes share stop, and its
-// owner leave then: all of them are told, those that take over stop as well, and the others go on.
+// TestPartitionStopsElsewhere has a partition of a shared flow stop, and its owner leave afterwards. All
+// processes learn of it, those that take the partition over stop it as well, and the other partitions
+// continue.
 func TestPartitionStopsElsewhere(t *testing.T) {
 	const keys = 20
 	var mended atomic.Bool
@@ -226,8 +227,8 @@ func TestPartitionStopsElsewhere(t *testing.T) {
 	stop(t, next)
 }
 
-// TestNotRestoredElsewhere has a process take over a partition that it cannot restore. Others who
-// ask for it are told so.
+// TestNotRestoredElsewhere has a process take over a partition that it cannot restore. Other processes that
+// use it get the error.
 func TestNotRestoredElsewhere(t *testing.T) {
 	var broken atomic.Bool
 	build := delaying(time.Millisecond, func(x int) bool { return broken.Load() && x == 7 })
@@ -265,8 +266,8 @@ func TestNotRestoredElsewhere(t *testing.T) {
 	stop(t, apps[1-owner])
 }
 
-// TestLocationStops has the only partition of a location stop. What gives its elements says so,
-// and the other location goes on.
+// TestLocationStops has the only partition of a location stop. The location's output returns the error, and
+// the other location continues.
 func TestLocationStops(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		build := delaying(time.Second, func(x int) bool { return x == 7 })
@@ -294,8 +295,8 @@ func TestLocationStops(t *testing.T) {
 	})
 }
 
-// TestLastPartitionStops has one partition after the other stop: with the last one the flow has
-// ended. With EndOnFailure it ends with the first.
+// TestLastPartitionStops has the partitions stop one after the other. The flow ends with the last one, or
+// with the first if EndOnFailure is set.
 func TestLastPartitionStops(t *testing.T) {
 	for _, end := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -326,14 +327,14 @@ func TestLastPartitionStops(t *testing.T) {
 	}
 }
 
-// TestStopsWhilePut stops a partition whose step waits, so that whoever has put an entry does not
-// know yet what became of it.
+// TestStopsWhilePut stops a partition whose step waits. A call of Put does not know yet what happened to its
+// entry.
 func TestStopsWhilePut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		entered, release := make(chan bool), make(chan bool)
 		enter := sync.OnceFunc(func() { close(entered) })
 		build := delaying(time.Second, func(x int) bool {
-			if x == 7 { // also while the partition looks for what is to blame
+			if x == 7 { // also while the partition looks for the record to blame
 				enter()
 				<-release
 			}

@@ -7,8 +7,8 @@ import (
 	"github.com/millrace/millrace/dataflow/durable/journal"
 )
 
-// points returns a hook that lets a fault happen at some moments: each action has two,
-// before and after it.
+// points returns a hook that injects a fault at the given moments. Each action has two
+// moments, before and after it.
 func points(fault func(journal.Action) journal.Fault, at ...int64) (journal.Hook, *atomic.Int64) {
 	n := new(atomic.Int64)
 	return func(a journal.Action) journal.Fault {

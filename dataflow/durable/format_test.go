@@ -21,10 +21,10 @@ import (
 
 var update = flag.Bool("update", false, "write testdata/format.txt")
 
-// here is the origin of what the tests make.
+// here is the origin of everything that these tests encode.
 var here = origin{[4]byte{1, 2, 3, 4}, 5}
 
-// formats are one of each thing that is kept, with all fields in use.
+// formats returns one encoding of each stored kind, with all fields in use.
 func formats(t testing.TB) map[string][]byte {
 	record := codec.Record{Op: 3, Kind: 0, Nonce: 300, Source: "till 1", Number: 7, Key: []byte("\x61k"), Value: []byte("\x18\x2a")}
 	named := record
@@ -48,7 +48,7 @@ func formats(t testing.TB) map[string][]byte {
 	}
 }
 
-// stateFormat is what three votes give and leave behind.
+// stateFormat returns the outputs and the state after three votes.
 func stateFormat(t testing.TB) (outputs, state []byte) {
 	flow, graph := newLogDriven(dataflow.Options{}, CBOR(), nil, false)
 	quorumProcess(flow)
@@ -73,9 +73,9 @@ func stateFormat(t testing.TB) (outputs, state []byte) {
 	return e.Outputs, state
 }
 
-// TestFormat compares what is kept with what earlier versions of this program kept.
-// When it fails, histories made before cannot be read: give the format a new version,
-// or take the change back. New formats are written by go test -update.
+// TestFormat compares the stored formats with those of earlier versions of this package.
+// If it fails, existing histories cannot be read: give the format a new version, or
+// revert the change. go test -update writes new formats.
 func TestFormat(t *testing.T) {
 	file := filepath.Join("testdata", "format.txt")
 	all := formats(t)
@@ -109,7 +109,8 @@ func TestFormat(t *testing.T) {
 	}
 }
 
-// TestFormatVersion refuses what another program has kept, and says what to do.
+// TestFormatVersion checks that formats of another version are refused with an error that
+// says what to do.
 func TestFormatVersion(t *testing.T) {
 	check := func(what string, v int, err error, do string) {
 		if err == nil || !strings.Contains(err.Error(), do) {
@@ -132,7 +133,7 @@ func TestFormatVersion(t *testing.T) {
 	}
 }
 
-// sealed puts data into a frame that fits it, so that it gets past the checksum.
+// sealed puts data into a valid frame, so that it passes the checksum.
 func sealed(data []byte, version byte) []byte {
 	return here.seal(append(here.begin(nil, version), data...))
 }
@@ -193,7 +194,7 @@ func FuzzCBOR(f *testing.F) {
 	})
 }
 
-// earlier is a log that has what an earlier program kept.
+// earlier is a log that contains what an earlier program stored.
 type earlier struct{ journal.Log }
 
 func (l earlier) Restore(ctx context.Context, partition int) (*journal.History, error) {
@@ -221,8 +222,9 @@ func (l earlier) Restore(ctx context.Context, partition int) (*journal.History, 
 	return h, nil
 }
 
-// TestHistoryOfEarlierProgram starts with what an earlier program kept, with and without a
-// snapshot: the flow ends with an error that says what to do, and the history is as it was.
+// TestHistoryOfEarlierProgram starts with the history of an earlier program, with and
+// without a snapshot. The flow ends with an error that says what to do, and the history
+// is unchanged.
 func TestHistoryOfEarlierProgram(t *testing.T) {
 	for _, snapshots := range []bool{false, true} {
 		log := journal.NewMemory(journal.MemoryOptions{})
@@ -237,7 +239,7 @@ func TestHistoryOfEarlierProgram(t *testing.T) {
 			}
 		}
 		for snapshots && app.Metrics().Snapshots == 0 {
-			runtime.Gosched() // it is saved beside the steps
+			runtime.Gosched() // the snapshot is saved concurrently with the steps
 		}
 		log.Crash()
 		<-app.Done()

@@ -10,7 +10,7 @@ import (
 	"github.com/millrace/millrace/dataflow/durable/journal"
 )
 
-// A fullLog has no room for one action in three.
+// A fullLog is full for one action in three.
 type fullLog struct {
 	*journal.Memory
 	n atomic.Int64
@@ -51,8 +51,8 @@ func (l *fullLog) SaveSnapshot(ctx context.Context, p int, after, at uint64, sta
 	return l.Memory.SaveSnapshot(ctx, p, after, at, state)
 }
 
-// TestFull runs the workload on a log that is full now and then: everything waits, and
-// nothing fails.
+// TestFull runs the workload on a log that is full from time to time. Everything waits,
+// and nothing fails.
 func TestFull(t *testing.T) {
 	for _, together := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -60,7 +60,7 @@ func TestFull(t *testing.T) {
 			w := &world{options: tiny, build: crashFlow, logs: make([]journal.Log, 1)}
 			w.reopen = func(int) journal.Log { return &fullLog{Memory: memory.Reopen()} }
 			report(t, fmt.Sprint("together=", together), w.work(together))
-			if w.starts > 2 { // the second one is part of the workload
+			if w.starts > 2 { // the second start is part of the workload
 				t.Errorf("the flow was started %d times: what is full ended it", w.starts)
 			}
 		})

@@ -14,7 +14,7 @@ import (
 	"github.com/millrace/millrace/keyedsingleton"
 )
 
-// An unreadCase is how much may be kept of what nobody reads.
+// An unreadCase bounds the size of unread output.
 type unreadCase struct {
 	limit, buffer, partitions int
 	more                      int // sent while it is read
@@ -44,8 +44,8 @@ func eachUnread(t *testing.T, do func(*testing.T, unreadCase)) {
 	}
 }
 
-// fill sends until nothing is accepted for a minute, and has the flow killed and started again if
-// the case says so. It returns how many sends were accepted.
+// fill sends until nothing has been accepted for a minute. If the case says so, it kills and
+// restarts the flow. It returns how many sends were accepted.
 func fill[P any](t *testing.T, c unreadCase, build func(*dataflow.Flow) P, send func(context.Context, *App[P], int) error) (*App[P], int) {
 	log := journal.NewMemory(journal.MemoryOptions{MaxBytes: c.limit, Partitions: c.partitions})
 	within(t, log)
@@ -65,7 +65,7 @@ func fill[P any](t *testing.T, c unreadCase, build func(*dataflow.Flow) P, send 
 	return app, sent
 }
 
-// TestFullOfOutputs reads nothing until no more is taken. That it is read makes room.
+// TestFullOfOutputs reads nothing until no more sends are accepted. Reading makes room.
 func TestFullOfOutputs(t *testing.T) {
 	eachUnread(t, func(t *testing.T, c unreadCase) {
 		send := func(ctx context.Context, app *App[chunkPorts], i int) error {
@@ -97,14 +97,14 @@ type entryPorts struct {
 	out *dataflow.EntryOutputPort[string, []byte]
 }
 
-// passed gives the entries that are put.
+// passed outputs its entries.
 func passed(f *dataflow.Flow) entryPorts {
 	in, all := keyedsingleton.Input[string, []byte](dataflow.At[members](f), "in")
 	return entryPorts{in, keyedsingleton.Output(all, "out")}
 }
 
-// TestFullOfEntries takes nothing until no more is taken in. That it is taken makes room, for the
-// entries of what is sent then.
+// TestFullOfEntries takes nothing until no more entries are accepted. Taking them makes room for
+// new entries.
 func TestFullOfEntries(t *testing.T) {
 	eachUnread(t, func(t *testing.T, c unreadCase) {
 		send := func(ctx context.Context, app *App[entryPorts], i int) error {
@@ -124,8 +124,7 @@ func TestFullOfEntries(t *testing.T) {
 	})
 }
 
-// TestFullOfOutputsOnDisk fills logs on the disk with outputs that nobody reads, reads them, and does
-// so again.
+// TestFullOfOutputsOnDisk fills logs on disk with unread outputs, reads them, and repeats this.
 func TestFullOfOutputsOnDisk(t *testing.T) {
 	for name, log := range map[string]journal.Opener{
 		"disklog": disklog.Dir(t.TempDir()), "natslog": natslog.Embedded(t.TempDir()),
@@ -140,7 +139,7 @@ func TestFullOfOutputsOnDisk(t *testing.T) {
 			}
 			for range 3 {
 				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-				if err := send(ctx); err != nil { // there may be room only some time after all was read
+				if err := send(ctx); err != nil { // room may appear some time after all was read
 					t.Fatal(err)
 				}
 				cancel()

@@ -13,8 +13,9 @@ import (
 
 var fullSeed = flag.Uint64("durable.full", 0, "run TestFullAnyhow with this seed alone")
 
-// TestFullAnyhow sends to flows whose logs are nearly full, in any order with reading and kills. What
-// is refused is accepted after the outputs were read, as the rest of the state is small.
+// TestFullAnyhow sends to flows whose logs are nearly full, mixed with reading and kills in any
+// order. A refused send is accepted after the outputs were read, because the rest of the state is
+// small.
 func TestFullAnyhow(t *testing.T) {
 	first, last := uint64(1), uint64(60)
 	if *fullSeed != 0 {

@@ -12,9 +12,9 @@ import (
 	"github.com/millrace/millrace/keyedsingleton"
 )
 
-// A function that panics, or that ends its goroutine, ends a durable flow with an error
-// that names the operator, whether a step or an asynchronous call made it, and nobody
-// waits for ever.
+// TestFunctionThatFails checks that a function that panics or calls Goexit, in a step or
+// in an asynchronous call, ends a durable flow with an error that names the operator, and
+// that no call waits forever.
 func TestFunctionThatFails(t *testing.T) {
 	type ports struct {
 		in  *dataflow.EntryInputPort[string, int]
@@ -47,7 +47,7 @@ func TestFunctionThatFails(t *testing.T) {
 				}
 				await(t, app.Ports.out, "a", 1)
 				err := app.Ports.in.Put(t.Context(), "b", 0)
-				if op == "keyedsingleton.Map" || err != nil { // the call ends the flow when Put has returned, or before
+				if op == "keyedsingleton.Map" || err != nil { // an asynchronous call may end the flow only after Put has returned
 					check(t, "Put", err, op, way)
 				}
 				_, err = app.Ports.out.Await(t.Context(), "b")

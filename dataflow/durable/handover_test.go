@@ -11,7 +11,7 @@ import (
 	"github.com/millrace/millrace/dataflow/durable/journal"
 )
 
-// A meanwhile log does something when the pieces of a snapshot were read.
+// A meanwhile log calls do once, after the pieces of a snapshot were read.
 type meanwhile struct {
 	*journal.Memory
 	once *sync.Once
@@ -24,9 +24,9 @@ func (l meanwhile) Pieces(ctx context.Context, p int, first, last uint64) ([]jou
 	return all, err
 }
 
-// TestSnapshotsAtHandover lets an owner save two snapshots while another one restores from the
-// snapshot before them, and forget what that one names. The other one goes on from the last
-// step, and must not save a snapshot that names what is gone.
+// TestSnapshotsAtHandover has an owner save two snapshots, and purge what the one before them
+// refers to, while another process restores from that one. The other process continues after the
+// last step, and must not save a snapshot that refers to purged pieces.
 func TestSnapshotsAtHandover(t *testing.T) {
 	for _, when := range []string{"when all is read", "before all is read"} {
 		t.Run(when, func(t *testing.T) { synctest.Test(t, func(t *testing.T) { handOver(t, when == "before all is read") }) })
@@ -44,11 +44,11 @@ func handOver(t *testing.T, early bool) {
 		}
 		return f
 	})
-	opts := Options{SnapshotAge: time.Minute, KeepFor: Forever} // so the other one finds all records
+	opts := Options{SnapshotAge: time.Minute, KeepFor: Forever} // so the other process finds all records
 	first := start(t, log, accounts, opts)
 	post(t, first, posting{N: 10})
 	time.Sleep(3 * time.Minute)
-	fail.Store(true) // the next snapshot is in other pieces
+	fail.Store(true) // so that the next snapshot is in other pieces
 	post(t, first, posting{N: 10})
 	time.Sleep(3 * time.Minute)
 	fail.Store(false)
@@ -86,7 +86,7 @@ func handOver(t *testing.T, early bool) {
 	stop(t, third)
 }
 
-// A before log does it when the pieces have not been read yet.
+// A before log calls do before the pieces are read.
 type before struct{ meanwhile }
 
 func (l before) Pieces(ctx context.Context, p int, first, last uint64) ([]journal.Piece, error) {

@@ -13,7 +13,7 @@ import (
 	"github.com/millrace/millrace/keyedsingleton"
 )
 
-// asked are the ports of a flow whose keys are asked for.
+// asked are the ports of a flow whose keys the tests look up.
 type asked struct {
 	in  *dataflow.EntryInputPort[string, int]
 	out *dataflow.EntryOutputPort[string, int]
@@ -31,12 +31,12 @@ func wantHas(t *testing.T, app *App[asked], key string, want bool) {
 	}
 }
 
-// TestHas asks for keys before and after they are put, and after a crash.
+// TestHas looks up keys before and after they are put, and after a crash.
 func TestHas(t *testing.T) {
 	log := journal.NewMemory(journal.MemoryOptions{})
 	app := start(t, log, buildAsked, Options{})
 	wantHas(t, app, "a", false)
-	wantHas(t, app, "a", false) // to ask for it adds nothing
+	wantHas(t, app, "a", false) // a lookup adds nothing
 	if err := app.Ports.in.Put(t.Context(), "a", 1); err != nil {
 		t.Fatal(err)
 	}
@@ -46,7 +46,7 @@ func TestHas(t *testing.T) {
 		t.Fatal(err)
 	}
 	await(t, app.Ports.out, "b", 2)
-	log = log.Reopen() // which the first app does not survive
+	log = log.Reopen() // which ends the first app
 	app = start(t, log, buildAsked, Options{})
 	wantHas(t, app, "a", true)
 	wantHas(t, app, "b", true)
@@ -60,8 +60,8 @@ func TestHas(t *testing.T) {
 	}
 }
 
-// TestHasElsewhere asks in one process for what was put in another one, while the partitions
-// change hands.
+// TestHasElsewhere looks up in one process the keys that another one put, while the partitions
+// change their owners.
 func TestHasElsewhere(t *testing.T) {
 	opts := Options{Log: natslog.Servers(natslog.Options{URLs: []string{natsServer(t)}, Replicas: 1, AssumeDurable: true}), Name: "has"}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)

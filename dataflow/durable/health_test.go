@@ -35,7 +35,8 @@ func states(h Health) string {
 	return strings.Join(all, " ")
 }
 
-// TestHealthOfLag has a function take minutes: what waits for it is counted, and for how long.
+// TestHealthOfLag has a function take minutes. Health counts the waiting records and reports how
+// long they have waited.
 func TestHealthOfLag(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		goOn := make(chan bool)
@@ -59,7 +60,7 @@ func TestHealthOfLag(t *testing.T) {
 		if err := h.Ready(); err == nil || !strings.Contains(err.Error(), "partition 0 of server is 4 records") || h.Live() != nil {
 			t.Errorf("ready: %v", err)
 		}
-		goOn <- true // a step takes what is there; the first one came alone
+		goOn <- true // a step takes all waiting records; the first record was alone in its step
 		synctest.Wait()
 		if p = app.Health().Partitions[0]; p.Lag.Records != 3 || p.Waiting.Truncate(time.Second) != 3*time.Minute || p.Committed.Sub(began).Truncate(time.Second) != 4*time.Minute {
 			t.Errorf("3 records wait: %v, %v, %v", p.Lag, p.Waiting, p.Committed)
@@ -68,7 +69,7 @@ func TestHealthOfLag(t *testing.T) {
 			goOn <- true
 		}
 		synctest.Wait()
-		h = app.Health() // the output has more elements than it may
+		h = app.Health() // the output exceeds its bound
 		p = h.Partitions[0]
 		var blocked *dataflow.BlockedError
 		if err := h.Ready(); p.State != Full || p.Lag != (Lag{}) || p.Waiting != 0 || !errors.As(err, &blocked) || blocked.Port != "out" {
@@ -89,7 +90,8 @@ func TestHealthOfLag(t *testing.T) {
 	})
 }
 
-// TestHealthOfStopped has one partition of several stop, and then another process look at them.
+// TestHealthOfStopped has one of several partitions stop, and then another process check their
+// health.
 func TestHealthOfStopped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log := journal.NewMemory(journal.MemoryOptions{Partitions: 4})
@@ -114,7 +116,7 @@ func TestHealthOfStopped(t *testing.T) {
 			t.Errorf("a client has %v, %v", states(h), h.Ready())
 		}
 		stop(t, client)
-		log.Crash() // and who ends by that says so
+		log.Crash() // the flow ends with an error because of that
 		<-app.Done()
 		if h := app.Health(); !h.Ended || !errors.Is(h.Live(), journal.ErrCrashed) || !errors.Is(h.Ready(), journal.ErrCrashed) {
 			t.Errorf("after a crash: %v", h.Live())
@@ -122,12 +124,12 @@ func TestHealthOfStopped(t *testing.T) {
 	})
 }
 
-// A condition is a log that says how it is, and loses a commit on demand.
+// A condition is a log that reports a given health and loses a commit on demand.
 type condition struct {
 	*journal.Memory
 	is      error
 	lost    atomic.Bool
-	restore chan struct{} // a restore waits for it, if it is not nil
+	restore chan struct{} // if not nil, a restore waits for it
 }
 
 func (c *condition) Condition() error { return c.is }
@@ -146,7 +148,8 @@ func (c *condition) Restore(ctx context.Context, p int) (*journal.History, error
 	return c.Memory.Restore(ctx, p)
 }
 
-// TestHealthOfLog looks at a flow when the log takes nothing, and while a partition is restored.
+// TestHealthOfLog checks the health of a flow while the log accepts nothing, and while a partition
+// is restored.
 func TestHealthOfLog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log := &condition{Memory: journal.NewMemory(journal.MemoryOptions{})}

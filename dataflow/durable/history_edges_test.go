@@ -15,8 +15,8 @@ import (
 	"github.com/millrace/millrace/keyedstream"
 )
 
-// The steps of an earlier program are made again by a later one, which has an operator more: the sums after each step
-// are the same, from the first step, from an image and from a snapshot on.
+// TestMomentsOfEarlierProgram replays the steps of an earlier program with a later one that has an additional operator. The sums
+// after each step are the same, from the first step, from an image and from a snapshot on.
 func TestMomentsOfEarlierProgram(t *testing.T) { synctest.Test(t, testMomentsOfEarlierProgram) }
 
 func testMomentsOfEarlierProgram(t *testing.T) {
@@ -45,7 +45,7 @@ func testMomentsOfEarlierProgram(t *testing.T) {
 			if err := app.Ports.in.Send(t.Context(), key, amount); err != nil {
 				t.Fatal(err)
 			}
-			for { // what was read last before the end is given again
+			for { // what was read last before the end is delivered again
 				got, err := app.Ports.out.Receive(t.Context())
 				if err != nil {
 					t.Fatal(err)
@@ -84,7 +84,7 @@ func testMomentsOfEarlierProgram(t *testing.T) {
 	stop(t, app)
 }
 
-// What is not there is an error that says so.
+// TestNoSuchStep checks that asking for a step that does not exist is an error that says so.
 func TestNoSuchStep(t *testing.T) { synctest.Test(t, testNoSuchStep) }
 
 func testNoSuchStep(t *testing.T) {
@@ -96,9 +96,9 @@ func testNoSuchStep(t *testing.T) {
 	}
 	var model bookModel
 	model.pay(t, app, 50, paidBy(3))
-	synctest.Wait() // until no snapshot is being kept, so that the next step begins one
+	synctest.Wait() // until no snapshot is being saved, so that the next step begins one
 	model.pay(t, app, 1, paidBy(3))
-	synctest.Wait() // until it is kept and the first step is gone
+	synctest.Wait() // until it is saved and the first step is purged
 	for _, x := range []struct {
 		partition int
 		step      uint64

@@ -11,7 +11,8 @@ import (
 	"github.com/millrace/millrace/keyedstream"
 )
 
-// What a key had after each step is what a model says, from the beginning and from a snapshot on.
+// TestHistoryOfKey compares the history of a key with a model, from the beginning and from a
+// snapshot on.
 func TestHistoryOfKey(t *testing.T) {
 	for _, every := range []int{0, 300} {
 		synctest.Test(t, func(t *testing.T) { testHistoryOfKey(t, every) })
@@ -34,7 +35,7 @@ func testHistoryOfKey(t *testing.T, every int) {
 		if err := app.Ports.Send(t.Context(), key, i); err != nil {
 			t.Fatal(err)
 		}
-		synctest.Wait() // until the step is made
+		synctest.Wait() // until the step is done
 		if key == "k1" {
 			want = append(want, fmt.Sprint(sums[key]))
 		}
@@ -65,7 +66,7 @@ func testHistoryOfKey(t *testing.T, every int) {
 	if strings.Join(got, " ") != strings.Join(want, " ") {
 		t.Errorf("k1 was %v after steps %v, want %v", got, steps, want)
 	}
-	// From a step in the middle on: what there was, and the changes behind it.
+	// From a step in the middle on: the value then, and the later changes.
 	middle := steps[3]
 	if late, from := changes("k1", middle+1, 0); strings.Join(late, " ") != strings.Join(want[3:], " ") || from[0] <= middle {
 		t.Errorf("from step %d on k1 was %v after steps %v, want %v", middle+1, late, from, want[3:])
@@ -77,7 +78,7 @@ func testHistoryOfKey(t *testing.T, every int) {
 		t.Errorf("of nobody there is %v", none)
 	}
 	for range h.Changes(t.Context(), 0, "k1", 0, 0) {
-		break // which ends the replay
+		break // a break ends the replay
 	}
 	for _, x := range []struct {
 		partition int

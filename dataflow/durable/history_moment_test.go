@@ -26,8 +26,8 @@ type bookPorts struct {
 	out  *dataflow.OutputPort[string]
 }
 
-// payBook sums what is paid by key, remembers the first payment of each for an hour, counts payments, and
-// has a slice that is cut in each step with a payment.
+// payBook sums payments by key, keeps the first payment of each key for an hour, counts payments, and has a slice that is cut in
+// each step with a payment.
 func payBook(f *dataflow.Flow) bookPorts {
 	in, paid := keyedstream.Input[string, int](dataflow.At[server](f), "paid")
 	dataflow.Named("sums", keyedstream.Sum(paid))
@@ -40,13 +40,13 @@ func payBook(f *dataflow.Flow) bookPorts {
 	return bookPorts{in, dataflow.Output(dataflow.Map(total, func(n int) string { return fmt.Sprint("batch of ", n) }), "batches")}
 }
 
-// A bookModel is what the sums are after each step, made by hand.
+// A bookModel is the expected sums after each step.
 type bookModel struct {
 	steps []uint64
 	sums  []map[string]int
 }
 
-// at returns what there is after the last step that is not behind a step.
+// at returns the sums after the last step up to step.
 func (m *bookModel) at(step uint64) map[string]int {
 	at := -1
 	for i, s := range m.steps {
@@ -60,7 +60,7 @@ func (m *bookModel) at(step uint64) map[string]int {
 	return m.sums[at]
 }
 
-// pay makes payments, each in a step of its own, and notes what the sums are then.
+// pay makes payments, each in a step of its own, and records the sums after each.
 func (m *bookModel) pay(t *testing.T, app *App[bookPorts], n int, of func(i int) (string, int)) {
 	t.Helper()
 	sums := make(map[string]int)
@@ -80,8 +80,8 @@ func (m *bookModel) pay(t *testing.T, app *App[bookPorts], n int, of func(i int)
 	}
 }
 
-// stepOf returns the last step of the first partition. In a bubble it is the one that was made last: nothing that was read
-// is told before time goes on.
+// stepOf returns the last step of the first partition. In a bubble it is the step that was made last: elements that
+// were read are not reported before time advances.
 func stepOf[P any](app *App[P]) uint64 {
 	for {
 		if s := app.Status()[0]; !s.Stale {
@@ -90,7 +90,7 @@ func stepOf[P any](app *App[P]) uint64 {
 	}
 }
 
-// operatorOf returns the number of the operator with a name.
+// operatorOf returns the number of the operator with the given label.
 func operatorOf(t *testing.T, g dataflow.Graph, name string) int {
 	t.Helper()
 	at := slices.IndexFunc(g.Operators, func(o dataflow.GraphOperator) bool { return o.Label == name })
@@ -100,7 +100,7 @@ func operatorOf(t *testing.T, g dataflow.Graph, name string) int {
 	return at
 }
 
-// sumsOf returns what an operator remembers.
+// sumsOf returns the state of an operator.
 func sumsOf(t *testing.T, m *Moment, operator int) map[string]int {
 	t.Helper()
 	states, err := m.State(operator, 1000)
@@ -120,13 +120,13 @@ func sumsOf(t *testing.T, m *Moment, operator int) map[string]int {
 	return sums
 }
 
-// paidBy says that payment i is of one of so many keys.
+// paidBy assigns payment i to one of the keys k0, k1, ….
 func paidBy(keys int) func(i int) (string, int) {
 	return func(i int) (string, int) { return fmt.Sprint("k", i%keys), i }
 }
 
-// What operators remembered after each step, of all keys and of one, and what is otherwise between two steps,
-// is what a model has that was made by hand, of a history with and without snapshots.
+// TestMoments compares the states of operators after each step, of all keys and of one, and the differences between two steps,
+// with a model. The history is tested with and without snapshots.
 func TestMoments(t *testing.T) {
 	for _, every := range []int{0, 2000} {
 		synctest.Test(t, func(t *testing.T) { testMoments(t, every) })
@@ -188,7 +188,7 @@ func testMoments(t *testing.T, every int) {
 		}
 	}
 	first, last := model.steps[4], model.steps[len(model.steps)-1]
-	for _, way := range [][2]int{{4, len(model.steps) - 1}, {len(model.steps) - 1, 4}} { // back as well
+	for _, way := range [][2]int{{4, len(model.steps) - 1}, {len(model.steps) - 1, 4}} { // backwards as well
 		d, err := h.Diff(t.Context(), 0, model.steps[way[0]], model.steps[way[1]], DiffOptions{Key: "k3"})
 		if err != nil {
 			t.Fatal(err)
@@ -219,8 +219,8 @@ func testMoments(t *testing.T, every int) {
 	}
 }
 
-// Who goes forth and back finds the same as the model, whatever way leads there, and the steps are not made
-// from the first one on each time.
+// TestScrub moves back and forth in a history. It finds the states of the model on every way, and does not replay all steps from
+// the first one each time.
 func TestScrub(t *testing.T) { synctest.Test(t, testScrub) }
 
 func testScrub(t *testing.T) {
@@ -285,7 +285,7 @@ func mustLast(t *testing.T, h *History) *journal.History {
 	return kept
 }
 
-// A live flow is looked at from several goroutines while it makes steps, and saves snapshots and forgets what
+// TestHistoryWhileItRuns reads the history from several goroutines while the flow makes steps, saves snapshots, and purges what
 // is before them.
 func TestHistoryWhileItRuns(t *testing.T) {
 	log := journal.NewMemory(journal.MemoryOptions{})
@@ -312,7 +312,7 @@ func TestHistoryWhileItRuns(t *testing.T) {
 				}
 				m, err := h.At(t.Context(), 0, place.Number)
 				if errors.Is(err, ErrNoStep) {
-					continue // it was forgotten meanwhile
+					continue // the step was purged meanwhile
 				}
 				if err != nil {
 					t.Error(err)

@@ -20,7 +20,7 @@ type timesPorts struct {
 	out *dataflow.EntryOutputPort[string, int]
 }
 
-// times returns flows of one shape that do not compute the same.
+// times returns flows of one shape that compute different products.
 func times(factor int) func(*dataflow.Flow) timesPorts {
 	return func(f *dataflow.Flow) timesPorts {
 		in, numbers := keyedstream.Input[string, int](dataflow.At[server](f), "numbers")
@@ -29,8 +29,8 @@ func times(factor int) func(*dataflow.Flow) timesPorts {
 	}
 }
 
-// A history is opened by the program that made it and by no other, and is compared with what
-// that program makes of it now.
+// TestOpenHistory checks that only the program that made a history opens it, and that the history is compared
+// with what the program computes now.
 func TestOpenHistory(t *testing.T) {
 	for _, clean := range []bool{false, true} {
 		log := journal.NewMemory(journal.MemoryOptions{})
@@ -65,7 +65,7 @@ func TestOpenHistory(t *testing.T) {
 			for i, to := range numbers {
 				want := want
 				if i == 0 || clean && i == len(numbers)-1 {
-					want = nil // the first step has taken nothing; behind the snapshot nothing is made again
+					want = nil // the first step took no record, and no step after the snapshot is replayed
 				}
 				if err := h.Replay(t.Context(), 0, to, &bytes.Buffer{}, -1); !errors.Is(err, want) {
 					t.Errorf("clean %v, times %d, replay to step %d of %d: %v, want %v", clean, factor, to, numbers, err, want)
@@ -78,8 +78,7 @@ func TestOpenHistory(t *testing.T) {
 	}
 }
 
-// TestHistoryOfOneStep goes through a history that has only its first step. It would catch that this step
-// counts as nothing.
+// TestHistoryOfOneStep reads a history that has only its first step, and checks that this step counts.
 func TestHistoryOfOneStep(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()

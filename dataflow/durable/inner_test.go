@@ -11,8 +11,8 @@ import (
 	"github.com/millrace/millrace/keyedstream"
 )
 
-// TestSendPastTheHistory has a function of a program send to an input of the flow that it is in. It would catch a record that changes the state and is
-// in no history, so that the state is another one after a restart.
+// TestSendPastTheHistory has a function of a program send to an input of its own flow. The send is refused: a record that is in
+// no history would change the state, and the state would differ after a restart.
 func TestSendPastTheHistory(t *testing.T) {
 	refused := make(chan error, 1)
 	type ports struct {

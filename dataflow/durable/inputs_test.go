@@ -24,7 +24,7 @@ type inputPorts struct {
 	counts  *dataflow.EntryOutputPort[string, int]
 }
 
-// inputs counts what comes in, by what it is, until there are as many as the end says.
+// inputs counts the records of each input until its last record, which ends in "end".
 func inputs[L dataflow.Location](at L) (p inputPorts) {
 	type entries = dataflow.KeyedStream[string, string, L, bounds.Unbounded, dataflow.NoOrder, dataflow.ExactlyOnce]
 	count := func(name string, s entries) entries {
@@ -49,7 +49,7 @@ func inputs[L dataflow.Location](at L) (p inputPorts) {
 	puts, s7 := keyedsingleton.Input[string, string](at, "puts")
 	all = keyedstream.Merge(all, count("puts", keyedstream.WeakenOrder(keyedsingleton.IntoKeyedStream(s7))))
 
-	// The last record, "… end", makes an entry of how many there were.
+	// The last record, "… end", makes an entry with the count.
 	words := keyedstream.Rekey(all, func(_, x string) string { name, _, _ := strings.Cut(x, " "); return name })
 	ended := keyedstream.FoldEarlyStop(keyedstream.AssumeOrder(words, "the end is sent last"), func() int { return 0 }, func(n *int, x string) bool {
 		*n++
@@ -58,8 +58,8 @@ func inputs[L dataflow.Location](at L) (p inputPorts) {
 	return inputPorts{one, keyed, shared, byKey, retried, senders, puts, keyedsingleton.Output(ended, "counts")}
 }
 
-// TestNumberedAgain sends everything again, with the same numbers, after a crash and without
-// one: it is taken once, from each kind of port.
+// TestNumberedAgain sends everything again with the same numbers, with and without a crash in
+// between. Each port takes it once.
 func TestNumberedAgain(t *testing.T) {
 	build := func(f *dataflow.Flow) inputPorts { return inputs(dataflow.At[server](f)) }
 	log := journal.NewMemory(journal.MemoryOptions{})
@@ -85,7 +85,7 @@ func TestNumberedAgain(t *testing.T) {
 	}
 	send("x", "y", "x'")
 	send("x", "y")
-	// Who has another name, key or id has numbers of its own.
+	// Each name, key and id has numbers of its own.
 	for _, err := range []error{
 		app.Ports.keyed.SendNumbered(t.Context(), "other", 0, "w"), app.Ports.shared.SendNumbered(t.Context(), "b", 0, "w"),
 		app.Ports.byKey.SendNumbered(t.Context(), "b", 0, "k", "w"), app.Ports.senders.Sender("b").SendNumbered(t.Context(), 0, "w"),
@@ -115,8 +115,8 @@ func TestNumberedAgain(t *testing.T) {
 	stop(t, app)
 }
 
-// TestNumberedInPartitions sends again to a location of several partitions, each of which
-// remembers what it took.
+// TestNumberedInPartitions sends again to a location with several partitions, each of which
+// remembers what it has taken.
 func TestNumberedInPartitions(t *testing.T) {
 	type ports struct {
 		in  *dataflow.SenderInputPort[string, int]

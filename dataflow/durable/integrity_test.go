@@ -13,8 +13,8 @@ import (
 	"github.com/millrace/millrace/dataflow/durable/journal"
 )
 
-// A rotten log gives out something else than it was given. It looks whole by itself: no
-// position and no fence says that something is wrong.
+// A rotten log returns something else than was written to it. It looks consistent: no position and
+// no fence shows that something is wrong.
 type rotten struct {
 	*journal.Memory
 	messages func([]journal.Message) []journal.Message
@@ -45,7 +45,7 @@ func (l rotten) Restore(ctx context.Context, p int) (*journal.History, error) {
 	return h, err
 }
 
-// Steps gives the steps of the history without a snapshot.
+// Steps returns the steps of the history without a snapshot.
 func (l rotten) Steps(ctx context.Context, p int, after uint64) (journal.StepReader, error) {
 	h, err := l.Restore(ctx, p)
 	if err != nil || l.history == nil || len(h.Steps) == 0 {
@@ -90,17 +90,17 @@ func (r rottenReader) Next(ctx context.Context, max int) ([]journal.Message, err
 	}
 }
 
-// flip returns b with one bit changed, at a place from 0 to 1 of its length.
+// flip returns b with one bit changed, at a fraction from 0 to 1 of its length.
 func flip(b []byte, at float64) []byte {
 	b[int(at*float64(len(b)-1))] ^= 0x10
 	return b
 }
 
-// TestRottenLog starts flows on logs that do not notice what they have lost or changed. Each
-// start ends, or the flow does as soon as it comes to what is wrong, and the error says in
-// which partition what is wrong and what to do.
+// TestRottenLog starts flows on logs that do not notice what they have lost or changed. The start
+// fails, or the flow ends as soon as it reads the damage. The error says in which partition what is
+// wrong, and what to do.
 func TestRottenLog(t *testing.T) {
-	const records, waiting = 6, 3 // that steps have taken, and that none has
+	const records, waiting = 6, 3 // records that steps have taken, and that no step has taken
 	message := func(n int, do func(*journal.Message)) func([]journal.Message) []journal.Message {
 		return func(ms []journal.Message) []journal.Message {
 			for i := range ms {
@@ -117,7 +117,7 @@ func TestRottenLog(t *testing.T) {
 		}
 	}
 	type damage struct {
-		lost     [2]int // keys that a salvage loses, after a kill and after a stop
+		lost     [2]int // number of keys that a salvage loses, after a kill and after a stop
 		messages func(taken, end int) func([]journal.Message) []journal.Message
 		history  func(*journal.History)
 		want     string
@@ -160,7 +160,7 @@ func TestRottenLog(t *testing.T) {
 		"a bit of the last step": {steps: true, history: func(h *journal.History) { flip(h.Steps[len(h.Steps)-1].Data, .8) }, want: "checksum"},
 		"a step in the middle":   {steps: true, history: func(h *journal.History) { h.Steps = slices.Delete(h.Steps, 2, 3) }, want: "does not follow"},
 		"a step is there twice":  {steps: true, history: func(h *journal.History) { h.Steps[2] = h.Steps[1] }, want: "does not follow"},
-		"a step is another one": {steps: true, history: func(h *journal.History) { // it fits by all numbers in it
+		"a step is another one": {steps: true, history: func(h *journal.History) { // all numbers in it fit
 			of := origin{history: [4]byte(h.Steps[1].Data[1:5])}
 			s, err := decodeStep(of, h.Steps[1].Data)
 			if err != nil {
@@ -198,7 +198,8 @@ func TestRottenLog(t *testing.T) {
 						<-app.Done()
 					}
 					log = log.Reopen()
-					// What nobody takes: it is sent past a flow, by one that knows of the last step.
+					// A record that no step takes: a sender that knows the last step appends it
+					// without the flow.
 					of := app.core.originOf(0)
 					h, err := log.Restore(t.Context(), 0)
 					if err != nil {
@@ -221,7 +222,7 @@ func TestRottenLog(t *testing.T) {
 					if len(all) != 1 || d.want == "" && (err != nil || all[0].Waiting != waiting || all[0].Last != h.Fence) || d.want != "" && (!errors.Is(err, ErrDamaged) || !strings.Contains(err.Error(), "partition 0")) {
 						t.Errorf("Check: %+v, %v, want %q", all, err, d.want)
 					}
-					bad.Memory = bad.Reopen() // Check has closed it
+					bad.Memory = bad.Reopen() // because Check has closed it
 					again, err := Start(t.Context(), keptProcess, quiet(Options{Log: journal.Opened{Log: bad}, SnapshotAge: time.Hour}))
 					if err == nil {
 						time.Sleep(time.Minute)
@@ -260,10 +261,10 @@ func TestRottenLog(t *testing.T) {
 	}
 }
 
-// historyOf returns which history a message says it is of.
+// historyOf returns the history that a message belongs to.
 func historyOf(m *journal.Message) [4]byte { return [4]byte(m.Records[0][1:5]) }
 
-// putRecord returns the record of an entry, made as the one that app's port sends.
+// putRecord returns the record of an entry as app's port would send it.
 func putRecord(t *testing.T, app *App[keptPorts], key string) []byte {
 	t.Helper()
 	side := journal.NewMemory(journal.MemoryOptions{})
@@ -288,8 +289,8 @@ func putRecord(t *testing.T, app *App[keptPorts], key string) []byte {
 	return m.records[0]
 }
 
-// TestRecordsWentBack puts the records back to an earlier moment, to which others have added
-// more than was lost before the flow starts again.
+// TestRecordsWentBack resets the records to an earlier moment. Before the flow restarts, others add
+// more records than were lost.
 func TestRecordsWentBack(t *testing.T) {
 	for _, stopped := range []bool{false, true} {
 		log := journal.NewMemory(journal.MemoryOptions{})
@@ -309,7 +310,7 @@ func TestRecordsWentBack(t *testing.T) {
 		of := app.core.originOf(0)
 		bad := rotten{Memory: log.Reopen(), messages: func(ms []journal.Message) []journal.Message {
 			for i := range ms {
-				if ms[i].Position == taken { // what was lost here was replaced by what a client sent since
+				if ms[i].Position == taken { // a later record of a client has replaced the lost one
 					ms[i].Records = [][]byte{of.record(nil, 0, putRecord(t, app, "another"))}
 				}
 			}

@@ -34,8 +34,8 @@ func (r countingSteps) Next(ctx context.Context) (journal.Step, error) {
 	return r.StepReader.Next(ctx)
 }
 
-// lookBack returns how far before the last step the oldest one is, and how many steps are kept. It
-// wants everything to fit together.
+// lookBack returns the time between the oldest and the last stored step, and the number of stored steps. It
+// checks that the history is consistent.
 func lookBack(t *testing.T, log *journal.Memory) (oldest time.Duration, n int) {
 	t.Helper()
 	if _, err := Check(t.Context(), quiet(Options{Log: journal.Opened{Log: log.Reopen()}})); err != nil {
@@ -68,7 +68,7 @@ func lookBack(t *testing.T, log *journal.Memory) (oldest time.Duration, n int) {
 	return last.At.Sub(first.At), n
 }
 
-// TestKeepFor makes a step a minute, and starts with other values of KeepFor on the same history.
+// TestKeepFor commits a step a minute and restarts with other values of KeepFor on the same history.
 func TestKeepFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const slack = 4 * time.Minute // the two snapshots
@@ -87,12 +87,12 @@ func TestKeepFor(t *testing.T) {
 		for _, c := range []struct {
 			keep        time.Duration
 			minutes     int
-			least, most time.Duration // least is less by the minute between two steps
+			least, most time.Duration // the minute between two steps is subtracted from least
 		}{
 			{30 * time.Minute, 20, 19 * time.Minute, 20 * time.Minute},
 			{30 * time.Minute, 60, 30 * time.Minute, 30*time.Minute + slack},
 			{10 * time.Minute, 5, 10 * time.Minute, 10*time.Minute + slack},
-			{30 * time.Minute, 10, 20 * time.Minute, 20*time.Minute + slack}, // what is gone does not come back
+			{30 * time.Minute, 10, 20 * time.Minute, 20*time.Minute + slack}, // purged steps do not come back
 			{Forever, 100, 120 * time.Minute, 120*time.Minute + slack},
 			{time.Minute, 5, time.Minute, time.Minute + slack},
 			{0, 5, 0, slack},
@@ -104,19 +104,20 @@ func TestKeepFor(t *testing.T) {
 			if oldest < c.least-time.Minute || oldest > c.most {
 				t.Errorf("KeepFor %v: the oldest of %d steps is of %v before the last", c.keep, n, oldest)
 			}
-			// Each step is purged once, and a snapshot reads one that stays. There are two in a minute at most.
+			// Each step is read once to be purged. A snapshot also reads one step that stays, with at most two
+			// snapshots a minute.
 			if reads := read.Load() - before; (c.keep == 0 || c.keep == Forever) != (reads == 0) || reads > int64(made+3*c.minutes+10) {
 				t.Errorf("KeepFor %v: %d steps were read in %d minutes", c.keep, reads, c.minutes)
 			}
 		}
 		run(10*time.Minute, 20)
 		oldest, n := lookBack(t, log)
-		time.Sleep(24 * time.Hour) // the history's time stands still
+		time.Sleep(24 * time.Hour) // the time of the history stands still
 		if again, m := lookBack(t, log); again != oldest || m != n {
 			t.Errorf("%d steps of %v while it was down, %d of %v before", m, again, n, oldest)
 		}
 		app := start(t, log, accounts, Options{KeepFor: 10 * time.Minute, SnapshotAge: time.Minute})
-		time.Sleep(24 * time.Hour) // nothing comes
+		time.Sleep(24 * time.Hour) // no record arrives
 		stop(t, app)
 		if again, m := lookBack(t, log); again != oldest || m != n {
 			t.Errorf("%d steps of %v after it was idle, %d of %v before", m, again, n, oldest)
@@ -124,7 +125,7 @@ func TestKeepFor(t *testing.T) {
 	})
 }
 
-// TestKeepForAndMaxBytes sends much more than a log may keep. The bound of the bytes counts.
+// TestKeepForAndMaxBytes sends much more than the log may keep. MaxBytes takes precedence over KeepFor.
 func TestKeepForAndMaxBytes(t *testing.T) {
 	for _, o := range []Options{onlyFull, {}} {
 		synctest.Test(t, func(t *testing.T) {
@@ -132,7 +133,7 @@ func TestKeepForAndMaxBytes(t *testing.T) {
 			log := journal.NewMemory(journal.MemoryOptions{Partitions: 4, MaxBytes: limit})
 			within(t, log)
 			o.KeepFor = 1000 * time.Hour
-			for range 3 { // the second and the third begin full
+			for range 3 { // the second and the third start full
 				app := start(t, log, chunkFlow, o)
 				ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 				all := keysOf(16)
@@ -152,8 +153,8 @@ func TestKeepForAndMaxBytes(t *testing.T) {
 	}
 }
 
-// TestKeepForDamaged has a step in the history that cannot be read: it stays until a later one goes,
-// and the flow goes on.
+// TestKeepForDamaged has a damaged step in the history. It stays until a later step is purged, and the flow
+// continues.
 func TestKeepForDamaged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log := journal.NewMemory(journal.MemoryOptions{})
@@ -173,7 +174,7 @@ func TestKeepForDamaged(t *testing.T) {
 	})
 }
 
-// TestKeepForUnread has a log that does not give its steps: the flow goes on, and nothing is purged.
+// TestKeepForUnread has a log that fails to return its steps. The flow continues, and nothing is purged.
 func TestKeepForUnread(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log := journal.NewMemory(journal.MemoryOptions{})
@@ -194,7 +195,8 @@ func TestKeepForUnread(t *testing.T) {
 	})
 }
 
-// A badStep log gives the step with a fence with a bit flipped, or no step if the fence is beyond all.
+// A badStep log flips a bit in the step with the given fence. If the fence is 1<<60, it fails every read of a
+// step.
 type badStep struct {
 	*journal.Memory
 	fence *atomic.Uint64

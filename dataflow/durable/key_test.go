@@ -12,9 +12,9 @@ import (
 	"github.com/millrace/millrace/keyedstream"
 )
 
-// A key that cannot be one is refused before anything of it is kept, so that a restart
-// does not meet it. A key that does not come back from its encoding as it was is refused
-// where it is waited for, since nothing is ever found under it.
+// TestBadKey checks that an input refuses a key that is not equal to itself before it
+// stores anything, so that a restart does not find it. An output refuses to wait for a
+// key that its encoding does not preserve, because no value can have that key.
 func TestBadKey(t *testing.T) {
 	type point struct{ X, Y float64 }
 	type name struct{ Of *string }

@@ -29,9 +29,9 @@ func crashDivided(f *dataflow.Flow) crashPorts {
 	return crashLocationsAt(dataflow.At[members](f), dataflow.At[ledgers](f))
 }
 
-// crashLocationsAt is the workload over two locations: votes are moved to where they are
-// counted, where one too many or too few shows, and claims go there, some to stay and
-// some to come back.
+// crashLocationsAt is the crash workload over two locations. Votes are sent to the location that
+// counts them, which shows a lost or doubled vote. Claims are sent there too: one output stays
+// there, and another is sent back.
 func crashLocationsAt[A, B dataflow.Location](a A, b B) (p crashPorts) {
 	votes, in := keyedstream.SharedInput[string, int](a, "votes")
 	moved := keyedstream.AssumeOrder(keyedstream.Send(in, b), "which three votes release a request is told apart by their sum")
@@ -68,8 +68,8 @@ func TestLocationCrashPoints(t *testing.T) {
 	}
 }
 
-// TestLocationCrashTwice ends processes at several moments, also where locations are
-// divided and where two processes own everything at the same time.
+// TestLocationCrashTwice ends processes at several moments, also with partitioned locations and
+// with two processes that own everything at the same time.
 func TestLocationCrashTwice(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	divided := tiny
@@ -96,7 +96,8 @@ type circlePorts struct {
 	total *dataflow.SingletonOutputPort[int]
 }
 
-// circle sends each number to and fro and adds one each time, until it ends in rounds.
+// circle sends each number back and forth and adds one each time, until its last digit is
+// rounds.
 func circle(f *dataflow.Flow) circlePorts {
 	a, b := dataflow.At[server](f), dataflow.At[ledger](f)
 	in, xs := dataflow.Input[int](a, "in")
@@ -110,8 +111,8 @@ func circle(f *dataflow.Flow) circlePorts {
 
 const rounds = 5
 
-// TestCircleOfLocations lets two locations send each other more than may wait: neither
-// waits for the other for ever, also if the process ends in the middle.
+// TestCircleOfLocations has two locations send each other more than their queues hold. Neither
+// waits for the other forever, even if the process ends in between.
 func TestCircleOfLocations(t *testing.T) {
 	memory := journal.NewMemory(journal.MemoryOptions{Partitions: 2})
 	options := Options{SnapshotBytes: 200, Flow: dataflow.Options{Queue: 2}}
@@ -143,7 +144,7 @@ type linePorts struct {
 	total *dataflow.SingletonOutputPort[int]
 }
 
-// lines numbers at one location what comes in at another, and adds it up.
+// lines numbers and sums at one location the values that arrive at another.
 func lines(f *dataflow.Flow) (p linePorts) {
 	a, b := dataflow.At[server](f), dataflow.At[ledger](f)
 	in, xs := dataflow.Input[int](a, "in")
@@ -154,7 +155,7 @@ func lines(f *dataflow.Flow) (p linePorts) {
 	return p
 }
 
-// reaches waits until a value is there, which nothing is greater than ever.
+// reaches waits until the total is want or greater, and fails if it is not want.
 func reaches(t *testing.T, port *dataflow.SingletonOutputPort[int], want int) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
@@ -170,7 +171,7 @@ func reaches(t *testing.T, port *dataflow.SingletonOutputPort[int], want int) {
 	}
 }
 
-// readLines reads n lines that continue where the last ones ended.
+// readLines reads n lines, the first of which has number from.
 func readLines(t *testing.T, port *dataflow.OutputPort[string], from, n int) {
 	t.Helper()
 	for i := from; i < from+n; i++ {
@@ -181,8 +182,8 @@ func readLines(t *testing.T, port *dataflow.OutputPort[string], from, n int) {
 	}
 }
 
-// TestOrderAcrossLocations sends numbers through two locations that restart meanwhile, in
-// memory and with a server in the process.
+// TestOrderAcrossLocations sends numbers through two locations that restart in between, with a
+// log in memory and with an embedded server.
 func TestOrderAcrossLocations(t *testing.T) {
 	for _, embedded := range []bool{false, true} {
 		t.Run(fmt.Sprint("embedded=", embedded), func(t *testing.T) {
@@ -218,7 +219,7 @@ func TestOrderAcrossLocations(t *testing.T) {
 	}
 }
 
-// otherLines is lines with another link in place of the one there was.
+// otherLines is lines with a different link between the locations.
 func otherLines(f *dataflow.Flow) (p linePorts) {
 	a, b := dataflow.At[server](f), dataflow.At[ledger](f)
 	in, xs := dataflow.Input[int](a, "in")
@@ -229,8 +230,8 @@ func otherLines(f *dataflow.Flow) (p linePorts) {
 	return p
 }
 
-// TestForgetLink changes a program and forgets the state of a link: the one that begins there is
-// another one, and what it moves is not taken for a repeat of what was moved.
+// TestForgetLink replaces a link and drops the state of the old one. The receiver must not take
+// the values of the new link for repeats of the old ones.
 func TestForgetLink(t *testing.T) {
 	log := journal.NewMemory(journal.MemoryOptions{Partitions: 2})
 	app := start(t, log, lines, Options{})
@@ -244,7 +245,7 @@ func TestForgetLink(t *testing.T) {
 	const link = "dataflow.Send[int]@{server/dataflow.Send[unsent(ledger,int)]@{input in}}"
 	options := Options{Upgrade: []Change{
 		Drop("dataflow.Send[unsent(ledger,int)]@{input in}"),
-		Was("ledger/moved", link), // and what is below it keeps its state without a line
+		Was("ledger/moved", link), // the operators below the link keep their state without a Change
 	}}
 	for life := range 2 {
 		log = log.Reopen()
@@ -260,7 +261,8 @@ func TestForgetLink(t *testing.T) {
 	}
 }
 
-// A durable flow divides keys itself.
+// TestNoMembers checks that Start refuses dataflow.Members, because a durable flow partitions
+// keys itself.
 func TestNoMembers(t *testing.T) {
 	defer func() {
 		if v := fmt.Sprint(recover()); !strings.Contains(v, "a durable flow has no members") {
@@ -273,7 +275,8 @@ func TestNoMembers(t *testing.T) {
 	}, Options{Log: journal.Opened{Log: journal.NewMemory(journal.MemoryOptions{})}})
 }
 
-// TestSentWhenCommitted wants nothing at another location of a step that is not durable.
+// TestSentWhenCommitted checks that a step sends nothing to another location before it is
+// durable.
 func TestSentWhenCommitted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		memory := journal.NewMemory(journal.MemoryOptions{Partitions: 2})
@@ -291,7 +294,7 @@ func TestSentWhenCommitted(t *testing.T) {
 		if err := app.Ports.in.Send(t.Context(), 1); err != nil {
 			t.Fatal(err)
 		}
-		synctest.Wait() // the step waits for its commit
+		synctest.Wait() // the step is waiting for its commit
 		if appended != 0 {
 			t.Errorf("%d records were sent of a step that is not durable", appended)
 		}

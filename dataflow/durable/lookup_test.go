@@ -12,7 +12,8 @@ import (
 	"github.com/millrace/millrace/keyedstream"
 )
 
-// What an operator remembers is found in the partition of its key, before and after a restart.
+// TestLookup finds an operator's state for a key in the key's partition, before and after a
+// restart.
 func TestLookup(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log := journal.NewMemory(journal.MemoryOptions{Partitions: 4})
@@ -29,7 +30,7 @@ func TestLookup(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			synctest.Wait() // until the steps are made
+			synctest.Wait() // until the steps are committed
 			for i := range 20 {
 				found, err := app.Lookup(t.Context(), fmt.Sprint("k", i))
 				if err != nil || len(found) != 1 || found[0].Value != fmt.Sprint((restart+1)*(i+1)) {
@@ -66,7 +67,8 @@ func TestLookup(t *testing.T) {
 	})
 }
 
-// Who looks at a partition whose step goes on gets an error when he waits no longer.
+// TestLookupInStep checks that Lookup on a partition in the middle of a step returns an error
+// when its context ends.
 func TestLookupInStep(t *testing.T) {
 	begun, goOn := make(chan bool), make(chan bool)
 	app := start(t, journal.NewMemory(journal.MemoryOptions{}), func(f *dataflow.Flow) *dataflow.KeyedInputPort[string, int] {

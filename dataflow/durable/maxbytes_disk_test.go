@@ -12,11 +12,11 @@ import (
 	"github.com/millrace/millrace/dataflow/durable/natslog"
 )
 
-// filesOf returns how many bytes the files of a folder have.
+// filesOf returns the total size of the files in a folder.
 func filesOf(dir string) (n int64) {
 	_ = filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
 		if err == nil && !d.IsDir() {
-			if info, err := d.Info(); err == nil { // or it was removed meanwhile
+			if info, err := d.Info(); err == nil { // fails if the file was removed meanwhile
 				n += info.Size()
 			}
 		}
@@ -25,18 +25,18 @@ func filesOf(dir string) (n int64) {
 	return n
 }
 
-// TestMaxBytesOnDisk sends several times what a log on the disk may keep, and compares its files
-// with the bound.
+// TestMaxBytesOnDisk sends several times what a log on disk may keep and compares the size of its
+// files with the limit.
 func TestMaxBytesOnDisk(t *testing.T) {
 	const limit, size, each = 32 << 20, 64 << 10, 400
 	dir := t.TempDir()
 	for _, x := range []struct {
 		name   string
 		log    journal.Opener
-		beyond int64 // what the files may have besides
+		beyond int64 // what the files may need in addition
 	}{
-		// The reserve has 16 MiB, memtables have as much in write-ahead logs, and as much may
-		// wait to be compacted.
+		// The reserve takes 16 MiB, the write-ahead logs of memtables take as much, and as much
+		// may wait for compaction.
 		{"disklog", disklog.Dir(filepath.Join(dir, "disklog")), 48 << 20},
 		{"natslog", natslog.Embedded(filepath.Join(dir, "natslog")), 16 << 20},
 	} {
@@ -73,8 +73,8 @@ func TestMaxBytesOnDisk(t *testing.T) {
 	}
 }
 
-// TestMaxBytesOfState has a state of an eighth of what a log may keep, and sends several times the
-// limit. All of it is accepted.
+// TestMaxBytesOfState has a state of an eighth of the limit and sends several times the limit. All
+// of it is accepted.
 func TestMaxBytesOfState(t *testing.T) {
 	const limit, keys, size = 8 << 20, 64, 16 << 10
 	for name, log := range map[string]journal.Opener{

@@ -19,14 +19,14 @@ import (
 	"github.com/millrace/millrace/keyedstream"
 )
 
-// A chunk is counted. Asks gives the count of its key, and Echo its data, to an output.
+// A chunk is counted under its key. Asks outputs the count of the key, and Echo outputs the data.
 type chunk struct {
 	Data       []byte
 	Asks, Echo bool
-	Keep       bool // the data, in place of what was kept of the key
+	Keep       bool // keep the data, in place of the earlier data of the key
 }
 
-// A chunks is what is remembered of a key.
+// A chunks is the state of a key.
 type chunks struct {
 	Count int
 	Data  []byte
@@ -56,7 +56,7 @@ func chunkFlow(f *dataflow.Flow) chunkPorts {
 	return chunkPorts{in, dataflow.Output(keyedstream.Values(out), "out")}
 }
 
-// noise returns bytes that no disk makes fewer of.
+// noise returns n random bytes, which do not compress.
 func noise(n int) []byte {
 	b := make([]byte, n)
 	for i := range b {
@@ -65,7 +65,7 @@ func noise(n int) []byte {
 	return b
 }
 
-// sendChunks sends chunks of some keys at once, each key in its own goroutine.
+// sendChunks sends each chunks to every key, with one goroutine per key.
 func sendChunks(ctx context.Context, app *App[chunkPorts], keys []string, each int, c func() chunk) error {
 	var wg sync.WaitGroup
 	errs := make([]error, len(keys))
@@ -83,7 +83,7 @@ func sendChunks(ctx context.Context, app *App[chunkPorts], keys []string, each i
 	return errors.Join(errs...)
 }
 
-// wantChunks wants the count of each key.
+// wantChunks checks the count of each key.
 func wantChunks(t *testing.T, app *App[chunkPorts], keys []string, want int) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -105,10 +105,10 @@ func keysOf(n int) (keys []string) {
 	return keys
 }
 
-// onlyFull has no snapshot made for another reason than that the log is full.
+// onlyFull makes a snapshot only when the log is full.
 var onlyFull = Options{SnapshotBytes: math.MaxInt, SnapshotAge: 1000 * time.Hour}
 
-// within has a log in memory checked after each action.
+// within checks a log in memory against its limit after each action.
 func within(t *testing.T, log *journal.Memory) {
 	log.SetHook(func(a journal.Action) (none journal.Fault) {
 		if r, err := log.Reopen().Room(context.Background()); a.Done && err == nil && r.Limit > 0 && r.Kept > r.Limit {
@@ -118,9 +118,8 @@ func within(t *testing.T, log *journal.Memory) {
 	})
 }
 
-// TestMaxBytes sends much more than a log may keep. All of it is accepted and handled, no restart is
-// needed, and the log never keeps more than its limit. Partitions that have nothing to do make
-// room as well.
+// TestMaxBytes sends much more than a log may keep. All of it is accepted and handled without a
+// restart, and the log never keeps more than its limit. Idle partitions make room too.
 func TestMaxBytes(t *testing.T) {
 	for _, partitions := range []int{1, 4} {
 		for _, limit := range []int{64 << 10, 512 << 10} {
@@ -137,7 +136,7 @@ func TestMaxBytes(t *testing.T) {
 					if err := sendChunks(ctx, app, all, 40, send); err != nil {
 						t.Fatal(err)
 					}
-					if err := sendChunks(ctx, app, all[:1], 400, send); err != nil { // the others are idle
+					if err := sendChunks(ctx, app, all[:1], 400, send); err != nil { // the other keys are idle
 						t.Fatal(err)
 					}
 					wantChunks(t, app, all[1:], 40)
@@ -149,7 +148,7 @@ func TestMaxBytes(t *testing.T) {
 	}
 }
 
-// TestFullRestarts kills flows whose log is full, lowers the limit, and goes on.
+// TestFullRestarts restarts a flow with a full log several times and lowers the limit in between.
 func TestFullRestarts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const limit = 512 << 10
@@ -175,14 +174,14 @@ func TestFullRestarts(t *testing.T) {
 	})
 }
 
-// TestFullByHalf kills a flow when the log has a snapshot half written, again and again.
+// TestFullByHalf repeatedly crashes a flow while a snapshot is partly written to a full log.
 func TestFullByHalf(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const limit = 1 << 20
 		log := journal.NewMemory(journal.MemoryOptions{MaxBytes: limit})
 		keys, sent := keysOf(4), make(map[string]int)
 		for round := range 20 {
-			var n atomic.Int32 // snapshots are written beside appends
+			var n atomic.Int32 // snapshots are written concurrently with appends
 			handle := log.Reopen()
 			handle.SetHook(func(a journal.Action) (none journal.Fault) {
 				if a.Done && (a.Op == journal.OpPiece || a.Op == journal.OpSnapshot || a.Op == journal.OpPurge) {
@@ -227,7 +226,7 @@ func TestFullByHalf(t *testing.T) {
 	})
 }
 
-// TestFullOfSteps gives more than comes in, so that steps fill the log.
+// TestFullOfSteps outputs more than it receives, so that steps fill the log.
 func TestFullOfSteps(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log := journal.NewMemory(journal.MemoryOptions{Partitions: 2, MaxBytes: 4 << 20})
@@ -247,7 +246,7 @@ func TestFullOfSteps(t *testing.T) {
 			read <- nil
 		}()
 		if err := sendChunks(ctx, app, keysOf(8), 400, func() chunk {
-			time.Sleep(10 * time.Millisecond) // or the reader could not say what it has read
+			time.Sleep(10 * time.Millisecond) // otherwise the reader could not report what it has read
 			return chunk{Data: noise(10 << 10), Echo: true}
 		}); err != nil {
 			t.Fatal(err)
@@ -260,8 +259,8 @@ func TestFullOfSteps(t *testing.T) {
 	})
 }
 
-// TestTooLargeState has a state that the log has no room for. The logger hears how large it is, and
-// a larger limit is all that is needed.
+// TestTooLargeState has a state that does not fit into the log. The log message reports its size,
+// and a larger limit is sufficient to continue.
 func TestTooLargeState(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log := journal.NewMemory(journal.MemoryOptions{Partitions: 2, MaxBytes: 1 << 20})
@@ -298,7 +297,7 @@ func TestTooLargeState(t *testing.T) {
 	})
 }
 
-// TestFullForGood keeps all history, and wants the error to say that nothing makes room.
+// TestFullForGood keeps all history and checks that the error says that nothing can make room.
 func TestFullForGood(t *testing.T) {
 	for _, reject := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -310,7 +309,7 @@ func TestFullForGood(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
 			err := sendChunks(ctx, app, keysOf(1), 1000, func() chunk {
-				time.Sleep(time.Millisecond) // MaxLag is not what is tried
+				time.Sleep(time.Millisecond) // MaxLag is not under test
 				return chunk{Data: noise(1 << 10)}
 			})
 			var full *BacklogError
@@ -326,7 +325,7 @@ func TestFullForGood(t *testing.T) {
 	}
 }
 
-// A safeBuffer is a buffer that several goroutines write to.
+// A safeBuffer is a buffer that several goroutines may write to.
 type safeBuffer struct {
 	mu sync.Mutex
 	b  strings.Builder

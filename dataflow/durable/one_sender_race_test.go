@@ -13,8 +13,9 @@ import (
 	"github.com/millrace/millrace/dataflow/durable/journal"
 )
 
-// TestOneSenderRaces wants the race detector to report two senders of a durable flow, which
-// are ordered by its log but not by the program. The process that has them is another one.
+// TestOneSenderRaces checks that the race detector reports two concurrent senders of a
+// durable flow. The log orders their records, but the program does not order the calls. The
+// senders run in a child process.
 func TestOneSenderRaces(t *testing.T) {
 	const program = "MILLRACE_SENDER_PROGRAM"
 	if how := os.Getenv(program); how != "" {

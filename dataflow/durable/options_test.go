@@ -7,8 +7,7 @@ import (
 	"time"
 )
 
-// TestDefaults: what is not set has the value that the documentation of Options says, and what is set
-// stays.
+// TestDefaults checks that unset options get the documented defaults and that set options stay.
 func TestDefaults(t *testing.T) {
 	type numbers struct {
 		Name          string
@@ -39,7 +38,7 @@ func TestDefaults(t *testing.T) {
 		"v\xff1":                       "v1",
 		strings.Repeat("a", 257):       strings.Repeat("a", 256),
 		strings.Repeat("a", 256):       strings.Repeat("a", 256),
-		strings.Repeat("a", 255) + "é": strings.Repeat("a", 255), // not half of a character
+		strings.Repeat("a", 255) + "é": strings.Repeat("a", 255), // no partial character
 	} {
 		if got := (Options{Version: given}).withDefaults().Version; got != want {
 			t.Errorf("the version %q becomes %q", given, got)

@@ -7,8 +7,8 @@ import (
 	"github.com/millrace/millrace/dataflow/durable/journal"
 )
 
-// TestShapeOfOwner would catch a process that answers for a partition that it has left: a client would go on
-// with the operators of its program, and miss those that the program of the new owner has besides.
+// TestShapeOfOwner checks that a process does not answer for a partition that it has left. Otherwise a client
+// would continue with the operators of that process's program and miss additional ones of the new owner's.
 func TestShapeOfOwner(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		app := start(t, journal.NewMemory(journal.MemoryOptions{}), keptProcess, Options{})
@@ -27,8 +27,8 @@ func TestShapeOfOwner(t *testing.T) {
 	})
 }
 
-// TestQuestionsForVerdicts would catch a question without a record, or one that broke off, being answered as if it
-// had one: who asks would take the empty answer for that of its record.
+// TestQuestionsForVerdicts checks that a question without a complete record gets no result. Otherwise the asking
+// process would take the empty answer for the answer to its record.
 func TestQuestionsForVerdicts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		app := start(t, journal.NewMemory(journal.MemoryOptions{}), keptProcess, Options{})

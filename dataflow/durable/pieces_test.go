@@ -12,7 +12,7 @@ import (
 	"github.com/millrace/millrace/dataflow/durable/journal"
 )
 
-// A worn log gives damaged pieces out, and a damaged snapshot.
+// A worn log returns damaged pieces and a damaged snapshot.
 type worn struct {
 	*journal.Memory
 	pieces   func([]journal.Piece) []journal.Piece
@@ -32,7 +32,8 @@ func (l worn) Restore(ctx context.Context, p int) (*journal.History, error) {
 	return h, err
 }
 
-// wears are what becomes of a piece. Each returns how it is then, nil if it is not there.
+// wears are the ways to damage a piece. Each returns the damaged piece, or nil if the piece is
+// removed.
 var wears = map[string]func(data, earlier []byte) []byte{
 	"bit at start":  func(data, _ []byte) []byte { return flip(data, .1) },
 	"bit in middle": func(data, _ []byte) []byte { return flip(data, .5) },
@@ -43,9 +44,9 @@ var wears = map[string]func(data, earlier []byte) []byte{
 	"an older one":  func(_, earlier []byte) []byte { return earlier },
 }
 
-// TestDamagedPieces starts flows on snapshots whose pieces are damaged: where only the last one
-// has the piece, the one before it is used and the steps since are made again; else the error
-// says what is wrong.
+// TestDamagedPieces starts flows on snapshots with damaged pieces. If only the last snapshot has
+// the damaged piece, the flow uses the snapshot before it and replays the steps since. Otherwise
+// the error says what is damaged.
 func TestDamagedPieces(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log := journal.NewMemory(journal.MemoryOptions{})
@@ -71,7 +72,7 @@ func TestDamagedPieces(t *testing.T) {
 			t.Fatal(err)
 		}
 		first, last := s.runs[0].first, s.runs[len(s.runs)-1].last
-		account := 100 // that was not used
+		account := 100 // not used so far
 		intact := func(b []byte) []byte { return b }
 		for what, wear := range wears {
 			worn := worn{log.Reopen(), nil, intact}
@@ -88,7 +89,7 @@ func TestDamagedPieces(t *testing.T) {
 				}
 				if from == 0 {
 					if what == "an older one" {
-						continue // the first one has none
+						continue // the first piece has no earlier one
 					}
 					notBegun(t, what, worn, "its state")
 				} else if what == "an older one" && first == last {
@@ -104,7 +105,7 @@ func TestDamagedPieces(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, at := range []float64{.2, .6, .95} { // of the last snapshot, and of both
+		for _, at := range []float64{.2, .6, .95} { // in the last snapshot only, and in both
 			worn.snapshot = func(b []byte) []byte {
 				b[3+int(at*float64(len(lastOne)-4))] ^= 4
 				return b
@@ -121,7 +122,7 @@ func TestDamagedPieces(t *testing.T) {
 	})
 }
 
-// A late log has an alone log's pieces, but not at once.
+// A late log returns the pieces of an alone log, but not all of them at once.
 type late struct {
 	alone
 	asked *int
@@ -135,7 +136,8 @@ func (l late) Pieces(ctx context.Context, p int, first, last uint64) ([]journal.
 	return all, err
 }
 
-// TestLatePieces restores from a server that has only just come to lead and has not all pieces yet.
+// TestLatePieces restores from a server that has just become the leader and does not have all
+// pieces yet.
 func TestLatePieces(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log := journal.NewMemory(journal.MemoryOptions{})
@@ -157,7 +159,7 @@ func TestLatePieces(t *testing.T) {
 	})
 }
 
-// begun wants a flow to start, and an account to be there to which one posting was made.
+// begun checks that a flow starts and has an account with exactly one posting.
 func begun(t *testing.T, what string, log worn, of int) {
 	t.Helper()
 	var said strings.Builder
@@ -171,7 +173,7 @@ func begun(t *testing.T, what string, log worn, of int) {
 		t.Errorf("%s: nothing was said of it: %s", what, said.String())
 	}
 	post(t, app, posting{Of: slices.Repeat([]int{of}, 99)})
-	for last := int64(0); ; { // those of before come again
+	for last := int64(0); ; { // earlier outputs come again
 		sum, err := app.Ports.every.Next(t.Context())
 		if sum == 100*int64(of) {
 			break
@@ -181,11 +183,11 @@ func begun(t *testing.T, what string, log worn, of int) {
 		}
 		last = sum
 	}
-	app.core.abandoned.Store(true) // no other snapshot
+	app.core.abandoned.Store(true) // make no further snapshot
 	stop(t, app)
 }
 
-// notBegun wants a start to be refused.
+// notBegun checks that Start is refused with an error that contains want.
 func notBegun(t *testing.T, what string, log worn, want string) {
 	t.Helper()
 	log.Memory = log.Reopen()

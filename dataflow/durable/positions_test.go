@@ -14,8 +14,8 @@ import (
 	"github.com/millrace/millrace/keyedstream"
 )
 
-// positioned has an input of each kind whose records have positions. Each collects what comes, by key. In a location of
-// several partitions there are none for plain streams, which are divided.
+// positioned has an input of each kind that takes positions, and collects the values of each by key. A location with
+// several partitions has no plain inputs, because their streams would be partitioned.
 type positioned struct {
 	one     *dataflow.InputPort[int]
 	shared  *dataflow.SharedInputPort[int]
@@ -26,10 +26,10 @@ type positioned struct {
 	bySum   *dataflow.EntryOutputPort[string, []int]
 }
 
-// whole is a key's last value, which says that all of them are there.
+// whole is the last value of a key. It marks the key as complete.
 const whole = -1
 
-// sharedKeys are the keys of keyed records.
+// sharedKeys is the number of keys of keyed records.
 const sharedKeys = 16
 
 func positions[L dataflow.Location](at L, divided bool) (p positioned) {
@@ -87,9 +87,9 @@ func (p *positioned) sendAt(ctx context.Context, at []dataflow.Position, ks, vs 
 	return nil
 }
 
-// TestPositions reads a source whose positions have gaps and are pairs, in batches, and begins again at random places, some of
-// them after a crash: each record is there once, in its order, from each kind of input, in one partition, in several, and in
-// memory.
+// TestPositions reads a source in batches. The source's positions are pairs and have gaps. Reading restarts at random
+// places, sometimes after a crash. Every input must then have each record once and in order, with one partition, with
+// several and in memory.
 func TestPositions(t *testing.T) {
 	for seed := range uint64(30) {
 		rng := rand.New(rand.NewPCG(seed, 18))
@@ -110,7 +110,7 @@ func TestPositions(t *testing.T) {
 			at, ks, vs = append(at, last), append(ks, k), append(vs, i)
 			want[k], wantAll = append(want[k], i), append(wantAll, i)
 		}
-		for k := range sharedKeys { // ends each key
+		for k := range sharedKeys { // completes each key
 			at, ks, vs = append(at, dataflow.Position{Major: last.Major + 1, Minor: uint64(k)}), append(ks, k), append(vs, whole)
 		}
 		read := func(t *testing.T, p func() *positioned, again func()) {
@@ -154,7 +154,7 @@ func TestPositions(t *testing.T) {
 				read(t, func() *positioned { return &app.Ports }, func() {
 					if rng.IntN(2) == 0 {
 						log.Crash()
-						_ = app.Ports.sendAt(t.Context(), at[:1], ks[:1], vs[:1]) // so that the crash is noticed
+						_ = app.Ports.sendAt(t.Context(), at[:1], ks[:1], vs[:1]) // so that the flow notices the crash
 						<-app.Done()
 						log = log.Reopen()
 						app = start(t, log, build, tiny)
@@ -176,7 +176,8 @@ func TestPositions(t *testing.T) {
 	}
 }
 
-// Positions that do not grow are an error, and nothing of the batch is sent; so is a position behind which there is none.
+// TestPositionsGrow checks that positions must increase and must not be the last possible one. Otherwise nothing of the
+// batch is sent.
 func TestPositionsGrow(t *testing.T) {
 	log := journal.NewMemory(journal.MemoryOptions{})
 	app := start(t, log, func(f *dataflow.Flow) positioned { return positions(dataflow.At[server](f), false) }, tiny)

@@ -18,7 +18,7 @@ type countPorts struct {
 	lost     *dataflow.EntryOutputPort[string, int]
 }
 
-// counting is quorum with another output after it.
+// counting is the quorum flow with another output after it.
 func counting(f *dataflow.Flow) countPorts {
 	votes, in := keyedstream.SharedInput[string, int](dataflow.At[server](f), "votes")
 	ordered := keyedstream.AssumeOrder(in, "the sum of the votes and their number do not depend on the order")
@@ -32,8 +32,9 @@ func counting(f *dataflow.Flow) countPorts {
 	return countPorts{votes, out, keyedsingleton.Output(lost, "lost")}
 }
 
-// A program that has more operators goes on with the state, and the new ones begin with nothing;
-// one that has fewer is refused, with the line that allows it.
+// TestChangedProgram checks that a program with additional operators continues with the state,
+// and that its new operators start empty. A program with fewer operators is refused with an
+// error that contains the Change that allows it.
 func TestChangedProgram(t *testing.T) {
 	log := journal.NewMemory(journal.MemoryOptions{})
 	app := start(t, log, quorumProcess, Options{})
@@ -54,7 +55,7 @@ func TestChangedProgram(t *testing.T) {
 	await(t, changed.Ports.lost, "r", -1)
 	stop(t, changed)
 
-	// From now on the history is that of the changed program.
+	// From here on the history belongs to the changed program.
 	_, err := Start(t.Context(), quorumProcess, quiet(Options{Log: journal.Opened{Log: log.Reopen()}}))
 	if !errors.Is(err, ErrChanged) || !strings.Contains(err.Error(), `durable.Drop("output lost")`) {
 		t.Fatalf("a program without an output of the history: %v", err)
@@ -73,7 +74,8 @@ func TestChangedProgram(t *testing.T) {
 	stop(t, first)
 }
 
-// A value that each partition has another one of cannot be an output.
+// TestDividedValue checks that a singleton of a location with several partitions cannot be an
+// output, because each partition has its own value.
 func TestDividedValue(t *testing.T) {
 	build := func(f *dataflow.Flow) *dataflow.SingletonOutputPort[int] {
 		_, in := dataflow.Input[int](dataflow.At[members](f), "in")
@@ -85,7 +87,7 @@ func TestDividedValue(t *testing.T) {
 	}
 }
 
-// What depends on more than its arguments is found when a step is made again.
+// TestDiverged checks that a replay detects a function that depends on more than its arguments.
 func TestDiverged(t *testing.T) {
 	log := journal.NewMemory(journal.MemoryOptions{})
 	factor := 1
@@ -109,7 +111,8 @@ func TestDiverged(t *testing.T) {
 	}
 }
 
-// TestNoLog starts and opens flows without a log, and a client of one that nobody shares.
+// TestNoLog checks the errors of Start and OpenHistory without a log, and of a client on a log
+// for one process.
 func TestNoLog(t *testing.T) {
 	if _, err := Start(t.Context(), quorumProcess, Options{}); !errors.Is(err, errNoLog) {
 		t.Errorf("Start: %v", err)

@@ -19,8 +19,8 @@ import (
 type audit struct{ dataflow.Process }
 
 // TestPortsShowAStepFirst has many clients put entries. When an asynchronous call or
-// another location has an entry, the ports of the step that it comes from show it, and
-// who has awaited it at one port sees it at all.
+// another location receives an entry, the ports must already show the whole step of the
+// entry. When a caller has awaited the entry at one port, all other ports must show it.
 func TestPortsShowAStepFirst(t *testing.T) {
 	const clients, each = 16, 40
 	type ports struct {
@@ -37,7 +37,7 @@ func TestPortsShowAStepFirst(t *testing.T) {
 		in, entries := keyedsingleton.Input[int, string](at, "in")
 		p.in = in
 		p.first = keyedsingleton.Output(entries, "first")
-		for i := range 12 { // these take long to decode
+		for i := range 12 { // these outputs take long to decode
 			keyedsingleton.Output(keyedsingleton.Map(entries, func(s string) string { return fmt.Sprint(s, i) }), fmt.Sprint("other ", i))
 		}
 		p.last = keyedsingleton.Output(entries, "last")
@@ -106,8 +106,8 @@ func TestPortsShowAStepFirst(t *testing.T) {
 	}
 }
 
-// TestPanicPublishesNothing has a function panic in the middle of a step: no port shows
-// any of it, and what was shown before stays.
+// TestPanicPublishesNothing has a function panic in the middle of a step. No port shows
+// any value of this step, and values shown before remain.
 func TestPanicPublishesNothing(t *testing.T) {
 	type ports struct {
 		in            *dataflow.EntryInputPort[int, int]

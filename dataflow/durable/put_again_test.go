@@ -11,8 +11,8 @@ import (
 	"github.com/millrace/millrace/keyedsingleton"
 )
 
-// TestPutWhenForgotten has a key put again while a step waits to be committed. When the owner goes
-// on, the time has come at which the key is forgotten, and the put is there already.
+// TestPutWhenForgotten puts a key again while a step waits for its commit. When the owner
+// continues, the key is due to be forgotten and the second put is already in the log.
 func TestPutWhenForgotten(t *testing.T) {
 	const remembered = 20 * time.Millisecond
 	forgetting := func(f *dataflow.Flow) paymentPorts[int] {
@@ -46,8 +46,8 @@ func TestPutWhenForgotten(t *testing.T) {
 	stop(t, app)
 }
 
-// A gated log says when a record is in it, and holds up the next commit from when it takes
-// from what comes through its gate until that is closed.
+// A gated log reports each record that it has appended. It blocks the next commit when it receives
+// a channel from its gate, until that channel is closed.
 type gated struct {
 	journal.Opener
 	sent chan<- struct{}
@@ -75,7 +75,7 @@ func (g gatedLog) Append(ctx context.Context, partition int, records ...[]byte) 
 func (g gatedLog) Commit(ctx context.Context, partition int, fence uint64, step []byte) (uint64, error) {
 	select {
 	case pass := <-g.gate:
-		<-pass // it is held up
+		<-pass // the commit is blocked
 		<-pass
 	default:
 	}

@@ -20,12 +20,12 @@ type laterPorts struct {
 	late *dataflow.EntryOutputPort[string, int]
 }
 
-// The timers of [later], and what fails behind them.
+// The kinds of timers of [later], and of the functions below them that fail.
 var laterTimers, laterBelow = []string{"constant", "each", "lives"}, []string{"inspect", "map", "machine"}
 
-// later returns a flow that gives the first number of each key a second later. A number below 0
-// ends the life of a key, if the timers are those of lives. Fails says for which keys a function
-// behind the timers fails.
+// later returns a flow that outputs the first number of each key a second later. With the timers
+// "lives", a number below 0 ends the life of a key. fails reports for which keys the function
+// below the timers panics.
 func later(timers, below string, fails func(string) bool) func(*dataflow.Flow) laterPorts {
 	const why = "tested"
 	check := func(k string) {
@@ -93,7 +93,7 @@ func (x *laterTest) send(k string, n int) {
 	}
 }
 
-// restart starts the flow again, also without its last snapshot.
+// restart restarts the flow. If killed is set, the flow makes no last snapshot.
 func (x *laterTest) restart() {
 	if x.killed {
 		x.app.core.abandoned.Store(true)
@@ -122,7 +122,7 @@ func (x *laterTest) keyOf(l Letter) (k string) {
 	return k
 }
 
-// want fails unless the key has a late number, or none if that is 0.
+// want checks the late number of a key, where 0 means none.
 func (x *laterTest) want(k string, n int) {
 	x.Helper()
 	synctest.Wait()
@@ -148,9 +148,10 @@ func (x *laterTest) drop(l Letter) {
 	x.settle(l, func(a *App[laterPorts]) error { return a.Drop(x.Context(), l.Partition, l.ID) })
 }
 
-// TestQuarantinedAfter has entries appear later on which a function fails: their timers are held,
-// and all others fire. One that is retried appears when the program can handle it, one that is
-// dropped never. It is so over a restart and a kill, with snapshots that have held timers.
+// TestQuarantinedAfter has delayed entries on which a function panics. Their timers are held, and
+// all others fire. A retried entry appears when the program can handle it. A dropped one never
+// appears. This also holds after a restart and after a kill, with snapshots that contain held
+// timers.
 func TestQuarantinedAfter(t *testing.T) {
 	for _, timers := range laterTimers {
 		for _, below := range laterBelow {
@@ -168,7 +169,7 @@ func TestQuarantinedAfter(t *testing.T) {
 
 func quarantinedAfter(x *laterTest) {
 	const keys = 1000
-	for k := range keys { // most have one deadline: no time passes
+	for k := range keys { // most keys have the same deadline: no time passes
 		name := fmt.Sprint("k", k)
 		if k%400 == 13 {
 			name = fmt.Sprint("bad", k)
@@ -188,7 +189,7 @@ func quarantinedAfter(x *laterTest) {
 			x.want(fmt.Sprint("bad", k), 0)
 		}
 	}
-	for _, l := range x.letters(3) { // the program is as it was
+	for _, l := range x.letters(3) { // the program is not fixed yet
 		var still *QuarantinedError
 		if err := x.app.Retry(x.Context(), l.Partition, l.ID); !errors.As(err, &still) || still.Letter != l.ID {
 			x.Errorf("Retry of %s, which fails again: %v", l.Key, err)
@@ -206,7 +207,7 @@ func quarantinedAfter(x *laterTest) {
 	x.want("bad13", 14)
 	x.want("bad413", 0)
 	x.want("bad813", 814)
-	x.send("kx", 7) // whose slot may be that of the one that was dropped
+	x.send("kx", 7) // may reuse the slot of the dropped timer
 	x.send("bad413", 8)
 	time.Sleep(3 * time.Second)
 	x.want("kx", 7)
@@ -217,7 +218,7 @@ func quarantinedAfter(x *laterTest) {
 	stop(x.T, x.app)
 }
 
-// TestHeldAfterEnds ends the life of a key whose timer is held, and has it begin again.
+// TestHeldAfterEnds ends the life of a key whose timer is held, and starts a new life of the key.
 func TestHeldAfterEnds(t *testing.T) {
 	for _, killed := range []bool{false, true} {
 		t.Run(fmt.Sprintf("killed=%v", killed), func(t *testing.T) {
@@ -228,13 +229,13 @@ func TestHeldAfterEnds(t *testing.T) {
 				}
 				time.Sleep(2 * time.Second)
 				x.letters(3)
-				x.send("bad0", -1) // it ends
-				x.send("bad1", -1) // it ends, and begins again
+				x.send("bad0", -1) // the life ends
+				x.send("bad1", -1) // the life ends and a new one starts
 				x.send("bad1", 2)
 				time.Sleep(2 * time.Second)
 				x.letters(3)
 				x.mended.Store(true)
-				x.send("bad2", -1) // it ends, and begins again, and its timer is not held
+				x.send("bad2", -1) // the life ends and a new one starts, whose timer is not held
 				x.send("bad2", 3)
 				x.send("new", 4)
 				for _, l := range x.letters(3) {
@@ -256,7 +257,8 @@ func TestHeldAfterEnds(t *testing.T) {
 	}
 }
 
-// TestDroppedAfter ends the life of a key whose timer was dropped: nothing of it was ever there.
+// TestDroppedAfter ends the life of a key whose timer was dropped, and checks that the next life
+// is not affected.
 func TestDroppedAfter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		x := newLaterTest(t, "lives", "inspect", true)
@@ -274,8 +276,8 @@ func TestDroppedAfter(t *testing.T) {
 	})
 }
 
-// TestHeldAfterTimer has a timer fail that another timer sets, in the same step: both are due when
-// the flow starts again. It is held, and the other keys have their entries.
+// TestHeldAfterTimer has a failing timer that another timer sets in the same step, because both
+// are due when the flow restarts. The failing timer is held, and the other keys get their entries.
 func TestHeldAfterTimer(t *testing.T) {
 	for _, second := range []time.Duration{time.Second, 0} {
 		t.Run(second.String(), func(t *testing.T) {
@@ -316,8 +318,8 @@ func TestHeldAfterTimer(t *testing.T) {
 	}
 }
 
-// TestHeldAfterAtOnce has entries appear at once, behind which a function fails, while many others
-// come.
+// TestHeldAfterAtOnce has a function fail on entries without a delay while many other records
+// arrive.
 func TestHeldAfterAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		x := &laterTest{T: t, log: journal.NewMemory(journal.MemoryOptions{Partitions: 2})}

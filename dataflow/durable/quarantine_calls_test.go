@@ -11,9 +11,9 @@ import (
 	"github.com/millrace/millrace/keyedstream"
 )
 
-// TestQuarantinedEndsNoLife has a call made for an entry, and a record that would have the entry
-// forgotten but that the flow panics on. The record goes to quarantine, so that the entry is still
-// there: its call goes on, and its answer is that of the call and not of a context that has ended.
+// TestQuarantinedEndsNoLife has a record that would make the flow forget an entry while a call for
+// the entry runs. The flow panics on the record, which goes to quarantine, so the entry remains.
+// The call must continue with a context that has not ended.
 func TestQuarantinedEndsNoLife(t *testing.T) {
 	release := make(chan struct{})
 	call := func(ctx context.Context, v int) int {
@@ -36,7 +36,7 @@ func TestQuarantinedEndsNoLife(t *testing.T) {
 	flows := map[string]func(f *dataflow.Flow) ports{
 		"MapAsync": func(f *dataflow.Flow) ports {
 			in, numbers := keyedstream.Input[string, int](dataflow.At[members](f), "in")
-			first := keyedstream.FirstWithin(numbers, keyedstream.Retain{Keys: 1}, "tested") // so the third key has the first forgotten
+			first := keyedstream.FirstWithin(numbers, keyedstream.Retain{Keys: 1}, "tested") // the third key evicts the first
 			answers := keyedsingleton.MapAsync(first, call, keyedsingleton.AsyncOptions{})
 			out := keyedsingleton.Output(answers, "answers")
 			dataflow.Output(keyedstream.Entries(keyedstream.InspectWithKey(numbers, panics)), "seen")
@@ -82,7 +82,7 @@ func TestQuarantinedEndsNoLife(t *testing.T) {
 				if name == "MapAsync" {
 					send("bad", 3)
 				} else {
-					send("a", -1) // which would forget a
+					send("a", -1) // would make the flow forget a
 				}
 				letters, err := app.Quarantine(t.Context())
 				if err != nil || len(letters) != 1 {

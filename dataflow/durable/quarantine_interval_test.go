@@ -14,9 +14,9 @@ import (
 	"github.com/millrace/millrace/singleton"
 )
 
-// TestQuarantinedInterval has a function fail on some firings of an interval: they are held, and
-// all others happen. One that is retried happens once more when the program can handle it, one that
-// is dropped never. A firing that was missed while the program did not run stays missed.
+// TestQuarantinedInterval has a function fail on some firings of an interval. These firings are
+// held, and all others happen. A retried firing happens when the program can handle it, and a
+// dropped one never does. A firing that was missed while the program was down stays missed.
 func TestQuarantinedInterval(t *testing.T) {
 	for _, killed := range []bool{false, true} {
 		t.Run(fmt.Sprintf("killed=%v", killed), func(t *testing.T) {
@@ -96,7 +96,7 @@ func quarantinedInterval(t *testing.T, killed bool) {
 	want("1 3 4 6 7 9 8 2 10 11")
 	mended.Store(false)
 	stop(t, app)
-	time.Sleep(9 * period) // firings 12 to 20 come due, of which the last one fails
+	time.Sleep(9 * period) // firings 12 to 20 become due; only the last one happens, and it fails
 	log = log.Reopen()
 	app = start(t, log, build, o)
 	time.Sleep(period)

@@ -15,8 +15,8 @@ import (
 	"github.com/millrace/millrace/keyedsingleton"
 )
 
-// TestQuarantinedEvent quarantines an event that came from another location. Once the mark has passed
-// it, Retry says so, and Drop is for it; the windows behind are closed meanwhile.
+// TestQuarantinedEvent quarantines an event that came from another location. The windows continue to
+// close. When the mark has passed the event, Retry fails and says so, and Drop removes it.
 func TestQuarantinedEvent(t *testing.T) {
 	type gate struct{ dataflow.Process }
 	type office struct{ dataflow.Process }

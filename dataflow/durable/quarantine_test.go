@@ -25,7 +25,7 @@ type gatherPorts struct {
 	sums *dataflow.EntryOutputPort[string, string]
 }
 
-// gathering returns a flow that gathers three numbers of each key, and fails on what bad says.
+// gathering returns a flow that collects three numbers of each key and panics on the numbers that bad selects.
 func gathering(bad func(int) bool) func(*dataflow.Flow) gatherPorts {
 	return func(f *dataflow.Flow) gatherPorts {
 		in, numbers := keyedstream.Input[string, int](dataflow.At[members](f), "in")
@@ -40,9 +40,8 @@ func gathering(bad func(int) bool) func(*dataflow.Flow) gatherPorts {
 	}
 }
 
-// TestQuarantine sends records, some of which the program panics on: their keys wait, in
-// order, also over a kill; all others go on. A program that can handle them does so when
-// told to.
+// TestQuarantine sends records, on some of which the program panics. The later records of their keys wait in
+// order, also across a kill, and all other keys continue. Retry succeeds once the program can handle the records.
 func TestQuarantine(t *testing.T) {
 	for _, killed := range []bool{false, true} {
 		for _, gathered := range []bool{false, true} { // many records in one message
@@ -64,7 +63,7 @@ func TestQuarantine(t *testing.T) {
 								}
 								continue
 							}
-							r := codec.Record{Key: encoded(t, key), Value: encoded(t, x*1000+k)} // of the first operator
+							r := codec.Record{Key: encoded(t, key), Value: encoded(t, x*1000+k)} // to the first operator
 							p := app.core.layout.of(0, r.Key)
 							together[p] = append(together[p], app.core.gateway.encode(nil, p, r))
 						}
@@ -104,7 +103,7 @@ func TestQuarantine(t *testing.T) {
 							t.Errorf("k%d has %v", k, v)
 						}
 					}
-					for _, l := range letters { // the program is as it was
+					for _, l := range letters { // the program is not fixed yet
 						var q *QuarantinedError
 						if err := app.Retry(t.Context(), l.Partition, l.ID); !errors.As(err, &q) || q.Letter != l.ID || q.Partition != l.Partition {
 							t.Errorf("Retry of %d: %v", l.ID, err)
@@ -147,8 +146,8 @@ func encoded(t *testing.T, v any) []byte {
 	return b
 }
 
-// TestTwoBadRecords has two records of one message that the program fails on, of two keys. It would catch a search
-// that finds the first one only, and stops the partition at the second.
+// TestTwoBadRecords has two records in one message that the program fails on, with different keys. The search must
+// find both and must not stop the partition at the second.
 func TestTwoBadRecords(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		app := start(t, journal.NewMemory(journal.MemoryOptions{}), gathering(func(x int) bool { return x < 0 }), Options{Partitions: 1})
@@ -158,7 +157,7 @@ func TestTwoBadRecords(t *testing.T) {
 			if x < 0 {
 				key = fmt.Sprint("bad ", -x)
 			}
-			r := codec.Record{Key: encoded(t, key), Value: encoded(t, x)} // of the first operator
+			r := codec.Record{Key: encoded(t, key), Value: encoded(t, x)} // to the first operator
 			together = append(together, app.core.gateway.encode(nil, 0, r))
 		}
 		if _, err := app.core.append(t.Context(), 0, together...); err != nil {
@@ -173,7 +172,7 @@ func TestTwoBadRecords(t *testing.T) {
 	})
 }
 
-// TestDrop forgets the record that the program fails on, and not those behind it.
+// TestDrop drops the record that the program fails on, and not the records behind it.
 func TestDrop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		app := start(t, journal.NewMemory(journal.MemoryOptions{}), gathering(func(x int) bool { return x < 0 }), Options{Partitions: 1})
@@ -191,7 +190,7 @@ func TestDrop(t *testing.T) {
 		if err != nil || len(letters) != 1 || letters[0].Behind != 2 {
 			t.Fatalf("%+v, %v", letters, err)
 		}
-		// 2 was before -2 in the same attempt, and waits with it.
+		// 2 came before -2 in the same attempt and waits with it.
 		if err := app.Drop(t.Context(), 0, 2); !errors.Is(err, ErrNoLetter) {
 			t.Errorf("Drop of what is not there: %v", err)
 		}
@@ -205,8 +204,8 @@ func TestDrop(t *testing.T) {
 	})
 }
 
-// TestUnreadableRecord sends what the program's input cannot read: a client of another
-// version, or somebody else, has put it into the log.
+// TestUnreadableRecord puts records into the log that the program cannot decode, such as records of a client with
+// another version.
 func TestUnreadableRecord(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log := journal.NewMemory(journal.MemoryOptions{})
@@ -244,7 +243,7 @@ func TestUnreadableRecord(t *testing.T) {
 	})
 }
 
-// TestPutQuarantined tells the sender of an entry that the program cannot handle it.
+// TestPutQuarantined checks that Put reports that the program cannot handle the entry.
 func TestPutQuarantined(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		type ports struct {
@@ -270,8 +269,8 @@ func TestPutQuarantined(t *testing.T) {
 	})
 }
 
-// TestNoRecordAtFault has a slice call a function that fails on what a timer gave: the flow ends,
-// also if records came in the same step.
+// TestNoRecordAtFault has a slice call a function that panics on the output of a timer. No record is at fault, so
+// the flow ends, even if the same step took records.
 func TestNoRecordAtFault(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		app := start(t, journal.NewMemory(journal.MemoryOptions{}), func(f *dataflow.Flow) keptPorts {
@@ -292,8 +291,8 @@ func TestNoRecordAtFault(t *testing.T) {
 	})
 }
 
-// TestQuarantinedCall has asynchronous calls fail: the others are answered, and so are these,
-// once they can be.
+// TestQuarantinedCall has asynchronous calls fail. The others are answered. The failed calls are answered when
+// they are retried and the program can handle them.
 func TestQuarantinedCall(t *testing.T) {
 	type ports struct {
 		in  *dataflow.EntryInputPort[string, int]

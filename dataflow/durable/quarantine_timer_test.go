@@ -16,7 +16,7 @@ import (
 	"github.com/millrace/millrace/keyedstream"
 )
 
-const forget = -1 // is a number with which a key is forgotten
+const forget = -1 // a number that makes the flow forget its key
 
 type alarmPorts struct {
 	in    *dataflow.KeyedInputPort[string, int]
@@ -24,9 +24,9 @@ type alarmPorts struct {
 	heard *dataflow.OutputPort[dataflow.Entry[string, int]]
 }
 
-// alarming returns a flow in which the numbers of a key are added up until nothing came for a
-// second. Fails says for which keys the function fails that is given the timer, below those for
-// which what follows does.
+// alarming returns a flow that adds up the numbers of a key until none arrived for a second. The
+// timer function panics for the keys that fails selects, and an operator below it panics for those
+// that below selects.
 func alarming(fails, below func(string) bool) func(*dataflow.Flow) alarmPorts {
 	return func(f *dataflow.Flow) alarmPorts {
 		type turn = keyedstream.TimedTurn[string, int, int]
@@ -55,9 +55,10 @@ func alarming(fails, below func(string) bool) func(*dataflow.Flow) alarmPorts {
 	}
 }
 
-// TestQuarantinedTimers has timers ring on which a function fails: they are held, all others ring,
-// and the keys take further numbers. One that is retried rings when the program can handle it, one
-// that is dropped never. It is so over a kill, and where a snapshot has the timers.
+// TestQuarantinedTimers has timers on which a function panics. These timers are held, all others
+// fire, and the keys take further numbers. A retried timer fires when the program can handle it,
+// and a dropped one never does. This also holds after a kill, and with snapshots that contain the
+// timers.
 func TestQuarantinedTimers(t *testing.T) {
 	for _, below := range []bool{false, true} {
 		for _, killed := range []bool{false, true} {
@@ -94,7 +95,7 @@ func quarantinedTimers(t *testing.T, below, killed, together bool) {
 	for k := range keys {
 		send(fmt.Sprint("k", k), k)
 	}
-	send("k13", 1000) // of a key whose timer will fail
+	send("k13", 1000) // to a key whose timer will fail
 	time.Sleep(2 * time.Second)
 	letters := func(want int) []Letter {
 		t.Helper()
@@ -129,9 +130,9 @@ func quarantinedTimers(t *testing.T, below, killed, together bool) {
 			want(key, k)
 		}
 	}
-	send("k3", 100) // which sets the timer anew, and that fails as well
+	send("k3", 100) // sets the timer again, which fails too
 	time.Sleep(2 * time.Second)
-	for _, l := range letters(4) { // the program is as it was
+	for _, l := range letters(4) { // the program is not fixed yet
 		var still *QuarantinedError
 		if err := app.Retry(t.Context(), l.Partition, l.ID); !errors.As(err, &still) || still.Letter != l.ID {
 			t.Errorf("Retry of %s, which fails again: %v", l.Key, err)
@@ -148,7 +149,7 @@ func quarantinedTimers(t *testing.T, below, killed, together bool) {
 		switch key {
 		case "k23":
 			settle = app.Drop
-		case "k33": // what is dropped is no longer there
+		case "k33": // the timer is set again before the drop
 			send(key, 7)
 			settle = app.Drop
 		}
@@ -163,7 +164,7 @@ func quarantinedTimers(t *testing.T, below, killed, together bool) {
 	if sum, there := app.Ports.sums.Get("k23"); there {
 		t.Errorf("k23, whose timer was dropped, has the sum %d", sum)
 	}
-	stop(t, app) // with snapshots, in which no timer is held
+	stop(t, app) // saves snapshots without held timers
 	app = start(t, log.Reopen(), build, o)
 	send("k23", 5)
 	want("k23", 28)

@@ -11,8 +11,9 @@ import (
 	"github.com/millrace/millrace/dataflow/durable/journal"
 )
 
-// TestReceive kills a flow while some elements of an output are being handled: those are given
-// again, and so are those behind them, but none that was handled and all before it.
+// TestReceive kills a flow while some elements of an output are being handled. After the
+// restart these elements are received again, and so are all elements behind them. An element
+// is not received again if it and all elements before it were acknowledged.
 func TestReceive(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		type ports struct {
@@ -25,7 +26,7 @@ func TestReceive(t *testing.T) {
 		}
 		log := journal.NewMemory(journal.MemoryOptions{})
 		app := start(t, log, build, Options{})
-		for x := range 6 { // each in a step of its own
+		for x := range 6 { // each in its own step
 			if err := app.Ports.in.Send(t.Context(), x); err != nil {
 				t.Fatal(err)
 			}
@@ -46,7 +47,7 @@ func TestReceive(t *testing.T) {
 			if !slices.Equal(got, given) {
 				t.Errorf("in life %d: %d, want %d", life, got, given)
 			}
-			ctx, cancel := context.WithTimeout(t.Context(), time.Second) // also until the history has what was handled
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second) // until the history has the acks
 			if d, err := app.Ports.out.Receive(ctx); err == nil {
 				t.Errorf("in life %d: %d once more", life, d.Value)
 			}

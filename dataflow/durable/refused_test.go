@@ -18,8 +18,8 @@ import (
 	"github.com/millrace/millrace/singleton"
 )
 
-// TestLateVerdict asks what became of a record when the step that took it is long over,
-// as a process does that does not own the partition.
+// TestLateVerdict asks for the result of a record long after the step that took it, as a
+// process does that does not own the partition.
 func TestLateVerdict(t *testing.T) {
 	c := &core{log: journal.NewMemory(journal.MemoryOptions{})}
 	d := newGateway(c)
@@ -36,7 +36,7 @@ func TestLateVerdict(t *testing.T) {
 			t.Errorf("record %d at %d: %c, want %c", x.nonce, x.at, got, x.want)
 		}
 	}
-	// After very many refusals nobody remembers, and says so.
+	// After very many refusals the oldest is forgotten, and the answer says so.
 	for n := range uint64(keepRefusals + 1) {
 		pg.took(&step{place: place{inputPosition: inputPosition{taken: 10 + n}}, Emission: logdriven.Emission{Refused: []uint64{1000 + n}}}, nil)
 	}
@@ -51,8 +51,9 @@ func TestLateVerdict(t *testing.T) {
 	}
 }
 
-// TestManyRefusedAtOnce refuses more in one step than is remembered: those who wait are told
-// all the same, and so is another process that asks for what is quarantined between them.
+// TestManyRefusedAtOnce refuses more records in one step than the partition remembers. All
+// waiting callers still learn their result, and so does another process that asks for a
+// quarantined record among them.
 func TestManyRefusedAtOnce(t *testing.T) {
 	c := &core{log: journal.NewMemory(journal.MemoryOptions{})}
 	c.gateway = newGateway(c)
@@ -81,12 +82,12 @@ func TestManyRefusedAtOnce(t *testing.T) {
 	}
 }
 
-// verdictHere asks for one record.
+// verdictHere asks for the result of one record.
 func verdictHere(ps *peers, nonce, at uint64) byte {
 	return ps.localResults(context.Background(), 0, []uint64{nonce}, at)[0]
 }
 
-// TestPutAgain makes a Put again that was refused, after a restart and without one.
+// TestPutAgain repeats an accepted and a refused Put, with a restart and without one.
 func TestPutAgain(t *testing.T) {
 	log := journal.NewMemory(journal.MemoryOptions{})
 	app := start(t, log, crashFlow, tiny)
@@ -106,7 +107,7 @@ func TestPutAgain(t *testing.T) {
 	stop(t, app)
 }
 
-// TestCallsOfConstants makes the calls that hang on constants once.
+// TestCallsOfConstants checks that calls for constants are made once.
 func TestCallsOfConstants(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var calls atomic.Int64
@@ -131,7 +132,7 @@ func TestCallsOfConstants(t *testing.T) {
 	})
 }
 
-// TestAnyString sends a key and a value that are no text.
+// TestAnyString puts a key and a value that are not valid UTF-8.
 func TestAnyString(t *testing.T) {
 	log := journal.NewMemory(journal.MemoryOptions{})
 	type ports struct {
@@ -152,7 +153,7 @@ func TestAnyString(t *testing.T) {
 	stop(t, app)
 }
 
-// TestBatchAgain sends a batch again, of which a part was kept: the rest is taken.
+// TestBatchAgain sends a batch again after a part of it was kept. The flow takes the rest.
 func TestBatchAgain(t *testing.T) {
 	type ports struct {
 		in    *dataflow.InputPort[int]

@@ -13,7 +13,7 @@ import (
 	"github.com/millrace/millrace/dataflow/durable/journal"
 )
 
-// A tampered log says something else than what it has.
+// A tampered log returns changed histories and positions.
 type tampered struct {
 	*journal.Memory
 	history func(*journal.History) error
@@ -40,8 +40,8 @@ func (l tampered) Append(ctx context.Context, partition int, records ...[]byte) 
 	return at, err
 }
 
-// TestRestoreDamaged starts flows on histories that do not fit together. Each start ends, says
-// why, and does not try for ever.
+// TestRestoreDamaged starts flows on inconsistent histories. Each start fails with the reason
+// and does not retry forever.
 func TestRestoreDamaged(t *testing.T) {
 	var asked atomic.Int64
 	tests := map[string]struct {
@@ -111,8 +111,7 @@ func TestRestoreDamaged(t *testing.T) {
 	}
 }
 
-// TestRecordsEnd starts a flow whose steps took records that are gone, as far as only the
-// reader of them can tell.
+// TestRecordsEnd reads up to records that no longer exist, which only the reader can detect.
 func TestRecordsEnd(t *testing.T) {
 	s := &source{reader: reading{last: 5, messages: []journal.Message{{Position: 4}, {Position: 5}, {Position: 9}}}, max: 1}
 	if _, err := s.until(t.Context(), 0, 6); !errors.Is(err, ErrDamaged) {
@@ -127,7 +126,7 @@ func TestRecordsEnd(t *testing.T) {
 	}
 }
 
-// A reading gives out all messages at once, and waits for ever after that.
+// A reading returns the same messages from every Next.
 type reading struct {
 	last     uint64
 	messages []journal.Message
@@ -137,7 +136,8 @@ func (r reading) Next(context.Context, int) ([]journal.Message, error) { return 
 func (r reading) Last(context.Context) (uint64, error)                 { return r.last, nil }
 func (r reading) Close()                                               {}
 
-// TestTakenAlready acknowledges records at positions that were taken before they were sent.
+// TestTakenAlready acknowledges a record at a position that was taken before the record was
+// sent.
 func TestTakenAlready(t *testing.T) {
 	var back atomic.Uint64
 	log := tampered{Memory: journal.NewMemory(journal.MemoryOptions{}), at: func(at uint64) uint64 { return at - min(back.Load(), at-1) }}
@@ -153,7 +153,7 @@ func TestTakenAlready(t *testing.T) {
 	}
 }
 
-// TestStartEnds has the context of a start end before the history was read.
+// TestStartEnds ends the context of Start before the history was read.
 func TestStartEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)

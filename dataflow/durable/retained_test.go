@@ -17,11 +17,11 @@ import (
 	"github.com/millrace/millrace/slice"
 )
 
-// Archive is another location, to which entries are sent.
+// Archive is another location, to which the flow sends entries.
 type Archive struct{ dataflow.Process }
 
-// TestRetainedOverRestarts has a key that is put, answered, forgotten and put again, with the
-// process ended between any two of these: with a snapshot and without.
+// TestRetainedOverRestarts puts a key, which is answered, forgotten and put again. The
+// process ends between any two of these, with and without a final snapshot.
 func TestRetainedOverRestarts(t *testing.T) {
 	for name, log := range map[string]func(dir string) journal.Opener{"disklog": disklog.Dir, "natslog": natslog.Embedded} {
 		for _, kill := range []bool{false, true} {
@@ -82,7 +82,7 @@ func retainedOverRestarts(t *testing.T, log journal.Opener, kill bool) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		v, err := out.Await(ctx, "a")
-		for err == nil && v != want && ctx.Err() == nil { // of the life before
+		for err == nil && v != want && ctx.Err() == nil { // a value of the previous life
 			v, err = out.Await(ctx, "a")
 		}
 		if v != want || err != nil {
@@ -103,7 +103,7 @@ func retainedOverRestarts(t *testing.T, log journal.Opener, kill bool) {
 	put(4, dataflow.ErrDuplicateKey)
 	passed.Store(int64(150 * time.Minute))
 	again()
-	put(5, nil) // the life before is over: it was remembered for two hours at most
+	put(5, nil) // the previous life is over: the key was remembered for two hours at most
 	has("answers", app.Ports.answers, 50)
 	has("emitted", app.Ports.emitted, 5)
 	has("sent", app.Ports.sent, 5)

@@ -14,9 +14,9 @@ import (
 	"github.com/millrace/millrace/dataflow"
 )
 
-// TestRollingUpgrade takes a flow from one version to the next while values are sent: three
-// processes of the first version leave or are killed with signal 9, and those of the second one join
-// one by one; one of them is killed too. No send fails, and the sums are right.
+// TestRollingUpgrade upgrades a flow from one version to the next while values are sent. Three
+// processes of the first version leave or are killed with SIGKILL. Processes of the second version
+// join one by one, and one of them is killed too. No send fails, and the sums are right.
 func TestRollingUpgrade(t *testing.T) {
 	if what := os.Getenv("MILLRACE_ROLLING"); what != "" {
 		runRolling(t, strings.Fields(what))
@@ -62,7 +62,7 @@ func TestRollingUpgrade(t *testing.T) {
 	all["f"].leave(t)
 }
 
-// A rollingProcess runs the flow.
+// A rollingProcess is a child process that runs the flow.
 type rollingProcess struct {
 	cmd *exec.Cmd
 	in  io.Closer
@@ -85,7 +85,7 @@ func (p *rollingProcess) kill(t *testing.T) {
 	if err := p.cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	_ = p.cmd.Wait() // says that it was killed
+	_ = p.cmd.Wait() // reports that it was killed
 }
 
 func (p *rollingProcess) leave(t *testing.T) {
@@ -97,7 +97,7 @@ func (p *rollingProcess) leave(t *testing.T) {
 	}
 }
 
-// runRolling is the process.
+// runRolling is the main function of the child process.
 func runRolling(t *testing.T, what []string) {
 	build := map[string]func(*dataflow.Flow) rollingPorts{"v1": rollingV1, "v2": rollingV2}[what[1]]
 	app, err := Start(t.Context(), build, quiet(rollingOptions(what[0], what[1], what[2])))
@@ -105,7 +105,7 @@ func runRolling(t *testing.T, what []string) {
 		t.Fatal(err)
 	}
 	fmt.Println("running")
-	_, _ = io.Copy(io.Discard, os.Stdin) // until it is killed, or told to leave
+	_, _ = io.Copy(io.Discard, os.Stdin) // until it is killed, or until its input is closed
 	if err := app.Stop(context.Background()); err != nil {
 		t.Fatal(err)
 	}

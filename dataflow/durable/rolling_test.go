@@ -23,7 +23,7 @@ type rollingPorts struct {
 	sums  *dataflow.EntryOutputPort[string, int]
 }
 
-// rolling gives the sum of the first three values of a key, kept as a T under a name.
+// rolling outputs the sum of the first three values of a key. It keeps its state as a T under a name.
 func rolling[T any](name string, add func(s *T, v int) (n int), sum func(T) int) func(*dataflow.Flow) rollingPorts {
 	return func(f *dataflow.Flow) rollingPorts {
 		votes, in := keyedstream.Input[string, int](dataflow.At[members](f), "votes")
@@ -32,8 +32,8 @@ func rolling[T any](name string, add func(s *T, v int) (n int), sum func(T) int)
 	}
 }
 
-// Three programs: the second goes on from the first, and keeps a field more; the third one needs a
-// line that says that what it keeps had another name.
+// Three programs. The second continues from the first with an additional field. The third requires a
+// Change that says that its state had another name.
 var (
 	rollingV1  = rollingFirst("sum")
 	rollingV2  = rollingSecond()
@@ -50,7 +50,7 @@ func rollingSecond() func(*dataflow.Flow) rollingPorts {
 	return rolling("sum", func(s *sum, v int) int { s.N, s.Sum, s.Last = s.N+1, s.Sum+v, v; return s.N }, func(s sum) int { return s.Sum })
 }
 
-// rollingOptions are those of processes that share a flow on a server.
+// rollingOptions returns the options of processes that share a flow on a server.
 func rollingOptions(url, version, member string) Options {
 	return Options{
 		Member: member,
@@ -59,8 +59,8 @@ func rollingOptions(url, version, member string) Options {
 	}
 }
 
-// A roller sends three values of each key, one after the other, with other keys between them, and
-// none of the sends may fail.
+// A roller sends three values to each key, one after the other, with other keys in between. No send may
+// fail.
 type roller struct {
 	t      *testing.T
 	client *App[rollingPorts]
@@ -98,7 +98,7 @@ func startRoller(t *testing.T, url string) *roller {
 	return r
 }
 
-// more waits until n more keys were begun.
+// more waits until n more keys have begun.
 func (r *roller) more(n int) (began int) {
 	r.t.Helper()
 	for range n + 1 {
@@ -110,7 +110,7 @@ func (r *roller) more(n int) (began int) {
 	return began
 }
 
-// check ends the sender and looks at the sums of the keys that have three values.
+// check stops the sender and checks the sums of the keys that have three values.
 func (r *roller) check() {
 	r.t.Helper()
 	n := r.more(30)
@@ -122,7 +122,7 @@ func (r *roller) check() {
 	stop(r.t, r.client)
 }
 
-// partitionsOf returns the partitions that a process runs, or all that some rule holds for.
+// partitionsOf returns the partitions for which is holds.
 func partitionsOf(app *App[rollingPorts], is func(*PartitionStatus) bool) (all []int) {
 	for _, st := range app.Status() {
 		if is(&st) {
@@ -132,7 +132,7 @@ func partitionsOf(app *App[rollingPorts], is func(*PartitionStatus) bool) (all [
 	return all
 }
 
-// shareOf returns the partitions that the hash gives to one of some members.
+// shareOf returns the partitions that the hash gives to id among all members.
 func shareOf(id string, all ...string) (share []int) {
 	for p, owner := range membership.Owners(6, all, nil) {
 		if owner == id {
@@ -146,7 +146,7 @@ func running(st *PartitionStatus) bool { return st.State == Running }
 func refused(st *PartitionStatus) bool { return st.Refused != nil }
 func stopped(st *PartitionStatus) bool { return st.State == Stopped }
 
-// untilPartitions waits until a rule holds for n of the partitions.
+// untilPartitions waits until is holds for n of the partitions.
 func untilPartitions(t *testing.T, app *App[rollingPorts], n int, is func(*PartitionStatus) bool) {
 	t.Helper()
 	soon, cancel := context.WithTimeout(t.Context(), 20*time.Second)
@@ -160,7 +160,7 @@ func untilPartitions(t *testing.T, app *App[rollingPorts], n int, is func(*Parti
 	}
 }
 
-// heard is a log of which a test reads what was warned of.
+// heard collects the log output of a flow.
 type heard struct {
 	mu   sync.Mutex
 	text strings.Builder
@@ -178,8 +178,8 @@ func (h *heard) String() string {
 	return h.text.String()
 }
 
-// TestIncompatibleJoins has a program join whose line in Options.Upgrade was forgotten. It takes
-// nothing, says why once for each partition that it was given, and nothing stops.
+// TestIncompatibleJoins has a program join without a Change that it needs in Options.Upgrade. It takes
+// no partition, logs the reason once for each partition that it was given, and nothing stops.
 func TestIncompatibleJoins(t *testing.T) {
 	url := natsServer(t)
 	first := start(t, nil, rollingV1, rollingOptions(url, "v1", "a"))
@@ -190,7 +190,7 @@ func TestIncompatibleJoins(t *testing.T) {
 	r := startRoller(t, url)
 	r.more(20)
 	var said heard
-	opts := rollingOptions(url, "v2", "c") // whom the hash gives some of the partitions
+	opts := rollingOptions(url, "v2", "c") // the hash gives it some of the partitions
 	opts.Logger = slog.New(slog.NewTextHandler(&said, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	bad := start(t, nil, rollingBad, opts)
 	given := len(shareOf("c", "a", "b", "c"))
@@ -223,7 +223,7 @@ func TestIncompatibleJoins(t *testing.T) {
 			t.Errorf("%+v", p)
 		}
 	}
-	stop(t, first) // so it is asked again, with more
+	stop(t, first) // the bad program is now asked for more partitions
 	r.more(100)
 	untilPartitions(t, second, 6, running)
 	r.check()
@@ -231,9 +231,9 @@ func TestIncompatibleJoins(t *testing.T) {
 	stop(t, second)
 }
 
-// TestOneWay has a later program take partitions of an earlier one. They do not go back: where the
-// later one has gone they are stopped, with the reason, and the others go on. When it comes again
-// they go on.
+// TestOneWay has a later program take partitions of an earlier one. These partitions do not go back:
+// when the later program leaves, they stop with the reason, and the others continue. When the later
+// program returns, they continue.
 func TestOneWay(t *testing.T) {
 	url := natsServer(t)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -250,7 +250,7 @@ func TestOneWay(t *testing.T) {
 	untilPartitions(t, old, 6-len(changed), running)
 	r.check()
 
-	ended, end := context.WithCancel(ctx) // as if it was killed
+	ended, end := context.WithCancel(ctx) // as if it had been killed
 	end()
 	_ = next.Stop(ended)
 	untilPartitions(t, old, len(changed), stopped)
@@ -271,7 +271,7 @@ func TestOneWay(t *testing.T) {
 	for k := range 30 {
 		key := fmt.Sprint("later ", k)
 		p, err := send(key)
-		if err != nil { // it is kept, also where nobody can handle it
+		if err != nil { // the record is kept even if no process can handle it
 			t.Errorf("partition %d: %v", p, err)
 		}
 		if !is[p] {
@@ -298,7 +298,7 @@ func TestOneWay(t *testing.T) {
 	stop(t, old)
 	untilPartitions(t, again, 6, running)
 	opts = rollingOptions(url, "v1", "d")
-	back := start(t, nil, rollingV1, opts) // the rollout is taken back, which cannot be
+	back := start(t, nil, rollingV1, opts) // a rollback, which is not possible
 	for k := range 30 {
 		key := fmt.Sprint("later ", k)
 		if p, err := send(key); err != nil {
@@ -320,10 +320,9 @@ func TestOneWay(t *testing.T) {
 	stop(t, again)
 }
 
-// TestDivergedElsewhere has a later program, of which a function gives something else, take over from
-// a process that was killed. It cannot make the last steps again, so it refuses these partitions as they
-// are. A process of the earlier program goes on with them, and when it leaves with a snapshot, the later
-// one takes them.
+// TestDivergedElsewhere has a later program with a changed function take over from a killed process. It
+// cannot replay the last steps, so it refuses these partitions for now. A process of the earlier program
+// continues them. When that process leaves with a snapshot, the later program takes them.
 func TestDivergedElsewhere(t *testing.T) {
 	url := natsServer(t)
 	type sum struct{ N, Sum int }
@@ -351,7 +350,7 @@ func TestDivergedElsewhere(t *testing.T) {
 			voted[of(key)] = true
 		}
 	}
-	ended, end := context.WithCancel(t.Context()) // as if it was killed
+	ended, end := context.WithCancel(t.Context()) // as if it had been killed
 	end()
 	_ = first.Stop(ended)
 	untilPartitions(t, later, len(kept), stopped)

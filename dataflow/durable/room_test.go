@@ -14,7 +14,7 @@ import (
 	"github.com/millrace/millrace/dataflow/durable/journal"
 )
 
-// A refusingLog has no room for records while it is told so.
+// A refusingLog refuses records while full is set.
 type refusingLog struct {
 	*journal.Memory
 	full *atomic.Bool
@@ -27,8 +27,8 @@ func (l refusingLog) Append(ctx context.Context, p int, records ...[]byte) (uint
 	return l.Memory.Append(ctx, p, records...)
 }
 
-// TestReadWhileFull reads all outputs while the log has no room for saying so. It would catch that this is never
-// said once there is room: what was read would come again after a crash, and would fill the log meanwhile.
+// TestReadWhileFull reads all outputs while the log has no room to record that they were read. The flow must
+// record it when there is room. Otherwise the outputs would fill the log and come again after a crash.
 func TestReadWhileFull(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		memory := journal.NewMemory(journal.MemoryOptions{})
@@ -45,7 +45,7 @@ func TestReadWhileFull(t *testing.T) {
 			return app.Ports.out.Next(ctx)
 		}
 		full.Store(true)
-		for _, want := range []string{"a", "b", ""} { // who comes back has handled what came before
+		for _, want := range []string{"a", "b", ""} { // the next read acknowledges the previous one
 			if got, err := next(app); got != want || (err == nil) != (want != "") {
 				t.Errorf("%q, %v, want %q", got, err, want)
 			}
@@ -62,8 +62,7 @@ func TestReadWhileFull(t *testing.T) {
 	})
 }
 
-// TestSaysWhatWaits would catch an owner that floods the log of the process while it waits for room, or
-// says too seldom that it does: once a minute.
+// TestSaysWhatWaits checks that an owner that waits for room logs it once a minute.
 func TestSaysWhatWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var said safeBuffer
@@ -79,7 +78,7 @@ func TestSaysWhatWaits(t *testing.T) {
 	})
 }
 
-// A roomyLog says how much room there is.
+// A roomyLog reports a fixed amount of room.
 type roomyLog struct {
 	journal.Log
 	room journal.Room
@@ -88,8 +87,8 @@ type roomyLog struct {
 
 func (l roomyLog) Room(context.Context) (journal.Room, error) { return l.room, l.err }
 
-// TestCleaning would catch snapshots that write so much of what has not changed again that the log has no room
-// for the one after them, or that never do so in a log without a limit, whose state would grow.
+// TestCleaning checks how many bytes of unchanged state a snapshot may write again. Too many would leave no room
+// for the next snapshot. In a log without a limit, too few would let the state grow.
 func TestCleaning(t *testing.T) {
 	for _, c := range []struct {
 		name     string

@@ -10,13 +10,14 @@ import (
 	"github.com/millrace/millrace/dataflow/durable/journal"
 )
 
-// TestSalvageBefore damages the last snapshot of a history that has steps behind the one before. A
-// flow starts from that one, and so does a salvage, which loses nothing but the snapshot.
+// TestSalvageBefore damages the last snapshot of a history that has an earlier snapshot and the
+// steps since. A flow starts from the earlier snapshot. A salvage also starts from it and loses
+// only the damaged snapshot.
 func TestSalvageBefore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log := journal.NewMemory(journal.MemoryOptions{})
 		var keys []string
-		for run := range 4 { // each ends with a snapshot
+		for run := range 4 { // each run ends with a snapshot
 			app := start(t, log, keptProcess, Options{})
 			for n := range 5 {
 				keys = append(keys, fmt.Sprint("k", run, n))

@@ -10,8 +10,8 @@ import (
 	"github.com/millrace/millrace/dataflow/durable/journal"
 )
 
-// TestSalvageKeepsSteps would catch a salvage that takes back more steps than those that cannot be read: what
-// they gave would come again.
+// TestSalvageKeepsSteps checks that a salvage takes back only the steps that cannot be read and those after
+// them. If it took back more, their outputs would come again.
 func TestSalvageKeepsSteps(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log := journal.NewMemory(journal.MemoryOptions{})
@@ -51,8 +51,8 @@ func TestSalvageKeepsSteps(t *testing.T) {
 	})
 }
 
-// TestSalvageReplaced would catch a salvage that says that only one record is lost where all records of a
-// snapshot were replaced by an older copy.
+// TestSalvageReplaced checks the loss that a salvage reports when all records since a snapshot may have been
+// replaced by an older copy: all of these records, not only one.
 func TestSalvageReplaced(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log := journal.NewMemory(journal.MemoryOptions{})

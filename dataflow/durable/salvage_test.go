@@ -13,8 +13,8 @@ import (
 	"github.com/millrace/millrace/internal/engine"
 )
 
-// salvaged salvages a damaged history with the token of an error, starts a flow on the copy, and
-// returns how many of the keys it has not.
+// salvaged salvages a damaged history with the token of an error, starts a flow on the copy, and returns
+// how many of the keys the copy lacks.
 func salvaged(t *testing.T, bad *rotten, refused error, keys []string) (missing int) {
 	t.Helper()
 	var damaged *DamagedError
@@ -48,7 +48,7 @@ func salvaged(t *testing.T, bad *rotten, refused error, keys []string) (missing 
 	if err := app.Ports.in.Put(t.Context(), "new", "v"); err != nil {
 		t.Fatal(err)
 	}
-	await(t, app.Ports.out, "new", "got v") // and so has come what waited before it
+	await(t, app.Ports.out, "new", "got v") // so all earlier records were handled too
 	for _, k := range keys {
 		if v, ok := app.Ports.out.Get(k); !ok {
 			missing++
@@ -67,7 +67,7 @@ func keysNamed(prefix string, n int) (keys []string) {
 	return keys
 }
 
-// A rottenPart is a log of which one partition is rotten.
+// A rottenPart is a log with one rotten partition.
 type rottenPart struct {
 	rotten
 	partition int
@@ -94,8 +94,8 @@ func (l rottenPart) Steps(ctx context.Context, p int, after uint64) (journal.Ste
 	return l.rotten.Steps(ctx, p, after)
 }
 
-// TestSalvageSends loses the later steps of one partition, of those that send to others and of those that
-// get it. What the steps took is taken again, and everything comes out of the copy once.
+// TestSalvageSends damages the later steps of one partition, either a sending or a receiving one. The
+// records of these steps are taken again, and everything comes out of the copy once.
 func TestSalvageSends(t *testing.T) {
 	for partition := range 6 {
 		t.Run(fmt.Sprint(partition), func(t *testing.T) {
@@ -109,7 +109,7 @@ func TestSalvageSends(t *testing.T) {
 				}
 				want[k] = true
 			}
-			for range want { // so all steps are made; what is not acknowledged comes again
+			for range want { // so all steps are committed; elements without an Ack come again
 				if _, err := app.Ports.out.Receive(t.Context()); err != nil {
 					t.Fatal(err)
 				}
@@ -153,8 +153,8 @@ func TestSalvageSends(t *testing.T) {
 	}
 }
 
-// A gone log has purged what its last snapshot needs, of one partition, for some questions. The ends
-// of its partitions are their own.
+// A gone log returns ErrPurged for one partition, as if it had purged what the last snapshot needs, for
+// the given number of questions. The end of each partition is its own.
 type gone struct {
 	*journal.Memory
 	partition int
@@ -179,8 +179,8 @@ func (l gone) Restore(ctx context.Context, p int) (*journal.History, error) {
 	return h, err
 }
 
-// TestCopyBehind copies a history of which a partition has just got a snapshot, and so has purged what
-// the one before needs. The copy has everything that was acknowledged before.
+// TestCopyBehind copies a history while a partition saves a new snapshot and purges what the previous one
+// needs. The copy contains everything that was acknowledged before.
 func TestCopyBehind(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log := journal.NewMemory(journal.MemoryOptions{Partitions: 3})
@@ -222,12 +222,13 @@ func TestCopyBehind(t *testing.T) {
 	})
 }
 
-// TestSalvageNothing has nothing left of one partition: it begins anew, and the others go on.
+// TestSalvageNothing has a partition of which nothing can be salvaged. It starts empty, and the others
+// continue.
 func TestSalvageNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log := journal.NewMemory(journal.MemoryOptions{Partitions: 3})
 		app := start(t, log, keptCluster, Options{Partitions: 3})
-		parts := make(map[int]int) // keys of partitions
+		parts := make(map[int]int) // number of keys of each partition
 		for n := range 30 {
 			key := fmt.Sprint("k", n)
 			if err := app.Ports.in.Put(t.Context(), key, "v"); err != nil {

@@ -8,14 +8,15 @@ import (
 	"github.com/millrace/millrace/keyedsingleton"
 )
 
-// A half has two types, which may have one name.
+// A half has two type arguments, which may have the same name.
 type half[A, B any] struct {
 	First  A
 	Second B
 }
 
-// TestTypesOfOneName restarts a program in which an operator has two structs of one name, as types of two
-// functions or packages do: nothing has changed, and each is compared with itself.
+// TestTypesOfOneName restarts a program in which an operator has two structs with the same name, as types
+// of two functions or packages may have. Each must be compared with itself, so the program counts as
+// unchanged.
 func TestTypesOfOneName(t *testing.T) {
 	type payment struct{ Amount int }
 	type first = payment

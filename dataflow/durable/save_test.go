@@ -10,7 +10,7 @@ import (
 	"github.com/millrace/millrace/internal/engine/logdriven"
 )
 
-// largeExecutor returns an executor that remembers so many keys.
+// largeExecutor returns an executor with the given number of keys.
 func largeExecutor(t *testing.T, keys int) *logdriven.Executor {
 	t.Helper()
 	l := executorOf(t)
@@ -27,7 +27,7 @@ func largeExecutor(t *testing.T, keys int) *logdriven.Executor {
 	return l
 }
 
-// Whoever waits until a snapshot is whole is told that it was not kept, and does not wait for one that nobody writes.
+// TestFinishOfFailedSnapshot checks that finish returns the error of a failed snapshot and does not wait for it.
 func TestFinishOfFailedSnapshot(t *testing.T) {
 	l := largeExecutor(t, 1_000_000)
 	failed := errors.New("the disk is gone")
@@ -44,8 +44,9 @@ func TestFinishOfFailedSnapshot(t *testing.T) {
 	}
 }
 
-// A snapshot is in memory a few pieces at a time, also where no time passes while it is written, as on a machine that is faster than
-// its disk: it would catch one that takes as much memory as the state.
+// TestPiecesOfCutAreBounded checks that only a few pieces of a snapshot are in memory at a time, even if no time passes
+// while it is written, as on a machine that is faster than its disk. Otherwise a snapshot could take as much memory as
+// the state.
 func TestPiecesOfCutAreBounded(t *testing.T) {
 	l := largeExecutor(t, 1_000_000)
 	c := &cut{wake: make(chan struct{}, 1), written: make(chan struct{}, 1), ctx: context.Background()}
@@ -73,7 +74,8 @@ func TestPiecesOfCutAreBounded(t *testing.T) {
 	}
 }
 
-// A state that is too large for an image of a history is not written for one, which would need as much memory again.
+// TestImageOfLargeState checks that no image is made of a state that is too large for one, which would take as much
+// memory again.
 func TestImageOfLargeState(t *testing.T) {
 	for keys, want := range map[int]bool{1000: true, imageBytes/64 + 1: false} {
 		l := largeExecutor(t, keys)

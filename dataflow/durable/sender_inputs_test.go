@@ -11,8 +11,8 @@ import (
 	"github.com/millrace/millrace/keyedstream"
 )
 
-// A sender's positions are counted for each input: records of two inputs that have one sender and one position, one behind the other,
-// are both taken.
+// TestSenderOfTwoInputs checks that positions of a sender are tracked for each input: records with the same sender and
+// position on two inputs are both taken.
 func TestSenderOfTwoInputs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		type ports struct {

@@ -12,7 +12,7 @@ import (
 	"github.com/millrace/millrace/singleton"
 )
 
-// natsServer is a server of its own that several apps of a test share.
+// natsServer starts a server that several apps of a test share.
 func natsServer(t *testing.T) (url string) {
 	t.Helper()
 	s, err := natsserver.NewServer(&natsserver.Options{
@@ -33,7 +33,8 @@ func natsServer(t *testing.T) (url string) {
 	return s.ClientURL()
 }
 
-// A value that one process makes is seen by the others, and by who takes over.
+// TestWatchElsewhere checks that other processes see a value that one process computes,
+// and that the next owner continues it.
 func TestWatchElsewhere(t *testing.T) {
 	type ports struct {
 		in  *dataflow.InputPort[int]

@@ -15,7 +15,7 @@ import (
 	"github.com/millrace/millrace/internal/natstest"
 )
 
-// A slowSize is a log that says its size after a while, or fails to.
+// A slowSize is a log whose Size takes a while or fails.
 type slowSize struct {
 	*journal.Memory
 	takes atomic.Int64
@@ -36,8 +36,8 @@ func (s *slowSize) Size(ctx context.Context) (journal.Size, error) {
 	return s.Memory.Size(ctx)
 }
 
-// TestHealthOfSize looks at what a log takes while it answers soon, late, and not at all: Health
-// waits 10 ms and then has what the log said last.
+// TestHealthOfSize checks the size in Health while the log answers quickly, late and not at all.
+// Health waits 10 ms and then returns the last known size.
 func TestHealthOfSize(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log := &slowSize{Memory: journal.NewMemory(journal.MemoryOptions{MaxBytes: 1 << 20})}
@@ -90,16 +90,16 @@ func TestHealthOfSize(t *testing.T) {
 	})
 }
 
-// TestHealthOfClock has the clock of the system jump while a partition runs, and while it does not.
+// TestHealthOfClock has the system clock jump while a partition runs and while it does not.
 func TestHealthOfClock(t *testing.T) {
 	const week = 7 * 24 * time.Hour
 	for _, test := range []struct {
-		jump   time.Duration // of the clock of the system
-		clock  time.Duration // how far the partition is ahead then, once it is started again
+		jump   time.Duration // of the system clock
+		clock  time.Duration // how far ahead the partition is after the restart
 		wrongs uint64
 	}{
 		{0, 0, 0},
-		{time.Hour, 0, 0}, // nobody had the partition for an hour
+		{time.Hour, 0, 0}, // the partition was down for an hour
 		{-time.Hour, time.Hour, 1},
 		{2 * week, -week, 1}, // more than MaxGap
 	} {
@@ -110,7 +110,7 @@ func TestHealthOfClock(t *testing.T) {
 			app := start(t, log, times(1), o)
 			clock := func() time.Duration { return app.Health().Partitions[0].Clock.Round(time.Second) }
 			time.Sleep(time.Minute)
-			if err := app.Ports.in.Send(t.Context(), "a", 1); err != nil { // the last step is of this moment
+			if err := app.Ports.in.Send(t.Context(), "a", 1); err != nil { // the last step has this time
 				t.Fatal(err)
 			}
 			synctest.Wait()
@@ -138,7 +138,7 @@ func TestHealthOfClock(t *testing.T) {
 	}
 }
 
-// TestHealthOfMembers has two processes and a client look at each other.
+// TestHealthOfMembers checks the members that two processes and a client see.
 func TestHealthOfMembers(t *testing.T) {
 	o := Options{Log: natslog.Servers(natslog.Options{URLs: []string{natsServer(t)}, Replicas: 1, AssumeDurable: true}), Name: "shared"}
 	as := func(name string) Options {

@@ -11,9 +11,9 @@ import (
 	"github.com/millrace/millrace/singleton"
 )
 
-// TestSourceExpires sends again what was sent with a number: it has no effect for as long as the
-// sender is heard of within a week, also after restarts, and counts again later. A flow that is
-// restored from its steps knows the same as one that is restored from a snapshot.
+// TestSourceExpires repeats numbered sends. A repeat has no effect while the sender is active at
+// least once a week, also across restarts. Later it counts as new. A flow restored from its
+// steps behaves like one restored from a snapshot.
 func TestSourceExpires(t *testing.T) {
 	for _, graceful := range []bool{true, false} {
 		t.Run(fmt.Sprint("graceful=", graceful), func(t *testing.T) {
@@ -39,7 +39,7 @@ func TestSourceExpires(t *testing.T) {
 					if counts {
 						want++
 					}
-					if err := app.Ports.in.Send(t.Context(), 100); err != nil { // so that there is something to wait for
+					if err := app.Ports.in.Send(t.Context(), 100); err != nil { // to have an effect to wait for
 						t.Fatal(err)
 					}
 					want += 100
@@ -63,7 +63,7 @@ func TestSourceExpires(t *testing.T) {
 				send("a", false)
 				time.Sleep(2 * day)
 				restart()
-				send("b", true) // it was silent for eight days
+				send("b", true) // b was silent for eight days
 				send("a", false)
 				time.Sleep(7*day + time.Second)
 				send("a", true)

@@ -15,7 +15,7 @@ import (
 // A till is the state of a fold.
 type till struct{ Paid, Times int }
 
-// States are read with their type in all partitions of this process, page by page, also after a restart.
+// TestEachState reads typed states in all partitions of a process, page by page, also after a restart.
 func TestEachState(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const keys = 50
@@ -35,7 +35,7 @@ func TestEachState(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			synctest.Wait() // until the steps are made
+			synctest.Wait() // until the steps are committed
 			for _, most := range []int{1, 7, keys, 2 * keys} {
 				seen, partitions := make(map[string]till), make(map[int]bool)
 				var from dataflow.StatePlace

@@ -22,8 +22,8 @@ type statusPorts struct {
 	another *dataflow.EntryInputPort[int, int]
 }
 
-// statusFlow has a location with partitions and one without. Calls of the one wait until
-// release is closed.
+// statusFlow has a location with partitions and one without. The calls of the latter wait
+// until release is closed.
 func statusFlow(release <-chan bool) func(f *dataflow.Flow) statusPorts {
 	return func(f *dataflow.Flow) (p statusPorts) {
 		at := dataflow.At[members](f)
@@ -47,7 +47,7 @@ func statusFlow(release <-chan bool) func(f *dataflow.Flow) statusPorts {
 	}
 }
 
-// sums adds up what partitions have.
+// sums holds totals over partitions.
 type sums struct {
 	records, steps, runs, given uint64
 	unread, kept, timers        int
@@ -75,7 +75,7 @@ func sumOf(all []PartitionStatus) (s sums) {
 	return s
 }
 
-// An alone log is one that could be shared, on which nobody answers.
+// An alone log has the methods of a shared log, but no other process answers.
 type alone struct{ *journal.Memory }
 
 func (alone) Join(context.Context, journal.MemberOptions) (journal.Member, error) {
@@ -86,8 +86,8 @@ func (alone) Answer(int, func([]byte) []byte) (func(), error)  { return nil, err
 func (alone) Announce(int, []byte) error                       { return nil }
 func (alone) Announced(func(int, []byte)) error                { return nil }
 
-// TestStatus looks at the figures of several partitions, before and after a restart, and at
-// those of a process that owns none.
+// TestStatus checks the status of several partitions, before and after a restart, and that
+// of a process that owns none.
 func TestStatus(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan bool)
@@ -131,7 +131,7 @@ func TestStatus(t *testing.T) {
 			}
 			s, calls := sumOf(all[:3]), all[3]
 			got := fmt.Sprintln(s.unread, s.given, s.kept, s.timers, calls.Calls, calls.CallsWaiting)
-			// Reading the fifth of the elements is not said before the reader comes back.
+			// The fifth element counts as unread until the reader calls Next again.
 			if want := fmt.Sprintln(n-4, n, n-1, n, 2, 3); got != want {
 				t.Errorf("%s: unread, given, kept, timers, calls: %s, want %s", when, got, want)
 			}
@@ -169,7 +169,7 @@ func TestStatus(t *testing.T) {
 	})
 }
 
-// TestStatusOfABusyPartition has a function that blocks.
+// TestStatusOfABusyPartition checks the status while a function blocks.
 func TestStatusOfABusyPartition(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		entered, release := make(chan bool), make(chan bool)
@@ -209,8 +209,8 @@ func TestStatusOfABusyPartition(t *testing.T) {
 	})
 }
 
-// TestCallsThatStopAPartition has calls that do not return. Who waits for the partition has
-// an error that names them, whatever it waits with, and it is told once.
+// TestCallsThatStopAPartition has calls that do not return. Every call that waits for the
+// partition returns an error that names them. OnBlocked is called once.
 func TestCallsThatStopAPartition(t *testing.T) {
 	type ports struct {
 		put    *dataflow.EntryInputPort[int, int]
@@ -238,7 +238,7 @@ func TestCallsThatStopAPartition(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		synctest.Wait() // a Put returns a moment before the calls of its step begin
+		synctest.Wait() // Put returns shortly before the calls of its step begin
 		began := time.Now()
 		errs := map[string]error{"Put": app.Ports.put.Put(soon(), 9, 9), "Send": app.Ports.in.Send(soon(), 9)}
 		_, errs["SendBatch"] = app.Ports.in.SendBatch(soon(), []int{9, 9})

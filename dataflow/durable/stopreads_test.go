@@ -22,7 +22,8 @@ func readCluster(f *dataflow.Flow) readPorts {
 	return readPorts{in, keyedstream.Output(numbers, "out")}
 }
 
-// What was handled before an orderly stop does not come again, and what was not does, in each partition.
+// TestReadsAreStopped checks, for each partition, that elements acknowledged before an orderly stop do
+// not come again and all others do.
 func TestReadsAreStopped(t *testing.T) {
 	for _, acknowledge := range []int{0, 1, 39, 40} {
 		synctest.Test(t, func(t *testing.T) {

@@ -9,7 +9,7 @@ import (
 	"github.com/millrace/millrace/dataflow/durable/journal"
 )
 
-// TestTakeAll takes whatever comes, before and after a crash: each entry once.
+// TestTakeAll takes all entries, before and after a crash, and checks that each comes once.
 func TestTakeAll(t *testing.T) {
 	log := journal.NewMemory(journal.MemoryOptions{})
 	app := start(t, log, jobs, Options{})
@@ -23,7 +23,7 @@ func TestTakeAll(t *testing.T) {
 	if want := []string{"k0", "k1", "k2", "k3"}; !slices.Equal(got, want) {
 		t.Errorf("took %q, want %q", got, want)
 	}
-	log = log.Reopen() // which the first app does not survive
+	log = log.Reopen() // which ends the first app
 	app = start(t, log, jobs, Options{})
 	for k := range app.Ports.out.All(t.Context()) {
 		if got = append(got, k); len(got) == 6 {
@@ -37,8 +37,8 @@ func TestTakeAll(t *testing.T) {
 	stop(t, app)
 }
 
-// TestTakeAllShared has several goroutines take what comes: nobody has an entry that somebody
-// else has, and one that was asked for by its key is none of the others.
+// TestTakeAllShared has several goroutines take all entries and one take an entry by key. No
+// entry is taken twice.
 func TestTakeAllShared(t *testing.T) {
 	const n = 60
 	app := start(t, journal.NewMemory(journal.MemoryOptions{}), jobs, Options{})

@@ -21,19 +21,19 @@ type jobPorts struct {
 	out *dataflow.EntryOutputPort[string, int]
 }
 
-// jobs lets out each entry that is put.
+// jobs outputs each entry that is put.
 func jobs(f *dataflow.Flow) jobPorts {
 	in, entries := keyedsingleton.Input[string, int](dataflow.At[members](f), "jobs")
 	return jobPorts{in, keyedsingleton.Output(entries, "results")}
 }
 
-// A claim counts what the calls of Take for one key returned.
+// A claim counts the results of the calls of Take for one key.
 type claim struct {
-	has    atomic.Int32 // the entry
-	unsure atomic.Int32 // that it is not known
+	has    atomic.Int32 // returned the entry
+	unsure atomic.Int32 // returned that the result is unknown
 }
 
-// take takes entry number i, and gives up if it does not come.
+// take takes entry number i, and gives up if the entry does not arrive.
 func (c *claim) take(ctx context.Context, t *testing.T, app *App[jobPorts], i int) {
 	ctx, cancel := context.WithTimeout(ctx, 300*time.Millisecond)
 	defer cancel()
@@ -62,10 +62,9 @@ func putJobs(t *testing.T, app *App[jobPorts], n int) {
 	}
 }
 
-// TestTakeOnce has two processes and a client take the same entries while partitions move to
-// a third process and one of the first ends without a word: nobody has an entry that somebody
-// else has, all are gone in the end, and only what somebody was about
-// to take when it gave up or ended may be lost.
+// TestTakeOnce has two processes and a client take the same entries while partitions move to a
+// third process and one of the first two ends without leaving. No entry is taken twice, and
+// all are gone in the end. An entry may be lost only if a Take for it had an unknown result.
 func TestTakeOnce(t *testing.T) {
 	const entries, takers = 400, 4
 	opts := Options{Log: natslog.Servers(natslog.Options{URLs: []string{natsServer(t)}, Replicas: 1, AssumeDurable: true}), Name: "takes", Partitions: 4, Lease: time.Second}
@@ -145,8 +144,8 @@ func TestTakeOnce(t *testing.T) {
 	}
 }
 
-// TestTakeCrash ends a process in the middle of taking entries, again and again: none is had
-// twice, and what nobody has asked for is there.
+// TestTakeCrash ends a process again and again while entries are taken. No entry is taken
+// twice, and entries that no Take asked for remain.
 func TestTakeCrash(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const entries, takers, crashes = 60, 8, 6
@@ -202,8 +201,8 @@ func TestTakeCrash(t *testing.T) {
 	})
 }
 
-// TestTakeElsewhere awaits and takes entries of a process in its client: the client keeps none
-// of them, and the process no longer has what the client took.
+// TestTakeElsewhere awaits and takes entries through a client. The client keeps none of them,
+// and the owner no longer has the entry that the client took.
 func TestTakeElsewhere(t *testing.T) {
 	opts := Options{Log: natslog.Servers(natslog.Options{URLs: []string{natsServer(t)}, Replicas: 1, AssumeDurable: true}), Name: "takes", Partitions: 2}
 	app := start(t, nil, jobs, opts)

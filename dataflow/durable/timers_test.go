@@ -13,9 +13,10 @@ import (
 	"github.com/millrace/millrace/keyedsingleton"
 )
 
-// TestTimersThatCameDueMeanwhile stops a flow while timers are pending and starts it again
-// when all of them are due. They come in order of deadline, those that follow from others
-// as well. Then the process ends without a snapshot, so that the step is made again.
+// TestTimersThatCameDueMeanwhile stops a flow while timers are pending and restarts it
+// when all of them are due. They fire in the order of their deadlines, including a timer
+// that another timer sets. Then the process ends without a snapshot, so that the step is
+// replayed.
 func TestTimersThatCameDueMeanwhile(t *testing.T) {
 	type ports struct {
 		in  *dataflow.EntryInputPort[string, int]

@@ -18,8 +18,8 @@ type triedPorts struct {
 	calls *dataflow.EntryOutputPort[string, string]
 }
 
-// TestTryAsyncKept has the outcomes of calls in the history: a flow that is started again has
-// them without a call.
+// TestTryAsyncKept checks that the history contains the outcomes of calls: a restarted flow
+// has them without another call.
 func TestTryAsyncKept(t *testing.T) {
 	log := journal.NewMemory(journal.MemoryOptions{})
 	again := false

@@ -17,7 +17,7 @@ import (
 	"github.com/millrace/millrace/keyedstream"
 )
 
-// TestUntaken wants a warning when an output holds many entries, and at each doubling.
+// TestUntaken checks that the flow warns when an output holds many entries, and at each doubling.
 func TestUntaken(t *testing.T) {
 	defer func(n int) { manyEntries = n }(manyEntries)
 	manyEntries = 10
@@ -39,7 +39,8 @@ func TestUntaken(t *testing.T) {
 	})
 }
 
-// briefly returns a flow whose output forgets what nobody takes: what a key gave first.
+// briefly returns a flow that outputs the first number of each key. Its output forgets entries that are not
+// taken within ttl.
 func briefly(ttl time.Duration) func(*dataflow.Flow) timesPorts {
 	return func(f *dataflow.Flow) timesPorts {
 		in, numbers := keyedstream.Input[string, int](dataflow.At[server](f), "numbers")
@@ -48,8 +49,8 @@ func briefly(ttl time.Duration) func(*dataflow.Flow) timesPorts {
 	}
 }
 
-// TestForgottenOutputs has the entries of an output forgotten: after restarts with and without a snapshot, and
-// while the flow is down. What was forgotten does not come again.
+// TestForgottenOutputs has an output forget its entries: after restarts with and without a snapshot, and while
+// the flow is down. A forgotten entry does not come again.
 func TestForgottenOutputs(t *testing.T) {
 	for _, graceful := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {
@@ -90,9 +91,9 @@ func TestForgottenOutputs(t *testing.T) {
 			want(1)
 			restart(0)
 			want(1)
-			restart(31 * time.Minute) // it is forgotten as the flow starts
+			restart(31 * time.Minute) // the entry is forgotten when the flow starts
 			want(0)
-			send(0) // the key is completed
+			send(0) // the key is already completed
 			want(0)
 			restart(0)
 			want(0)
@@ -101,7 +102,7 @@ func TestForgottenOutputs(t *testing.T) {
 	}
 }
 
-// TestForgottenElsewhere wants an entry that the owner forgot to be gone for another process.
+// TestForgottenElsewhere checks that another process no longer gets an entry that the owner forgot.
 func TestForgottenElsewhere(t *testing.T) {
 	build := briefly(500 * time.Millisecond)
 	opts := Options{Log: natslog.Servers(natslog.Options{URLs: []string{natsServer(t)}, Replicas: 1, AssumeDurable: true}), Name: "forgets", Partitions: 1}

@@ -17,8 +17,8 @@ import (
 	"github.com/millrace/millrace/keyedstream"
 )
 
-// upgrades are three programs, one after the other, with what each needs to go on from the one
-// before.
+// upgrades are three successive programs, each with the changes that it needs to continue from
+// the one before.
 var upgrades = []struct {
 	build func(*dataflow.Flow) upgradePorts
 	lines []Change
@@ -33,19 +33,19 @@ var upgrades = []struct {
 		}),
 		lines: []Change{Was("sum", "keyedstream.FoldEarlyStop[table(string,early durable.sum)]@{input votes}")},
 	},
-	{ // a field more, and the other input gone again
+	{ // an additional field, and without the second input
 		build: upgraded(moreFields()),
 		lines: []Change{Drop("output counts"), Drop("keyedstream.First[table(string,)]@{input extra}"), DropRecords("input extra")},
 	},
 }
 
-// perVersion is how many keys each version begins, and how many values it sends to each key that
-// there is: a key has its sum with the third.
+// perVersion is the number of keys. Each version sends one value to each key, and the third
+// value completes the sum of a key.
 const perVersion = 20
 
 // TestVersions upgrades a running program over three versions on a log in a folder. Each version
-// goes on with the sums that the one before it has begun. The process is stopped, or killed as
-// soon as everything that it sent is acknowledged, and the new version starts twice.
+// continues the sums of the one before. The process is stopped, or killed as soon as all its
+// sends are acknowledged. Each version starts twice.
 func TestVersions(t *testing.T) {
 	if dir := os.Getenv("MILLRACE_VERSIONS_DIR"); dir != "" {
 		runVersion(t, dir, os.Getenv("MILLRACE_VERSION"))
@@ -68,7 +68,7 @@ func TestVersions(t *testing.T) {
 	}
 }
 
-// lifeOf runs one process until it has sent what it has to.
+// lifeOf runs one process until it has made all its sends.
 func lifeOf(t *testing.T, dir, version string, kill bool) {
 	t.Helper()
 	cmd, in, out := startTest(t, "TestVersions", "MILLRACE_VERSIONS_DIR="+dir, "MILLRACE_VERSION="+version)
@@ -89,7 +89,8 @@ func lifeOf(t *testing.T, dir, version string, kill bool) {
 	}
 }
 
-// startTest starts a process that runs a test of this package with more variables.
+// startTest starts a process that runs a test of this package with additional environment
+// variables.
 func startTest(t *testing.T, name string, env ...string) (cmd *exec.Cmd, in io.WriteCloser, out io.Reader) {
 	t.Helper()
 	cmd = exec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+name+"$", "-test.count=1")
@@ -107,7 +108,7 @@ func startTest(t *testing.T, name string, env ...string) (cmd *exec.Cmd, in io.W
 	return cmd, in, out
 }
 
-// runVersion is the process.
+// runVersion is the main function of the child process.
 func runVersion(t *testing.T, dir, which string) {
 	v, err := strconv.Atoi(strings.Fields(which)[0])
 	if err != nil {
@@ -115,14 +116,14 @@ func runVersion(t *testing.T, dir, which string) {
 	}
 	options := Options{Log: disklog.Dir(dir), Upgrade: upgrades[v].lines}
 	if strings.Fields(which)[1] == "1" {
-		options.Upgrade = nil // the first life has made the history this version's
+		options.Upgrade = nil // the first life has upgraded the history
 	}
 	app, err := Start(t.Context(), upgrades[v].build, quiet(options))
 	if err != nil {
 		t.Fatal(err)
 	}
 	value := []int{1, 10, 100}[v]
-	for k := range perVersion { // each life sends the same: the second time it is a repeat
+	for k := range perVersion { // both lives send the same; the second time it is a repeat
 		if err := app.Ports.votes.SendNumbered(t.Context(), fmt.Sprint("key ", k), uint64(v), value); err != nil {
 			t.Fatal(err)
 		}
@@ -133,7 +134,7 @@ func runVersion(t *testing.T, dir, which string) {
 		}
 	}
 	fmt.Println("acknowledged")
-	_, _ = io.Copy(io.Discard, os.Stdin) // until it is killed, or told to stop
+	_, _ = io.Copy(io.Discard, os.Stdin) // until it is killed, or until its input is closed
 	if err := app.Stop(context.Background()); err != nil {
 		t.Fatal(err)
 	}

@@ -16,7 +16,7 @@ type resentPorts struct {
 	out *dataflow.OutputPort[int]
 }
 
-// movingAs moves what to makes of each number to another location, and gives what of makes of that.
+// movingAs converts each number with to, sends it to another location, and converts it back there with of.
 func movingAs[T any](to func(int) T, of func(T) int) func(*dataflow.Flow) resentPorts {
 	return func(f *dataflow.Flow) resentPorts {
 		in, numbers := dataflow.Input[int](dataflow.At[server](f), "in")
@@ -25,9 +25,9 @@ func movingAs[T any](to func(int) T, of func(T) int) func(*dataflow.Flow) resent
 	}
 }
 
-// TestConvertMoved changes the type of what is moved to another location. It would catch a program that is
-// refused although nothing waits to be moved, or not refused although something does, in the old form; and one
-// that is refused, and has made a part of the history its own all the same: no program could go on with it.
+// TestConvertMoved changes the type of the elements that are sent to another location. The program must be
+// refused if and only if elements of the old type wait to be sent. A refused program must not have changed the
+// history, so that the old program can continue.
 func TestConvertMoved(t *testing.T) {
 	type before struct{ N int }
 	type after struct{ Text string }
@@ -38,7 +38,7 @@ func TestConvertMoved(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			log := journal.NewMemory(journal.MemoryOptions{Partitions: 2})
 			app := start(t, log, first, Options{})
-			log.SetHook(func(a journal.Action) journal.Fault { // nothing comes to the other location
+			log.SetHook(func(a journal.Action) journal.Fault { // nothing arrives at the other location
 				return journal.Fault{Fail: waits && a.Op == journal.OpAppend && a.Partition == 1 && !a.Done}
 			})
 			if err := app.Ports.in.Send(t.Context(), 3); err != nil {
@@ -53,7 +53,7 @@ func TestConvertMoved(t *testing.T) {
 				if !errors.Is(err, ErrChanged) || !strings.Contains(err.Error(), "1 elements wait to be sent") {
 					t.Errorf("while an element waits: %v", err)
 				}
-				// The program that made the history sends it.
+				// The program that made the history sends the element.
 				app = start(t, log.Reopen(), first, Options{})
 				time.Sleep(time.Second)
 				stop(t, app)

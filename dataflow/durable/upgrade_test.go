@@ -24,7 +24,7 @@ type upgradePorts struct {
 
 type votesStream = dataflow.KeyedStream[string, int, server, bounds.Unbounded, dataflow.TotalOrder, dataflow.ExactlyOnce]
 
-// adding gives the sum of the first three values of a key.
+// adding returns the sum of the first three values of a key.
 func adding(in votesStream) dataflow.KeyedSingleton[string, int, server, bounds.BoundedValue] {
 	type sum struct{ N, Sum int }
 	full := keyedstream.FoldEarlyStop(in, func() sum { return sum{} }, func(s *sum, v int) bool {
@@ -34,7 +34,7 @@ func adding(in votesStream) dataflow.KeyedSingleton[string, int, server, bounds.
 	return keyedsingleton.Map(full, func(s sum) int { return s.Sum })
 }
 
-// upgraded is a program with the parts that the cases of [TestUpgrades] change.
+// upgraded is a program whose parts the cases of [TestUpgrades] change.
 func upgraded(change func(f *dataflow.Flow, in votesStream, p *upgradePorts)) func(*dataflow.Flow) upgradePorts {
 	return func(f *dataflow.Flow) (p upgradePorts) {
 		votes, in := keyedstream.Input[string, int](dataflow.At[server](f), "votes")
@@ -49,7 +49,7 @@ func plainSums(_ *dataflow.Flow, in votesStream, p *upgradePorts) {
 }
 
 func namedSums(_ *dataflow.Flow, in votesStream, p *upgradePorts) {
-	// Named is given what the fold gives, before it is mapped.
+	// Named is applied to the output of the fold, before the Map.
 	type sum struct{ N, Sum int }
 	full := dataflow.Named("sum", keyedstream.FoldEarlyStop(in, func() sum { return sum{} }, func(s *sum, v int) bool {
 		s.N, s.Sum = s.N+1, s.Sum+v
@@ -74,13 +74,13 @@ func twins(n int) func(*dataflow.Flow, votesStream, *upgradePorts) {
 	}
 }
 
-// grown is what a sum became.
+// grown is the type that a sum is converted to.
 type grown struct {
 	N, Sum int
 	Last   string
 }
 
-// keptAs is namedSums of a sum of another type, which may have the same name.
+// keptAs is namedSums with another type of state, which may have the same name.
 func keptAs[T any](add func(s *T, v int) (n int), sum func(T) int) func(*dataflow.Flow, votesStream, *upgradePorts) {
 	return func(_ *dataflow.Flow, in votesStream, p *upgradePorts) {
 		full := dataflow.Named("sum", keyedstream.FoldEarlyStop(in, func() (none T) { return none }, func(s *T, v int) bool { return add(s, v) == 3 }))
@@ -109,16 +109,16 @@ func otherKinds() func(*dataflow.Flow, votesStream, *upgradePorts) {
 	return keptAs(func(s *sum, v int) int { s.N, s.Sum = s.N+1, s.Sum+float64(v); return s.N }, func(s sum) int { return int(s.Sum) })
 }
 
-// TestUpgrades starts a second program on the history of a first one: stopped, or killed in the
-// middle of its steps. What it needs is a line, or nothing.
+// TestUpgrades starts a second program on the history of a first one, which was stopped or
+// killed in the middle of its steps. Some second programs need a Change.
 func TestUpgrades(t *testing.T) {
 	const fold = "keyedstream.FoldEarlyStop[table(string,early durable.sum)]@{input votes}"
 	tests := []struct {
 		name          string
 		first, second func(*dataflow.Flow, votesStream, *upgradePorts)
-		refused       string // in the error without lines; empty if it goes on
+		refused       string // in the error without lines; empty if it is accepted
 		lines         []Change
-		kept          bool // the sum of a key has what the first program was sent
+		kept          bool // the sum of a key includes the values sent to the first program
 	}{
 		{name: "nothing", first: plainSums, second: plainSums, kept: true},
 		{name: "stateless operators in", first: plainSums, second: func(f *dataflow.Flow, in votesStream, p *upgradePorts) {
@@ -181,7 +181,7 @@ func TestUpgrades(t *testing.T) {
 						return
 					}
 				}
-				if killed && !test.kept { // steps that are made again would give something else
+				if killed && !test.kept { // replayed steps would have other outputs
 					return
 				}
 				lines := test.lines
@@ -210,7 +210,7 @@ func TestUpgrades(t *testing.T) {
 	}
 }
 
-// TestConvert changes the types that an operator keeps.
+// TestConvert changes the type of an operator's state.
 func TestConvert(t *testing.T) {
 	type before struct{ N, Sum int }
 	v1 := keptAs(func(b *before, v int) int { b.N, b.Sum = b.N+1, b.Sum+v; return b.N }, func(b before) int { return b.Sum })
@@ -227,7 +227,7 @@ func TestConvert(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	await(t, app.Ports.sums, "b", 12) // so all were taken
+	await(t, app.Ports.sums, "b", 12) // so all values were taken
 	stop(t, app)
 	_, err := Start(t.Context(), upgraded(v2), quiet(Options{Log: journal.Opened{Log: log.Reopen()}}))
 	if !errors.Is(err, ErrChanged) || !strings.Contains(err.Error(), `durable.Convert("sum", func(old) new)`) {
@@ -248,12 +248,13 @@ func TestConvert(t *testing.T) {
 		t.Errorf("%d values were converted, want 1", converted)
 	}
 	stop(t, next)
-	next = start(t, log.Reopen(), upgraded(v2), Options{}) // the line is needed once
+	next = start(t, log.Reopen(), upgraded(v2), Options{}) // the Change is needed once
 	await(t, next.Ports.grown, "a", grown{3, 12, "converted"})
 	stop(t, next)
 }
 
-// TestRequireNames refuses a program with twins, with both places.
+// TestRequireNames checks that a program with indistinguishable operators is refused with both
+// places.
 func TestRequireNames(t *testing.T) {
 	_, err := Start(t.Context(), upgraded(twins(2)), quiet(Options{Log: journal.Opened{Log: journal.NewMemory(journal.MemoryOptions{})}, RequireNames: true}))
 	if err == nil || strings.Count(err.Error(), "upgrade_test.go:") != 2 || !strings.Contains(err.Error(), "dataflow.Named") {

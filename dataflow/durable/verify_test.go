@@ -12,8 +12,8 @@ import (
 	"github.com/millrace/millrace/keyedstream"
 )
 
-// votes returns a flow that releases the number of votes at the third one, and remembers what
-// seen makes of their sum, which nobody sees.
+// votes returns a flow that outputs the number of votes at the third one. Its state also contains what seen
+// makes of their sum, which no output shows.
 func votes(seen func(sum int) int) func(*dataflow.Flow) quorumPorts {
 	return func(f *dataflow.Flow) quorumPorts {
 		votes, in := keyedstream.SharedInput[string, int](dataflow.At[server](f), "votes")
@@ -27,8 +27,8 @@ func votes(seen func(sum int) int) func(*dataflow.Flow) quorumPorts {
 	}
 }
 
-// TestVerify makes histories again with the program that made them, with one that gives something
-// else, and with one that gives the same and remembers something else.
+// TestVerify replays histories with the program that made them, with one that has other outputs, and with one
+// that has the same outputs and another state.
 func TestVerify(t *testing.T) {
 	right := func(sum int) int { return sum }
 	for _, options := range []Options{{KeepFor: Forever, Digest: -1}, {Digest: -1}, {KeepFor: Forever, Digest: 1}, {Digest: 1}} {
@@ -46,7 +46,7 @@ func TestVerify(t *testing.T) {
 					t.Fatal(err)
 				}
 				await(t, app.Ports.released, fmt.Sprint("all of ", i), tally{Votes: 3})
-				if _, err := app.Ports.released.Take(t.Context(), fmt.Sprint("all of ", i)); err != nil { // by when every vote was taken
+				if _, err := app.Ports.released.Take(t.Context(), fmt.Sprint("all of ", i)); err != nil { // when all votes were taken
 					t.Fatal(err)
 				}
 				if how == "stopped" {
@@ -110,7 +110,7 @@ func TestVerify(t *testing.T) {
 	}
 }
 
-// votesTwice releases twice the number of votes.
+// votesTwice outputs twice the number of votes.
 func votesTwice(f *dataflow.Flow) quorumPorts {
 	votes, in := keyedstream.SharedInput[string, int](dataflow.At[server](f), "votes")
 	ordered := keyedstream.AssumeOrder(in, "the sum of the votes and their number do not depend on the order")
@@ -122,8 +122,8 @@ func votesTwice(f *dataflow.Flow) quorumPorts {
 	return quorumPorts{votes, keyedsingleton.Output(keyedsingleton.Map(released, func(t tally) tally { return tally{Votes: 2 * t.Votes} }), "released")}
 }
 
-// TestVerifySecondElement makes a history again with a program that gives another second element in a step. It
-// would catch a report that compares elements with each other that were not given at the same place.
+// TestVerifySecondElement replays a history with a program whose second element in a step differs. The error
+// must compare the elements at the same index.
 func TestVerifySecondElement(t *testing.T) {
 	type ports struct {
 		in  *dataflow.InputPort[int]

@@ -14,7 +14,7 @@ import (
 	"github.com/millrace/millrace/singleton"
 )
 
-// seat has no order, so views have it in order of appearance.
+// seat has no natural order, so a view lists its keys in order of appearance.
 type seat struct{ Row, Place int }
 
 type viewPorts struct {
@@ -28,8 +28,8 @@ func viewing(f *dataflow.Flow) viewPorts {
 	return viewPorts{in, singleton.Output(keyedsingleton.IntoSingleton(lists), "view")}
 }
 
-// A view is an output like any other value: it is there after a restart, from the steps
-// and from a snapshot, in its order.
+// TestViewOutput checks that a view as an output is restored in its order, both from
+// steps and from a snapshot.
 func TestViewOutput(t *testing.T) {
 	log := journal.NewMemory(journal.MemoryOptions{})
 	app := start(t, log, viewing, Options{})
@@ -65,7 +65,8 @@ func TestViewOutput(t *testing.T) {
 	stop(t, app)
 }
 
-// A view of what has no encoding is refused when the flow is built, as other values are.
+// TestViewRefused checks that a view of a type that cannot be encoded is refused when the
+// flow is built.
 func TestViewRefused(t *testing.T) {
 	build := func(f *dataflow.Flow) *dataflow.SingletonOutputPort[dataflow.View[string, error]] {
 		_, in := dataflow.Input[int](dataflow.At[server](f), "in")

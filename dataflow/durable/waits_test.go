@@ -13,8 +13,8 @@ import (
 	"github.com/millrace/millrace/dataflow/durable/journal"
 )
 
-// TestWaitsAreSaid would catch a line in the log of the process for each refusal, which fills the disk that is full, a wait
-// that is never said, and one of which nobody hears that it is over.
+// TestWaitsAreSaid checks the log messages of waits: one when a wait starts, then one a minute for the partition, and
+// one when no wait is left. More would fill a disk that is full already.
 func TestWaitsAreSaid(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var said safeBuffer
@@ -49,7 +49,7 @@ func TestWaitsAreSaid(t *testing.T) {
 		all = append(all, `level=ERROR msg="a step waits for room" partition=0 refusals=60`)
 		want(all...)
 		first.end()
-		want(all...) // the other one waits
+		want(all...) // the other one still waits
 		second.end()
 		all = append(all, `level=INFO msg="a step does not wait any longer" partition=0 waited=1m1s refusals=0`)
 		want(all...)
@@ -62,7 +62,7 @@ func TestWaitsAreSaid(t *testing.T) {
 	})
 }
 
-// A stepless log has no room for steps while it is told so.
+// A stepless log refuses steps while full is set.
 type stepless struct {
 	*journal.Memory
 	full *atomic.Bool
@@ -75,8 +75,8 @@ func (l stepless) Commit(ctx context.Context, p int, fence uint64, step []byte) 
 	return l.Memory.Commit(ctx, p, fence, step)
 }
 
-// TestFullDiskIsSaidSeldom has the log be full for ten minutes under a flow with a step and a record under way. It would
-// catch an owner that writes a line a second, or none.
+// TestFullDiskIsSaidSeldom has a full log for ten minutes while the flow has a step and a record in progress. The owner
+// must log it once a minute.
 func TestFullDiskIsSaidSeldom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var said safeBuffer

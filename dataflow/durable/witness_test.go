@@ -17,7 +17,7 @@ import (
 	"github.com/millrace/millrace/dataflow/durable/journal"
 )
 
-// A memoryWitness keeps what it is told.
+// A memoryWitness keeps its data in memory.
 type memoryWitness struct {
 	mu    sync.Mutex
 	data  map[int][]byte
@@ -50,14 +50,14 @@ func (w *memoryWitness) Save(_ context.Context, p int, data []byte) error {
 	return w.fail
 }
 
-// has returns what it has of a partition, and of how many it has something.
+// has returns the data of a partition and the number of partitions with data.
 func (w *memoryWitness) has(p int) (data []byte, partitions int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.data[p], len(w.data)
 }
 
-// put has it have something else.
+// put replaces the data of a partition.
 func (w *memoryWitness) put(p int, data []byte) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -66,7 +66,7 @@ func (w *memoryWitness) put(p int, data []byte) {
 
 func newMemoryWitness() *memoryWitness { return &memoryWitness{data: make(map[int][]byte)} }
 
-// put puts keys that are given when it returns.
+// put puts keys and waits until their entries are output.
 func put(t *testing.T, app *App[keptPorts], from, to int) {
 	t.Helper()
 	for i := from; i < to; i++ {
@@ -77,9 +77,9 @@ func put(t *testing.T, app *App[keptPorts], from, to int) {
 	}
 }
 
-// TestWholeFolderOlder puts the folder of a log back as it was after an earlier stop, as a whole. Without
-// a witness the flow starts; with one each partition that went back is refused by name, and a person can
-// accept the loss.
+// TestWholeFolderOlder replaces the whole folder of a log with a copy from an earlier stop. Without a witness
+// the flow starts. With one, each partition in the copy is refused with an error that names it. An operator
+// can accept the loss with a salvage.
 func TestWholeFolderOlder(t *testing.T) {
 	for _, ended := range []string{"stopped", "crashed"} {
 		t.Run(ended, func(t *testing.T) {
@@ -97,12 +97,12 @@ func TestWholeFolderOlder(t *testing.T) {
 			}
 			app = start(t, nil, keptCluster, o)
 			put(t, app, 20, 40)
-			if ended == "crashed" { // after the witness was told
+			if ended == "crashed" { // after the witness was updated
 				app.core.saveSightings(t.Context())
 				app.core.abandoned.Store(true)
 			}
 			stop(t, app)
-			app = start(t, nil, keptCluster, o) // what is right starts
+			app = start(t, nil, keptCluster, o) // an intact history starts
 			stop(t, app)
 			back := func() {
 				if err := errors.Join(os.RemoveAll(live), os.CopyFS(live, os.DirFS(old))); err != nil {
@@ -153,12 +153,12 @@ func TestWholeFolderOlder(t *testing.T) {
 	}
 }
 
-// TestWitnessOtherLine has a history go on without the witness beyond the step that this knows. While the
-// history has that step its link is compared, so an older copy that went on is refused.
+// TestWitnessOtherLine continues a history without the witness beyond the step that the witness knows. The
+// links are compared while the history still has that step, so an older copy that was continued is refused.
 func TestWitnessOtherLine(t *testing.T) {
 	for _, c := range []struct {
 		keep    time.Duration
-		starts  int // after the witness was told
+		starts  int // after the last update of the witness
 		noticed bool
 	}{{Forever, 0, true}, {Forever, 1, true}, {Forever, 9, true}, {0, 0, true}, {0, 1, true}, {0, 9, false}} {
 		synctest.Test(t, func(t *testing.T) {
@@ -201,8 +201,8 @@ func TestWitnessOtherLine(t *testing.T) {
 	}
 }
 
-// TestWitnessFails has a witness fail and hang, at the start and later: the flow goes on, and Health says
-// it until the witness is back.
+// TestWitnessFails has a witness fail and hang, at the start and later. The flow continues, and Health reports
+// the failure until the witness works again.
 func TestWitnessFails(t *testing.T) {
 	for _, how := range []string{"fails", "hangs"} {
 		synctest.Test(t, func(t *testing.T) {
@@ -262,8 +262,8 @@ func TestWitnessFails(t *testing.T) {
 	}
 }
 
-// TestWitnessKilled kills a flow again and again, before and after the witness is told: what was committed and
-// not told is no older copy.
+// TestWitnessKilled kills a flow again and again, before and after the witness is updated. Steps that the
+// witness does not know yet do not make the history an older copy.
 func TestWitnessKilled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log, w := journal.NewMemory(journal.MemoryOptions{}), newMemoryWitness()
@@ -283,8 +283,8 @@ func TestWitnessKilled(t *testing.T) {
 	})
 }
 
-// TestWitnessLate has the witness hear of a later step from another owner: what comes late does not
-// go back, and of one process it is an error.
+// TestWitnessLate has another owner update the witness with a later step first. A late update does not
+// overwrite it, and in a log for one process it is an error.
 func TestWitnessLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log, w := journal.NewMemory(journal.MemoryOptions{}), newMemoryWitness()
@@ -313,7 +313,7 @@ func TestWitnessLate(t *testing.T) {
 	})
 }
 
-// TestWitnessDir damages the file of a witness in each bit, and at each length.
+// TestWitnessDir flips each bit of a witness's file, and truncates the file to each length.
 func TestWitnessDir(t *testing.T) {
 	dir := t.TempDir()
 	log := journal.NewMemory(journal.MemoryOptions{})
@@ -373,7 +373,7 @@ func TestWitnessDir(t *testing.T) {
 	}
 }
 
-// FuzzSighting has everything that is accepted be what encode makes.
+// FuzzSighting checks that everything decodeSighting accepts is exactly what encode produces.
 func FuzzSighting(f *testing.F) {
 	f.Add((&sighting{fence: 812, at: 1e18}).encode())
 	f.Add([]byte("millrace-witness 1 x 0 0 x 0 00000000\n"))

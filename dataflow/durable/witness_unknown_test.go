@@ -9,8 +9,8 @@ import (
 	"github.com/millrace/millrace/dataflow/durable/journal"
 )
 
-// TestWitnessKnowsNothing would catch a start that says nothing when the witness knows nothing of a history that
-// is there, as a witness in the wrong place does, or that says so of each partition or where nothing is strange.
+// TestWitnessKnowsNothing checks that a start logs once if the witness knows nothing of an existing history, as
+// a witness in the wrong place does. It must not log for each partition, or for a new history.
 func TestWitnessKnowsNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log := journal.NewMemory(journal.MemoryOptions{Partitions: 3})

@@ -8,8 +8,8 @@ import (
 	"github.com/millrace/millrace/dataflow/durable/journal"
 )
 
-// TestAheadOneSync wants a record and the step that takes it to become durable by one sync, and
-// each record to be read before.
+// TestAheadOneSync checks that one sync makes a record and the step that takes it durable, and that
+// each record is read before that.
 func TestAheadOneSync(t *testing.T) {
 	t.Parallel()
 	ctx := soon(t)
@@ -42,7 +42,7 @@ func TestAheadOneSync(t *testing.T) {
 			t.Fatalf("read %v ahead, %v", ms, err)
 		}
 		select {
-		case <-done: // the step did not come in time, on a machine that others use
+		case <-done: // the step came too late, on a busy machine
 			done <- appended{ms[0].Position, nil}
 			late++
 		default:
@@ -62,8 +62,8 @@ func TestAheadOneSync(t *testing.T) {
 	}
 }
 
-// TestAheadWithoutStep wants an Append to return although nobody makes a step of what was read, and
-// those after it not to wait at all.
+// TestAheadWithoutStep checks that an Append returns although no step takes the record, and that
+// later appends do not wait at all.
 func TestAheadWithoutStep(t *testing.T) {
 	t.Parallel()
 	ctx := soon(t)
@@ -88,8 +88,8 @@ func TestAheadWithoutStep(t *testing.T) {
 	}
 }
 
-// TestAheadMixed has appends and steps of two partitions share batches, and wants what there is
-// when the log is opened again.
+// TestAheadMixed has appends and steps of two partitions share batches, and checks what the log
+// contains when it is opened again.
 func TestAheadMixed(t *testing.T) {
 	t.Parallel()
 	ctx := soon(t)
@@ -135,7 +135,7 @@ func TestAheadMixed(t *testing.T) {
 	}
 }
 
-// takeAll commits a step for each batch of records, until it has as many as there are.
+// takeAll commits a step for each batch of records, until it has taken all of them.
 func takeAll(l *disklog.Log, t *testing.T, p, all int) error {
 	ctx := soon(t)
 	r, err := l.ReadAhead(ctx, p, 0)

@@ -15,7 +15,7 @@ import (
 	"github.com/millrace/millrace/dataflow/durable/natslog"
 )
 
-// compared are the logs that a benchmark runs on, one after the other.
+// compared are the logs that a benchmark runs on.
 var compared = []struct {
 	name string
 	in   func(dir string) journal.Opener
@@ -42,9 +42,9 @@ func perSecond(b *testing.B, unit string) {
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), unit)
 }
 
-// BenchmarkEvents has senders that wait until a step has taken what they have sent, as those
-// of a flow do: a record of 100 B is made durable, an owner reads it with those that came
-// meanwhile, and commits a step.
+// BenchmarkEvents has senders that wait until a step has taken what they sent, as those of a flow
+// do. A record of 100 B is made durable, an owner reads it with the records that arrived meanwhile,
+// and commits a step.
 func BenchmarkEvents(b *testing.B) {
 	for _, load := range []struct{ senders, partitions int }{{64, 1}, {64, 16}, {1024, 16}} {
 		b.Run(fmt.Sprintf("senders=%d/partitions=%d", load.senders, load.partitions), func(b *testing.B) {
@@ -111,7 +111,7 @@ func events(b *testing.B, l journal.Log, senders int) {
 	owners.Wait()
 }
 
-// BenchmarkAppend has one writer.
+// BenchmarkAppend measures one writer.
 func BenchmarkAppend(b *testing.B) {
 	for _, size := range []int{256, 16 << 10} {
 		b.Run(fmt.Sprintf("bytes=%d", size), func(b *testing.B) {
@@ -154,8 +154,8 @@ func BenchmarkSnapshot(b *testing.B) {
 	})
 }
 
-// BenchmarkOpen opens a log that has 10,000 steps, and reports what the process has in memory
-// with it.
+// BenchmarkOpen opens a log of 10,000 steps and reports the memory of the process with the open
+// log.
 func BenchmarkOpen(b *testing.B) {
 	dir := b.TempDir()
 	l := open(b, dir, journal.OpenOptions{Partitions: 16})

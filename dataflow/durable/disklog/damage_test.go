@@ -23,7 +23,7 @@ import (
 
 var damageAll = flag.Bool("damage", false, "try more damages in TestDamage, and say what becomes of each")
 
-// damages are what is done to a file. Each returns how it is then, nil for one that is gone.
+// damages are the ways to damage a file. Each returns the damaged content, nil to remove the file.
 var damages = map[string]func([]byte) []byte{
 	"intact":        func(b []byte) []byte { return b },
 	"removed":       func([]byte) []byte { return nil },
@@ -37,7 +37,7 @@ var damages = map[string]func([]byte) []byte{
 	"bit at end":    func(b []byte) []byte { return flipped(b, max(0, used(b)-10)) },
 }
 
-// rarely are damages that differ little from others.
+// rarely are damages that resemble others.
 var rarely = []string{"emptied", "half cut", "end zeroed"}
 
 // used returns where the zeros at the end of a file begin.
@@ -50,19 +50,19 @@ func flipped(b []byte, at int) []byte {
 	return b
 }
 
-// A past is what was acknowledged to the callers of a log.
+// A past is what a log has acknowledged to its callers.
 type past struct {
 	records [damagedPartitions][]string
-	after   [damagedPartitions]uint64 // up to where records were purged
+	after   [damagedPartitions]uint64 // the last purged position
 	steps   [damagedPartitions][]journal.Step
-	state   [damagedPartitions]string // the snapshot, of a step that is not in steps
+	state   [damagedPartitions]string // the snapshot; its step is not in steps
 	fence   [damagedPartitions]uint64
 	at      [damagedPartitions]uint64 // of the snapshot
 }
 
 const damagedPartitions = 3
 
-// live does a bit of everything.
+// live runs all operations at random.
 func (k *past) live(ctx context.Context, l *disklog.Log, rounds int, rng *rand.Rand) error {
 	for range rounds {
 		p := rng.IntN(damagedPartitions)
@@ -85,7 +85,7 @@ func (k *past) live(ctx context.Context, l *disklog.Log, rounds int, rng *rand.R
 			k.fence[p] = fence
 			k.steps[p] = append(k.steps[p], journal.Step{Fence: fence, Data: []byte(data)})
 		case 3:
-			if rng.IntN(6) > 0 || k.fence[p] == 0 || len(k.steps[p]) == 0 { // a snapshot is of a later step than the one before
+			if rng.IntN(6) > 0 || k.fence[p] == 0 || len(k.steps[p]) == 0 { // a snapshot needs a new step
 				continue
 			}
 			state := noise(rng, rng.IntN(600<<10))
@@ -119,8 +119,8 @@ func noise(rng *rand.Rand, size int) string {
 	return string(b)
 }
 
-// check returns an error if a log has not everything. One that is no ErrDamaged is a silent
-// loss.
+// check returns an error if something is missing from a log. Any error other than ErrDamaged is a
+// silent loss.
 func (k *past) check(ctx context.Context, l *disklog.Log) error {
 	for p := range damagedPartitions {
 		h, err := l.Restore(ctx, p)
@@ -161,7 +161,7 @@ func (k *past) check(ctx context.Context, l *disklog.Log) error {
 	return nil
 }
 
-// goOn returns an error if a log that was opened takes nothing.
+// goOn returns an error if an opened log does not accept appends and steps.
 func (k *past) goOn(ctx context.Context, l *disklog.Log) error {
 	for p := range damagedPartitions {
 		if _, err := l.Append(ctx, p, []byte("more")); err != nil {
@@ -174,8 +174,8 @@ func (k *past) goOn(ctx context.Context, l *disklog.Log) error {
 	return nil
 }
 
-// TestDamage damages one file of a log, in each way, after it was closed or its process was
-// killed. Either everything that was acknowledged is there, or an error says that it is not,
+// TestDamage damages one file of a log, in each way, after the log was closed or its process was
+// killed. Either everything that was acknowledged is readable, or an error says that it is not,
 // where, and what to do.
 func TestDamage(t *testing.T) {
 	t.Parallel()
@@ -187,7 +187,7 @@ func TestDamage(t *testing.T) {
 	ctx := soon(t)
 	options := journal.OpenOptions{Partitions: damagedPartitions, Logger: quiet}
 	none := disklog.Options{Reserve: -1}
-	for range 2 { // what the first one wrote is in tables when the second one is open
+	for range 2 { // the second open moves what the first one wrote to tables
 		l := openAs(t, disklog.DirWithOptions(live, none), options)
 		if err := k.live(ctx, l, 400, rng); err != nil {
 			t.Fatal(err)
@@ -255,7 +255,7 @@ func TestDamage(t *testing.T) {
 	t.Log(counts)
 }
 
-// try opens a log, reads everything and goes on.
+// try opens a log, reads everything and continues with it.
 func try(ctx context.Context, o journal.Opener, opts journal.OpenOptions, k *past) error {
 	l, err := o.Open(ctx, opts)
 	if err != nil {
@@ -275,7 +275,7 @@ func copyFolder(t *testing.T, from, to string) {
 	}
 }
 
-// copyLive copies a folder that is in use when nothing in it changes, as a kill leaves it.
+// copyLive copies a folder in use while nothing in it changes, as a kill would leave it.
 func copyLive(t *testing.T, from, to string) {
 	t.Helper()
 	for range 100 {
@@ -318,8 +318,8 @@ func files(t *testing.T, dir string) (files []string) {
 	return files
 }
 
-// TestTornEnd cuts what a process was writing when it was killed, in the middle: what was
-// acknowledged before is there, and the logger hears of the rest.
+// TestTornEnd cuts the last write of a killed process in the middle. Everything that was
+// acknowledged before is readable, and the logger reports the rest.
 func TestTornEnd(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()

@@ -18,17 +18,17 @@ import (
 	"github.com/millrace/millrace/dataflow/durable/journal/journaltest"
 )
 
-// quiet keeps what a log says out of the tests' output.
+// quiet discards what a log reports.
 var quiet = slog.New(slog.DiscardHandler)
 
-// soon is a context for what has to be over in moments, on a busy machine too.
+// soon returns a context for operations that take moments. It allows for a busy machine.
 func soon(t testing.TB) context.Context {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	t.Cleanup(cancel)
 	return ctx
 }
 
-// small keeps the tests from writing a large reserve for each folder.
+// small has a small reserve, so that tests do not write a large one to each folder.
 var small = disklog.Options{Reserve: 1 << 20}
 
 func openAs(t testing.TB, o journal.Opener, opts journal.OpenOptions) *disklog.Log {
@@ -70,8 +70,8 @@ func TestLimits(t *testing.T) {
 	})
 }
 
-// TestReopen wants everything to be there when the log is opened again, also what a purge
-// leaves, and numbers to go on.
+// TestReopen checks that a reopened log contains everything, also after a purge, and that its
+// numbers continue.
 func TestReopen(t *testing.T) {
 	t.Parallel()
 	ctx, dir := soon(t), t.TempDir()
@@ -140,7 +140,7 @@ func TestReopen(t *testing.T) {
 	}
 }
 
-// TestRemoved removes the folder under a log.
+// TestRemoved removes the folder of an open log.
 func TestRemoved(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "state")
@@ -168,8 +168,8 @@ func TestRemoved(t *testing.T) {
 	}
 }
 
-// TestRefusals wants each log that is not what is asked for to be refused with a message that
-// says why.
+// TestRefusals checks that a log that is not the requested one is refused with a message that says
+// why.
 func TestRefusals(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -231,7 +231,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// TestMaxBytes fills a log up to its limit. What was acknowledged stays, steps go on, a purge
+// TestMaxBytes fills a log to its limit. Acknowledged records stay and steps continue. A purge
 // makes room, also after a restart, and so does a higher limit.
 func TestMaxBytes(t *testing.T) {
 	t.Parallel()
@@ -253,7 +253,7 @@ func TestMaxBytes(t *testing.T) {
 		}
 	}
 	last, kept := fill()
-	if kept != 4 { // three fifths of the limit are not for sends
+	if kept != 4 { // three fifths of the limit are reserved for other uses than sends
 		t.Fatalf("%d records were kept, want 4", kept)
 	}
 	if _, err := l.Commit(ctx, 0, 0, record); err != nil {
@@ -277,8 +277,8 @@ func TestMaxBytes(t *testing.T) {
 	}
 }
 
-// TestCallersLeave ends the contexts of callers at all sorts of moments, and wants those who
-// come after them to be served.
+// TestCallersLeave cancels the contexts of callers at various moments and checks that later callers
+// are served.
 func TestCallersLeave(t *testing.T) {
 	t.Parallel()
 	l := open(t, t.TempDir(), journal.OpenOptions{})
@@ -288,7 +288,7 @@ func TestCallersLeave(t *testing.T) {
 		if _, err := l.Append(ctx, 0, record); err != nil && !errors.Is(err, context.DeadlineExceeded) {
 			t.Fatal(err)
 		}
-		clear(record) // which it may do at once
+		clear(record) // a caller may reuse its record at once
 		cancel()
 	}
 	last, err := l.Append(soon(t), 0, []byte("patient"))
@@ -316,8 +316,7 @@ func TestCallersLeave(t *testing.T) {
 	}
 }
 
-// TestMix runs all operations on all partitions at once, and ends with the log closed under
-// them.
+// TestMix runs all operations on all partitions at once and closes the log while they run.
 func TestMix(t *testing.T) {
 	t.Parallel()
 	ctx := soon(t)

@@ -15,7 +15,7 @@ import (
 
 type Server struct{ dataflow.Process }
 
-// Ports are how a program speaks to its flow.
+// Ports are the inputs and outputs of the flow.
 type Ports struct {
 	Votes  *dataflow.KeyedInputPort[string, bool]
 	Passed *dataflow.EntryOutputPort[string, int]
@@ -28,8 +28,8 @@ func build(flow *dataflow.Flow) Ports {
 	return Ports{votes, keyedsingleton.Output(passed, "passed")}
 }
 
-// The first process casts two votes. The second one casts the third, and finds the others in
-// the folder.
+// The first process casts two votes. The second one casts the third and finds the others in the
+// folder.
 func Example() {
 	ctx := context.Background()
 	dir, err := os.MkdirTemp("", "millrace")

@@ -6,10 +6,10 @@ import (
 	"github.com/millrace/millrace/dataflow/durable/journal"
 )
 
-// On returns an opener whose files, but for the lock, are on fs.
+// On returns an opener whose files, except for the lock, are on fs.
 func On(fs vfs.FS, dir string, o Options) journal.Opener { return opener{dir: dir, Options: o, fs: fs} }
 
-// Submitted returns how many changes wait, or are under way.
+// Submitted returns the number of changes that wait or are being written.
 func (l *Log) Submitted() int {
 	q := &l.queue
 	q.mu.Lock()
@@ -21,5 +21,5 @@ func (l *Log) Submitted() int {
 	return n
 }
 
-// ReadersAhead returns how many readers read a partition ahead.
+// ReadersAhead returns the number of readers that read a partition ahead.
 func (l *Log) ReadersAhead(partition int) int { return int(l.partitions[partition].readAhead.Load()) }

@@ -19,9 +19,9 @@ import (
 	"github.com/millrace/millrace/dataflow/durable/journal"
 )
 
-// A disk has so much room. Room is what is left; broken is what syncs return; syncing is called
-// at each sync, and may take its time as a disk does; full is called when there is no room for
-// a write. A table takes as much more room than it has bytes as greedy says.
+// A disk has limited room. Room is what is left. Syncs return broken. syncing is called at each sync and may
+// take its time as a disk does. full is called when there is no room for a write. Each byte of a table takes
+// greedy additional bytes of room.
 type disk struct {
 	vfs.FS
 	room    atomic.Int64
@@ -40,7 +40,7 @@ func newDisk(room int64) *disk {
 type diskFile struct {
 	vfs.File
 	disk *disk
-	more int64 // bytes of room that one byte takes besides its own
+	more int64 // additional bytes of room that each byte takes
 }
 
 func (d *disk) Create(name string, c vfs.DiskWriteCategory) (vfs.File, error) {
@@ -73,7 +73,7 @@ func (d *disk) Remove(name string) error {
 
 func (d *disk) Unwrap() vfs.FS { return d.FS }
 
-// Write writes as much as there is room for.
+// Write writes as much as fits.
 func (f *diskFile) Write(p []byte) (int, error) {
 	left := f.disk.room.Add(-int64(len(p)))
 	if left >= 0 {
@@ -102,8 +102,8 @@ func (f *diskFile) sync(sync func() error) error {
 func (f *diskFile) Sync() error     { return f.sync(f.File.Sync) }
 func (f *diskFile) SyncData() error { return f.sync(f.File.SyncData) }
 
-// TestFullDisk fills a disk. What is under way is acknowledged, what comes then is refused,
-// a purge is not, and when there is room the log goes on.
+// TestFullDisk fills a disk. Calls in progress are acknowledged and later ones refused, except for a purge.
+// When there is room again, the log continues.
 func TestFullDisk(t *testing.T) {
 	t.Parallel()
 	dir, d := t.TempDir(), newDisk(12<<20)
@@ -118,7 +118,7 @@ func TestFullDisk(t *testing.T) {
 			t.Fatalf("%d were refused and %d acknowledged", len(k.full), len(k.acked))
 		}
 		k.check(t, l)
-		// A table that was rewritten may have made room since.
+		// Rewriting a table may have made room meanwhile.
 		if err := l.SaveSnapshot(soon(t), 0, 0, 0, nil); err != nil && !errors.Is(err, journal.ErrFull) {
 			t.Errorf("SaveSnapshot: %v, want ErrFull", err)
 		}
@@ -145,8 +145,8 @@ func TestFullDisk(t *testing.T) {
 	}
 }
 
-// TestPurgeWhileTablesFillTheDisk purges where tables that are written in the background take whatever
-// room there is, and so much of the reserve as they get.
+// TestPurgeWhileTablesFillTheDisk purges while tables that are written in the background take all room,
+// including as much of the reserve as they get.
 func TestPurgeWhileTablesFillTheDisk(t *testing.T) {
 	t.Parallel()
 	d := newDisk(12 << 20)
@@ -165,13 +165,13 @@ func TestPurgeWhileTablesFillTheDisk(t *testing.T) {
 	goesOn(t, l, &k)
 }
 
-// closeSoon closes a log that can write nothing. It must not wait until it can.
+// closeSoon closes a log that cannot write anything. Close must not wait until it can.
 func closeSoon(t *testing.T, l *disklog.Log) {
 	t.Helper()
 	closed := make(chan struct{})
 	go func() {
 		defer close(closed)
-		l.Close() // says that something could not be written
+		l.Close() // its error reports the failed write
 	}()
 	select {
 	case <-closed:
@@ -180,7 +180,7 @@ func closeSoon(t *testing.T, l *disklog.Log) {
 	}
 }
 
-// goesOn waits until a log takes something.
+// goesOn waits until a log accepts a step.
 func goesOn(t *testing.T, l *disklog.Log, k *load) {
 	t.Helper()
 	for ctx := soon(t); ; <-time.After(20 * time.Millisecond) {
@@ -196,8 +196,8 @@ func goesOn(t *testing.T, l *disklog.Log, k *load) {
 	}
 }
 
-// TestFullDiskWithoutReserve wants what is under way to wait as long as its context lasts,
-// and to be there afterwards.
+// TestFullDiskWithoutReserve checks that calls in progress wait until their context ends, and that their
+// records exist afterwards.
 func TestFullDiskWithoutReserve(t *testing.T) {
 	t.Parallel()
 	dir, d := t.TempDir(), newDisk(6<<20)
@@ -208,13 +208,13 @@ func TestFullDiskWithoutReserve(t *testing.T) {
 	ctx, giveUp := context.WithCancelCause(soon(t))
 	defer giveUp(nil)
 	d.full = sync.OnceFunc(func() { time.AfterFunc(time.Second, func() { giveUp(tired) }) })
-	// A call that is being written when the disk becomes full waits, and cannot know its outcome. If a
-	// table is being written then, all calls are refused.
+	// A call that is being written when the disk becomes full waits, and cannot know its outcome. If a table
+	// is being written at that time, all calls are refused.
 	if err := k.run(ctx, l, "first"); err != nil && !errors.Is(err, tired) || errors.Is(err, journal.ErrFull) {
 		t.Fatalf("under way on a full disk: %v, want %v", err, tired)
 	}
 	switch _, err := l.Append(soon(t), 0, []byte("x")); {
-	case err == nil: // a table that was rewritten has made room since
+	case err == nil: // rewriting a table has made room meanwhile
 		k.acked = append(k.acked, "x")
 	case !errors.Is(err, journal.ErrFull):
 		t.Errorf("Append: %v, want ErrFull", err)
@@ -223,7 +223,7 @@ func TestFullDiskWithoutReserve(t *testing.T) {
 	goesOnAfter(t, l, &k)
 	k.check(t, l)
 
-	// And a Close does not wait for room.
+	// Close does not wait for room either.
 	d.room.Store(0)
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()
@@ -239,7 +239,7 @@ func TestFullDiskWithoutReserve(t *testing.T) {
 	k.check(t, l)
 }
 
-// goesOnAfter is goesOn after a commit whose outcome nobody knows.
+// goesOnAfter is goesOn after a commit with an unknown outcome.
 func goesOnAfter(t *testing.T, l *disklog.Log, k *load) {
 	t.Helper()
 	h, err := l.Restore(soon(t), 0)
@@ -250,8 +250,8 @@ func goesOnAfter(t *testing.T, l *disklog.Log, k *load) {
 	goesOn(t, l, k)
 }
 
-// TestBrokenDisk wants a failed sync to end the log with an error that says what to do, and
-// everything acknowledged to be there when it is opened again.
+// TestBrokenDisk checks that a failed sync ends the log with an error that says what to do, and that a
+// reopened log contains everything that was acknowledged.
 func TestBrokenDisk(t *testing.T) {
 	t.Parallel()
 	dir, d := t.TempDir(), newDisk(1<<40)
@@ -275,7 +275,7 @@ func TestBrokenDisk(t *testing.T) {
 	k.check(t, l)
 }
 
-// TestFullAtStart makes a log where there is no room for one.
+// TestFullAtStart creates a log on a disk without room for it.
 func TestFullAtStart(t *testing.T) {
 	t.Parallel()
 	for _, room := range []int64{0, 5, 100, 3000} {

@@ -9,8 +9,8 @@ import (
 	"github.com/millrace/millrace/dataflow/durable/journal"
 )
 
-// TestGathering wants many callers of all partitions to share syncs and messages. How many do
-// depends on how long a sync takes: here it is as long as the other callers need to call.
+// TestGathering checks that many callers of all partitions share syncs and messages. How many share
+// one depends on how long a sync takes: here as long as the other callers need to call.
 func TestGathering(t *testing.T) {
 	t.Parallel()
 	ctx := soon(t)

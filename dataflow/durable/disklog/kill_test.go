@@ -20,15 +20,15 @@ import (
 // childCallers is how many goroutines of a child append.
 const childCallers = 4
 
-// child is the process that is killed. It opens the log, says what it has restored, and
-// then appends and commits and says what was acknowledged, until it is killed.
+// child is the process that is killed. It opens the log and prints what it has restored.
+// Then it appends and commits, and prints what was acknowledged, until it is killed.
 //
-// The number of a step is one more than that of the step before it. Some steps are
-// larger than a message, and now and then there is a snapshot in pieces and a purge.
+// The number of a step is that of the previous step plus one. Some steps are larger than
+// a message. From time to time, child saves a snapshot in pieces and purges.
 func child(dir string) error {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	go func() {
-		io.Copy(io.Discard, os.Stdin) // ends with the parent, also when that is killed
+		io.Copy(io.Discard, os.Stdin) // ends with the parent, even if that is killed
 		cancel(io.EOF)
 	}()
 	l, err := disklog.DirWithOptions(dir, small).Open(ctx, journal.OpenOptions{Logger: quiet})
@@ -90,7 +90,8 @@ func child(dir string) error {
 	return context.Cause(ctx)
 }
 
-// restoreNumber returns the number of the last step and wants those before it to be there.
+// restoreNumber returns the number of the last step and checks that all steps before it
+// exist.
 func restoreNumber(ctx context.Context, l journal.Log) (number int, fence uint64, err error) {
 	h, err := l.Restore(ctx, 0)
 	if err != nil {
@@ -115,9 +116,9 @@ func restoreNumber(ctx context.Context, l journal.Log) (number int, fence uint64
 	return number, h.Fence, err
 }
 
-// TestKill kills a process with a log, again and again, after a random
-// number of acknowledgements. What was acknowledged has to be there, once and in order.
-// A long run: go test ./dataflow/durable/disklog -run '^TestKill$' -kills=200
+// TestKill repeatedly kills a process with a log after a random number of
+// acknowledgements. What was acknowledged must exist, once and in order. A long run: go
+// test ./dataflow/durable/disklog -run '^TestKill$' -kills=200
 func TestKill(t *testing.T) {
 	t.Parallel()
 	t.Logf("rerun: -seed %d", *seed)
@@ -166,7 +167,7 @@ func TestKill(t *testing.T) {
 				acks++
 			}
 			if acks == until {
-				cmd.Process.Kill() // and go on with what it has said before
+				cmd.Process.Kill() // and continue with what it has printed before
 			}
 		}
 		cmd.Wait()

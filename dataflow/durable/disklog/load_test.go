@@ -21,11 +21,12 @@ type load struct {
 	unknown  []string
 	fence    [2]uint64
 	steps    [2]int
-	unsure   [2]bool // whether there is one more step
+	unsure   [2]bool // whether there may be one more step
 	position [2]uint64
 }
 
-// run goes on until each goroutine was refused, and returns errors other than ErrFull.
+// run appends and commits until each goroutine is refused, and returns errors other than
+// ErrFull.
 func (k *load) run(ctx context.Context, l *disklog.Log, name string) error {
 	var wg sync.WaitGroup
 	errs := make([]error, 8)
@@ -69,8 +70,8 @@ func (k *load) run(ctx context.Context, l *disklog.Log, name string) error {
 	return errors.Join(errs...)
 }
 
-// check wants what was acknowledged, and nothing that was refused. A step may be there of
-// which that is not known.
+// check checks that the log contains what was acknowledged, and nothing that was refused.
+// A step with an unknown outcome may exist.
 func (k *load) check(t *testing.T, l *disklog.Log) {
 	t.Helper()
 	ctx := soon(t)

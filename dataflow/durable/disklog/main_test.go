@@ -13,7 +13,8 @@ var (
 	seed  = flag.Uint64("seed", rand.Uint64(), "of what is random in tests with kills and damage")
 )
 
-// childKey is the variable that makes the test binary the process that is killed.
+// childKey is the environment variable that makes the test binary run as the process to
+// kill.
 const childKey = "DISKLOG_CHILD"
 
 func TestMain(m *testing.M) {

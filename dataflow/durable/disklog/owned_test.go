@@ -10,13 +10,13 @@ import (
 	"github.com/millrace/millrace/dataflow/durable/journal"
 )
 
-// TestFilesOfTheirOwner looks at the modes of all files of a log. It would catch one that others can read.
+// TestFilesOfTheirOwner checks the modes of all files of a log: no other user may read them.
 func TestFilesOfTheirOwner(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("files have no modes there")
 	}
 	dir := filepath.Join(t.TempDir(), "log")
-	for range 2 { // the second one opens files that are there
+	for range 2 { // the second one opens existing files
 		log, err := disklog.Dir(dir).Open(t.Context(), journal.OpenOptions{Name: "test", Partitions: 1})
 		if err != nil {
 			t.Fatal(err)

@@ -10,14 +10,15 @@ import (
 	"github.com/millrace/millrace/dataflow/durable/journal"
 )
 
-// An unsized file system does not say how much room there is.
+// An unsized file system does not report how much room it has.
 type unsized struct{ vfs.FS }
 
 func (unsized) GetDiskUsage(string) (vfs.DiskUsage, error) {
 	return vfs.DiskUsage{}, errors.ErrUnsupported
 }
 
-// TestSize looks at what a folder takes: its reserve and its records, beside a bound.
+// TestSize checks the reported size of a folder, which is its reserve and its records,
+// and its limit.
 func TestSize(t *testing.T) {
 	t.Parallel()
 	for name, fs := range map[string]vfs.FS{"a disk": vfs.Default, "without its size": unsized{vfs.Default}} {

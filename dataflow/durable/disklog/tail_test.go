@@ -6,8 +6,8 @@ import (
 	"github.com/millrace/millrace/dataflow/durable/journal"
 )
 
-// TestTail wants messages as large as those of connectors to be read from memory, and a reader that is
-// too far behind to be sent to the files. It would catch a tail that drops what nobody has read yet, and one without a bound.
+// TestTail checks that messages as large as those of connectors are read from memory, and that a reader that is too far behind is
+// sent to the files. A tail is bounded, but does not drop what nobody has read yet.
 func TestTail(t *testing.T) {
 	const size = 1<<20 + 64<<10 // 4,096 records of 256 bytes, encoded
 	filled := func(n uint64) *tail {

@@ -10,8 +10,8 @@ import (
 	"github.com/millrace/millrace/dataflow/durable"
 )
 
-// TestBatches crashes a program that sends batches, some of which are kept partly: with
-// numbers its votes are taken once, in order, and a key is claimed once.
+// TestBatches crashes a program that sends batches, some of which are accepted only in
+// part. With numbers, its votes are taken once, in order, and a key is claimed once.
 func TestBatches(t *testing.T) {
 	for name, build := range map[string]func(*dataflow.Flow) ports{
 		"process": func(f *dataflow.Flow) ports { return build(dataflow.At[server](f)) },

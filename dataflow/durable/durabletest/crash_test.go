@@ -27,7 +27,7 @@ type ports struct {
 	late   *dataflow.EntryOutputPort[string, int]
 }
 
-// build sums the first three votes of a key; claims are passed on by a call and by a timer.
+// build sums the first three votes of a key. Claims are passed on by a call and by a timer.
 func build[L dataflow.Location](at L) (p ports) {
 	votes, in := keyedstream.Input[string, int](at, "votes")
 	p.votes = votes
@@ -47,7 +47,7 @@ func build[L dataflow.Location](at L) (p ports) {
 
 var keys = []string{"a", "b"}
 
-// drive sends three votes for each key, numbered, and claims it.
+// drive sends three numbered votes for each key and claims it.
 func drive(ctx context.Context, p ports) error {
 	for _, k := range keys {
 		for n := range 3 {
@@ -81,8 +81,8 @@ func check(ctx context.Context, p ports) error {
 	return nil
 }
 
-// A program that is right passes, with the same number of runs every time if it has one
-// partition.
+// TestRight checks that a correct program passes. With one partition, the number of runs is the same every
+// time.
 func TestRight(t *testing.T) {
 	builds := map[string]func(*dataflow.Flow) ports{
 		"process": func(f *dataflow.Flow) ports { return build(dataflow.At[server](f)) },
@@ -102,7 +102,7 @@ func TestRight(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			p := Program[ports]{Build: builds[test.build], Drive: drive, Check: check}
 			runs := Crash(t, p, test.opts)
-			if runs < 40 { // a step takes all that came in during the one before
+			if runs < 40 { // a step takes everything that arrived during the previous one
 				t.Errorf("%d runs", runs)
 			}
 			if again := Crash(t, p, test.opts); again != runs && test.build == "process" {
@@ -112,8 +112,7 @@ func TestRight(t *testing.T) {
 	}
 }
 
-// Programs that are wrong are found, at the moment that makes the difference, and again
-// by the plan that is printed.
+// TestWrong checks that wrong programs are found, at the moment that matters, and again by the printed plan.
 func TestWrong(t *testing.T) {
 	right := func(f *dataflow.Flow) ports { return build(dataflow.At[server](f)) }
 	for _, test := range []struct {
@@ -188,8 +187,8 @@ func TestWrong(t *testing.T) {
 	}
 }
 
-// TestLostAnswersOnly has an answer lost at a moment at which nothing has been done: it is that of the
-// next action which is done, so no run fails an action that nobody has done.
+// TestLostAnswersOnly plans a lost answer at a moment at which no action was done. The answer of the next
+// action that is done is lost in its place, so no run fails an action that was not done.
 func TestLostAnswersOnly(t *testing.T) {
 	p := plan{lost: true, at: []int{2, 3}}
 	got, happened := "", 0

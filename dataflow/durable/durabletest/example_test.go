@@ -26,7 +26,7 @@ func build(flow *dataflow.Flow) Ports {
 	return Ports{votes, keyedsingleton.Output(passed, "passed")}
 }
 
-// TestLongerLunch is the example's test, which has to be right.
+// TestLongerLunch runs the test of the example, which must pass.
 func TestLongerLunch(t *testing.T) {
 	if runs := crashLongerLunch(t); runs < 30 {
 		t.Errorf("there were only %d runs", runs)
@@ -36,8 +36,8 @@ func TestLongerLunch(t *testing.T) {
 func crashLongerLunch(t *testing.T) (runs int) {
 	return durabletest.Crash(t, durabletest.Program[Ports]{
 		Build: build,
-		// After a crash the votes are cast again from the first one. Their numbers say
-		// which of them are there already.
+		// After a crash the votes are cast again from the first one. Their numbers
+		// identify those that were taken before.
 		Drive: func(ctx context.Context, p Ports) error {
 			for i, yes := range []bool{true, false, true, true} {
 				if err := p.Votes.SendNumbered(ctx, "longer lunch", uint64(i), yes); err != nil {
@@ -55,11 +55,11 @@ func crashLongerLunch(t *testing.T) (runs int) {
 	}, durabletest.Options{LostAnswers: true, Again: 1})
 }
 
-// A test calls Crash with the program and what is done with it.
+// A test calls Crash with a program and with what to do with it.
 func Example() {
 	test := func(t *testing.T) {
 		runs := crashLongerLunch(t)
 		t.Logf("survived in %d runs", runs)
 	}
-	_ = test // a func TestLongerLunch(t *testing.T) of a test file
+	_ = test // it would be func TestLongerLunch(t *testing.T)
 }

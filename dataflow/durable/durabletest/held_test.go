@@ -16,8 +16,8 @@ type bellPorts struct {
 	sums *dataflow.EntryOutputPort[string, int]
 }
 
-// TestHeldTimerSurvives crashes a flow at every moment in which the function of a timer fails for
-// one key, also after the timer was set anew. All other timers ring.
+// TestHeldTimerSurvives crashes a flow at every moment while the function of a timer fails for one
+// key, also after the timer was set again. All other timers fire.
 func TestHeldTimerSurvives(t *testing.T) {
 	type turn = keyedstream.TimedTurn[string, int, int]
 	keys := []string{"a", "bad", "c"}
@@ -58,8 +58,8 @@ func TestHeldTimerSurvives(t *testing.T) {
 	}
 }
 
-// TestHeldAfterSurvives crashes a flow at every moment in which a function fails behind the timer of
-// an entry, and behind the firings of an interval. All others fire.
+// TestHeldAfterSurvives crashes a flow at every moment while a function fails after the timer of an
+// entry, and after the firings of an interval. All others fire.
 func TestHeldAfterSurvives(t *testing.T) {
 	keys := []string{"a", "bad", "c"}
 	runs := Crash(t, Program[bellPorts]{

@@ -9,7 +9,7 @@ import (
 	"github.com/millrace/millrace/dataflow/durable"
 )
 
-// TestKeepFor crashes a program at each moment whose snapshots purge by time, so that also the
+// TestKeepFor crashes a program at each moment while its snapshots purge by time, so that the
 // purges are among the moments.
 func TestKeepFor(t *testing.T) {
 	slow := func(ctx context.Context, p ports) error {

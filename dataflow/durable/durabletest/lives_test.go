@@ -21,7 +21,7 @@ type livesPorts struct {
 }
 
 // TestLivesSurvive crashes a flow that forgets keys at every moment. Afterwards each operator has
-// what the present life of a key gives, and nothing of one that is over.
+// the result of the present life of a key, and nothing of an earlier one.
 func TestLivesSurvive(t *testing.T) {
 	const why = "tested"
 	program := Program[livesPorts]{
@@ -54,13 +54,13 @@ func TestLivesSurvive(t *testing.T) {
 			return nil
 		},
 		Check: func(ctx context.Context, p livesPorts) error {
-			names := slices.Sorted(maps.Keys(p.outs)) // a moment is the same in each run
+			names := slices.Sorted(maps.Keys(p.outs)) // in an order that is the same in each run
 			for _, name := range names {
 				out := p.outs[name]
 				for _, e := range []dataflow.Entry[string, int]{{Key: "a", Value: 7}, {Key: "c", Value: 5}} {
 					k, want := e.Key, e.Value
 					got, err := out.Await(ctx, k)
-					for i := 0; i < 100 && err == nil && got != want; i++ { // of the life before
+					for i := 0; i < 100 && err == nil && got != want; i++ { // a value of the previous life
 						<-time.After(time.Second)
 						got, err = out.Await(ctx, k)
 					}

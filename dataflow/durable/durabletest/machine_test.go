@@ -53,7 +53,7 @@ func (p *till) answered(q int, number string, do *tillTurn) {
 }
 
 // TestMachineSurvives crashes a machine that calls, waits, calls again and forgets, at every
-// moment: it does each of that once, and a call that is made again has the same name.
+// moment. It does each of these once, and a repeated call has the same name.
 func TestMachineSurvives(t *testing.T) {
 	var mu sync.Mutex
 	made := make(map[keyedstream.Call[string, int]]int)

@@ -13,10 +13,10 @@ import (
 	"github.com/millrace/millrace/keyedstream"
 )
 
-// TestUpgrade is what a program's own test looks like: its file is in the repository.
+// TestUpgrade is an example of a program's own test: its shape file is in the repository.
 func TestUpgrade(t *testing.T) { durabletest.Upgrade(t, build, filepath.Join("testdata", "shape.txt")) }
 
-// A failing is a test that notes why it failed.
+// A failing is a test that records why it failed.
 type failing struct {
 	testing.TB
 	said string
@@ -44,7 +44,7 @@ func upgrade(t testing.TB, build func(*dataflow.Flow) Ports, file string) string
 	return f.said
 }
 
-// keyedVotes is what the program's input gives.
+// keyedVotes is the stream of the program's input.
 type keyedVotes = dataflow.KeyedStream[string, bool, Server, bounds.Unbounded, dataflow.TotalOrder, dataflow.ExactlyOnce]
 
 // TestUpgradeChanged changes a program: Upgrade fails, and its error says what the change needs.
@@ -91,10 +91,10 @@ func TestUpgradeChanged(t *testing.T) {
 	}
 }
 
-// ExampleUpgrade is a test of a program that has had its shape written once.
+// ExampleUpgrade is a test of a program whose shape was written before.
 func ExampleUpgrade() {
 	test := func(t *testing.T) {
 		durabletest.Upgrade(t, build, "testdata/shape.txt")
 	}
-	_ = test // a func TestUpgrade(t *testing.T) of a test file
+	_ = test // it would be func TestUpgrade(t *testing.T)
 }

@@ -16,10 +16,10 @@ import (
 	"github.com/millrace/millrace/singleton"
 )
 
-// A Till is the location of the example.
+// A Till is the location of the example flow.
 type Till struct{ dataflow.Process }
 
-// Ports are how the program of the example speaks to its flow.
+// Ports are the inputs and outputs of the example flow.
 type Ports struct {
 	Sales *dataflow.KeyedInputPort[string, int]
 	Count *dataflow.SingletonOutputPort[int]
@@ -31,7 +31,7 @@ func buildTill(flow *dataflow.Flow) Ports {
 	return Ports{in, singleton.Output(dataflow.Count(keyedstream.Values(sales)), "count")}
 }
 
-// A program has a command that shows what its flow remembers, such as "till log replay".
+// A program gets a command that shows the state of its flow, such as "till log replay".
 func Example() {
 	ctx := context.Background()
 	dir, err := os.MkdirTemp("", "till")
@@ -55,7 +55,7 @@ func Example() {
 
 	var out bytes.Buffer
 	command := historycmd.Of("till log", buildTill, options)
-	command.Stdout = &out // that of the process is the default
+	command.Stdout = &out // the default is os.Stdout
 	err = command.Run(ctx, []string{"replay"})
 	for line := range strings.Lines(out.String()) {
 		if strings.Contains(line, "tea") {

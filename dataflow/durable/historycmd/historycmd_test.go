@@ -37,7 +37,7 @@ func build(f *dataflow.Flow) ports {
 	return ports{in, keyedsingleton.Output(keyedstream.First(paid), "first")}
 }
 
-// kept runs the flow for five payments, and returns the options of its history.
+// kept runs the flow for five payments and returns the options of its history.
 func kept(t *testing.T) durable.Options {
 	t.Helper()
 	o := durable.Options{Name: "bank", Log: disklog.Dir(filepath.Join(t.TempDir(), "log")), KeepFor: durable.Forever, Logger: slog.New(slog.DiscardHandler)}
@@ -151,7 +151,7 @@ func TestMisuse(t *testing.T) {
 	}
 }
 
-// A program gives its flow, and has the command.
+// A program passes its flow and gets the command.
 func ExampleOf() {
 	err := historycmd.Of("bank log", build, durable.Options{Name: "bank", Log: disklog.Dir("/nowhere/log")}).Run(context.Background(), []string{"list", "more"})
 	fmt.Println(historycmd.ExitCode(err))
@@ -161,8 +161,8 @@ func ExampleOf() {
 
 var update = flag.Bool("update", false, "rewrite the recording in testdata and the test that reads it")
 
-// The test that the command writes is one of this package. It is written anew with the same bytes, and the recording beside
-// it is what the command exports.
+// TestExportedTest checks that the command writes partition0_step9_test.go of this package with the same bytes, and exports the
+// recording that it reads.
 func TestExportedTest(t *testing.T) {
 	o := kept(t)
 	const name = "partition0_step9"
@@ -181,7 +181,7 @@ func TestExportedTest(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if was, err := os.ReadFile(file); err != nil || command == "test" && !bytes.Equal(was, data) || len(was) == 0 { // a recording has times
+		if was, err := os.ReadFile(file); err != nil || command == "test" && !bytes.Equal(was, data) || len(was) == 0 { // recordings contain times
 			t.Errorf("%s writes %v, and the file has:\n%s, want\n%s", command, err, was, data)
 		}
 	}

@@ -8,7 +8,7 @@ import (
 	"github.com/millrace/millrace/dataflow/durable/journal"
 )
 
-// An owner of a partition takes records and commits a step. Another one, which has not seen that step, is refused.
+// An owner of a partition takes records and commits a step. Another owner that has not seen that step is refused.
 func Example() {
 	ctx := context.Background()
 	log := journal.NewMemory(journal.MemoryOptions{})

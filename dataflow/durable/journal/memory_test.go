@@ -33,7 +33,7 @@ func TestMemoryLimits(t *testing.T) {
 	})
 }
 
-// only returns a hook with one fault for an operation, before it or after it.
+// only returns a hook that injects a fault before or after one operation.
 func only(op journal.Op, done bool, fault journal.Fault) journal.Hook {
 	return func(a journal.Action) journal.Fault {
 		if a.Op == op && a.Done == done {
@@ -76,7 +76,7 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// TestBlocked holds a commit until somebody else has made the step it wanted to make.
+// TestBlocked delays a commit until another owner has committed at the same fence.
 func TestBlocked(t *testing.T) {
 	ctx := t.Context()
 	release, waiting := make(chan struct{}), make(chan struct{})
@@ -104,8 +104,8 @@ func TestBlocked(t *testing.T) {
 	}
 }
 
-// TestBlockedAnswer holds the answer of a commit. Its context and the end of the handle
-// cut the delay short, and then nobody knows.
+// TestBlockedAnswer delays the answer of a commit. The end of the context or of the
+// handle ends the delay, and the result is then unknown.
 func TestBlockedAnswer(t *testing.T) {
 	for _, end := range []string{"context", "crash", "close"} {
 		t.Run(end, func(t *testing.T) {

@@ -20,7 +20,7 @@ import (
 	"github.com/millrace/millrace/dataflow/durable/monitor"
 )
 
-// A copying is a flow whose Backup leaves a file where it is to go, and does what is said.
+// A copying is a flow whose Backup leaves a file at the destination and then calls the function.
 type copying func(ctx context.Context) error
 
 func (c copying) Backup(ctx context.Context, to journal.Opener) (durable.Copied, error) {
@@ -30,7 +30,7 @@ func (c copying) Backup(ctx context.Context, to journal.Opener) (durable.Copied,
 	return durable.Copied{}, c(ctx)
 }
 
-// A folder is where a log would be.
+// A folder stands for a log in a directory.
 type folder struct {
 	journal.Opener
 	dir string
@@ -38,14 +38,14 @@ type folder struct {
 
 func inFolder(dir string) journal.Opener { return folder{dir: dir} }
 
-// post asks a handler for a backup and returns the answer.
+// post requests a backup and returns the answer.
 func post(ctx context.Context, h http.Handler) *httptest.ResponseRecorder {
 	w := httptest.NewRecorder()
 	h.ServeHTTP(w, httptest.NewRequestWithContext(ctx, "POST", "/backup", nil))
 	return w
 }
 
-// names returns what is in a folder.
+// names returns the names of the files in a folder.
 func names(t *testing.T, dir string) string {
 	t.Helper()
 	entries, err := os.ReadDir(dir)
@@ -59,8 +59,8 @@ func names(t *testing.T, dir string) string {
 	return strings.Join(all, " ")
 }
 
-// TestBackup makes a backup of a flow that runs, restores it, and looks at what is refused: an
-// answer that there is no room leaves nothing behind, and so does one that the flow has ended.
+// TestBackup backs up a running flow and restores the backup. Refused backups leave nothing behind:
+// one without room and one of a stopped flow.
 func TestBackup(t *testing.T) {
 	app, err := durable.Start(t.Context(), orders, durable.Options{
 		Log: disklog.Dir(t.TempDir()), Partitions: 2, Logger: slog.New(slog.DiscardHandler),
@@ -108,8 +108,8 @@ func TestBackup(t *testing.T) {
 	}
 }
 
-// TestBackupAtOnce asks for a second backup during the first and in the same second, and goes away
-// during one.
+// TestBackupAtOnce requests a second backup during the first and one in the same second, and
+// disconnects during one.
 func TestBackupAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dir := t.TempDir()
@@ -128,7 +128,7 @@ func TestBackupAtOnce(t *testing.T) {
 			synctest.Wait()
 			return answer
 		}
-		const first, second = "20000101T000000Z", "20000101T000001Z" // where time begins in a bubble
+		const first, second = "20000101T000000Z", "20000101T000001Z" // time starts here in a synctest bubble
 
 		answer := begin(t.Context())
 		if names(t, dir) != first+".partial" {
@@ -165,8 +165,8 @@ func TestBackupAtOnce(t *testing.T) {
 	})
 }
 
-// TestBackupOverHTTP has a backup take longer than the server permits its other requests, and a client
-// hang up.
+// TestBackupOverHTTP runs a backup that takes longer than the server's timeouts for other requests,
+// and one whose client disconnects.
 func TestBackupOverHTTP(t *testing.T) {
 	t.Parallel()
 	const wait = 1500 * time.Millisecond

@@ -17,7 +17,8 @@ import (
 	"github.com/millrace/millrace/keyedsingleton"
 )
 
-// A flow that has its folder locked is backed up by a request, and the backup is checked.
+// A request backs up a running flow whose folder is locked, and the program checks the
+// backup.
 func ExampleBackup() {
 	ctx := context.Background()
 	dir, err := os.MkdirTemp("", "")

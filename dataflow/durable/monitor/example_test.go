@@ -18,7 +18,7 @@ import (
 	"github.com/millrace/millrace/keyedsingleton"
 )
 
-// A flow on a disk says that it is ready, and how many steps it has made.
+// A flow on disk reports that it is ready and how many records it has accepted.
 func Example() {
 	ctx := context.Background()
 	dir, err := os.MkdirTemp("", "")

@@ -12,8 +12,8 @@ import (
 	"github.com/millrace/millrace/dataflow/durable/journal"
 )
 
-// TestSizeAndClock looks at what a flow on a disk says of the disk and of its clock, which is an hour
-// behind that of the system.
+// TestSizeAndClock checks the metrics of the disk and of the clock of a flow. The flow's clock is an
+// hour behind the system's.
 func TestSizeAndClock(t *testing.T) {
 	began, wrong := time.Now(), time.Duration(0)
 	opts := durable.Options{
@@ -38,7 +38,7 @@ func TestSizeAndClock(t *testing.T) {
 	if n := s["millrace_durable_log_measured_timestamp_seconds"]; n < float64(began.Unix()) {
 		t.Errorf("measured at %v", n)
 	}
-	if s["millrace_durable_log_bytes"] < 16<<20 || s["millrace_durable_log_max_bytes"] != 1<<30 { // the reserve is there
+	if s["millrace_durable_log_bytes"] < 16<<20 || s["millrace_durable_log_max_bytes"] != 1<<30 { // the reserve exists
 		t.Errorf("%v bytes, %v at most", s["millrace_durable_log_bytes"], s["millrace_durable_log_max_bytes"])
 	}
 	if free, all := s["millrace_durable_disk_free_bytes"], s["millrace_durable_disk_bytes"]; free > all || all == 0 {
@@ -60,8 +60,8 @@ func TestSizeAndClock(t *testing.T) {
 	}
 }
 
-// TestWhereKnown wants figures that a log does not say to be left out, and all others to be in the
-// comment of the package.
+// TestWhereKnown checks that figures that a log does not report are left out, and that the package
+// comment lists all others.
 func TestWhereKnown(t *testing.T) {
 	names := func(h durable.Health) map[string]bool {
 		all := make(map[string]bool)

@@ -24,7 +24,7 @@ import (
 
 type yard struct{ dataflow.Cluster }
 
-// orders answers with what an order is put with. It panics on 13.
+// orders outputs the value of each order. It panics on 13.
 func orders(f *dataflow.Flow) *dataflow.EntryInputPort[int, int] {
 	put, in := keyedsingleton.Input[int, int](dataflow.At[yard](f), "orders")
 	keyedsingleton.Output(keyedsingleton.Map(in, func(x int) int {
@@ -36,7 +36,7 @@ func orders(f *dataflow.Flow) *dataflow.EntryInputPort[int, int] {
 	return put
 }
 
-// get returns the status and the text of an answer.
+// get returns the status and the body of a response.
 func get(t *testing.T, url string) (int, string) {
 	t.Helper()
 	r, err := http.Get(url)
@@ -51,10 +51,10 @@ func get(t *testing.T, url string) (int, string) {
 	return r.StatusCode, string(text)
 }
 
-// scraped are the values of metrics, by name and labels.
+// scraped holds the values of metrics by name and labels.
 type scraped map[string]float64
 
-// scrape reads the metrics of a flow from a registry that checks them.
+// scrape reads the metrics of a flow through a registry that checks them.
 func scrape(t *testing.T, flow monitor.Flow) scraped {
 	t.Helper()
 	registry := prometheus.NewPedanticRegistry()
@@ -101,7 +101,7 @@ func scrape(t *testing.T, flow monitor.Flow) scraped {
 	return all
 }
 
-// sum adds up the metric of all partitions.
+// sum adds up a metric over all partitions.
 func (s scraped) sum(name string) (sum float64) {
 	for at, value := range s {
 		if strings.HasPrefix(at, name+" ") {
@@ -111,8 +111,8 @@ func (s scraped) sum(name string) (sum float64) {
 	return sum
 }
 
-// TestHandler looks at a flow on a disk that runs, that has something in quarantine, and that has
-// ended.
+// TestHandler checks the answers for a flow on disk that runs, that has a record in quarantine,
+// and that has ended.
 func TestHandler(t *testing.T) {
 	app, err := durable.Start(t.Context(), orders, durable.Options{
 		Log: disklog.Dir(t.TempDir()), Partitions: 2, Logger: slog.New(slog.DiscardHandler),
@@ -178,12 +178,12 @@ func TestHandler(t *testing.T) {
 	}
 }
 
-// A sick is a flow whose health was made up.
+// A sick is a flow with an invented health.
 type sick durable.Health
 
 func (s sick) Health() durable.Health { return durable.Health(s) }
 
-// TestReasons looks at the answers of flows that are not ready, and at labels that need care.
+// TestReasons checks the answers for flows that are not ready, and labels that need escaping.
 func TestReasons(t *testing.T) {
 	most := durable.Lag{Records: 10, Bytes: 100}
 	of := func(state durable.PartitionState, change func(*durable.PartitionStatus)) durable.Health {
@@ -196,7 +196,7 @@ func TestReasons(t *testing.T) {
 	}
 	for _, test := range []struct {
 		health durable.Health
-		want   string // in the reason; empty if it is ready
+		want   string // expected in the reason; empty if ready
 	}{
 		{of(durable.Running, nil), ""},
 		{of(durable.Elsewhere, func(p *durable.PartitionStatus) { p.Lag = most }), ""},

@@ -21,8 +21,8 @@ type parcels struct {
 	out *dataflow.EntryOutputPort[int, int]
 }
 
-// TestQuarantine lists, retries and drops what a program could not handle, before and after it
-// was mended.
+// TestQuarantine lists, retries and drops records that a program could not handle, before and
+// after the program was fixed.
 func TestQuarantine(t *testing.T) {
 	var mended atomic.Bool
 	app, err := durable.Start(t.Context(), func(f *dataflow.Flow) parcels {

@@ -15,7 +15,7 @@ import (
 	"github.com/millrace/millrace/dataflow/durable/monitor"
 )
 
-// known is a health of which everything is known, and of each figure something else.
+// known returns a health with a distinct value in every field.
 func known() durable.Health {
 	at := time.Unix(1_700_000_000, 250_000_000)
 	spent := func(n uint64) durable.Durations {
@@ -41,8 +41,8 @@ func known() durable.Health {
 	}
 }
 
-// TestSeries compares every series with those that were served before client_golang made them: dashboards
-// and alerts know them.
+// TestSeries compares every series with testdata. The names must not change, because dashboards and
+// alerts use them.
 func TestSeries(t *testing.T) {
 	server := httptest.NewServer(monitor.Handler(sick(known())))
 	defer server.Close()

@@ -15,10 +15,10 @@ import (
 	"github.com/millrace/millrace/dataflow/durable/natslog"
 )
 
-// TestCluster runs on three real servers with three replicas.
+// TestCluster runs the journal tests on three real servers with three replicas.
 func TestCluster(t *testing.T) {
 	s := startServers(t, 3, "sync_interval: always")
-	t.Parallel() // they elect their leader while other tests run
+	t.Parallel() // the servers elect their leader while other tests run
 	names := 0
 	journaltest.Run(t, func(t *testing.T) journal.Log {
 		names++
@@ -30,12 +30,12 @@ func replicated(s *servers, name string) natslog.Settings {
 	return natslog.Settings{Options: natslog.Options{URLs: s.urls("app"), SystemURL: s.urls("sys")[0]}, OpenOptions: journal.OpenOptions{Name: name, Partitions: 32}}
 }
 
-// TestLeaderKilled kills the server that leads, while callers append and an owner commits.
-// Nothing acknowledged may be lost, nothing may be there twice, and the order stays.
+// TestLeaderKilled kills the leader while callers append and an owner commits. No
+// acknowledged record may be lost, no record may occur twice, and the order must be kept.
 // A long run: go test ./dataflow/durable/natslog -run '^TestLeaderKilled$' -clusterkills=20
 func TestLeaderKilled(t *testing.T) {
 	s := startServers(t, 3, "sync_interval: always")
-	t.Parallel() // they elect their leader while other tests run
+	t.Parallel() // the servers elect their leader while other tests run
 	l := open(t, replicated(s, "app"))
 	const callers, after = 6, 20 // appends of each caller after the last kill
 	t.Logf("rerun: -seed %d", *seed)
@@ -104,8 +104,8 @@ func TestLeaderKilled(t *testing.T) {
 	o.check(t, whole)
 }
 
-// checkRecords reads everything up to the position last and compares it with what was
-// acknowledged.
+// checkRecords reads all records up to position last and compares them with the
+// acknowledged ones.
 func checkRecords(t *testing.T, r journal.Reader, last uint64, callers int, acked []map[string]uint64) {
 	t.Helper()
 	ctx := soon(t)
@@ -149,7 +149,7 @@ func checkRecords(t *testing.T, r journal.Reader, last uint64, callers int, acke
 	t.Logf("%d records read back, %d of them acknowledged", read, known)
 }
 
-// An owner commits steps with numbers and knows which have to be there.
+// An owner commits numbered steps and records which were acknowledged.
 type owner struct {
 	l       *natslog.Log
 	fence   uint64
@@ -168,7 +168,8 @@ func (o *owner) step(ctx context.Context, t *testing.T) {
 	case ctx.Err() != nil:
 		o.next++
 	case errors.Is(err, journal.ErrUnknown), errors.Is(err, journal.ErrFenced):
-		// Fenced by an own commit whose answer was lost and that came through after all.
+		// The fence may be from an own commit whose answer was lost and that succeeded
+		// after all.
 		o.unknown++
 		o.next++
 		if h, err := o.l.Restore(ctx, 0); err == nil {
@@ -179,7 +180,8 @@ func (o *owner) step(ctx context.Context, t *testing.T) {
 	}
 }
 
-// check wants all acknowledged steps, and each number once and in order.
+// check checks that all acknowledged steps exist, and that each number occurs once and in
+// order.
 func (o *owner) check(t *testing.T, ctx context.Context) {
 	t.Helper()
 	h, err := o.l.Restore(ctx, 0)
@@ -207,7 +209,8 @@ func (o *owner) check(t *testing.T, ctx context.Context) {
 	t.Logf("%d steps restored, %d acknowledged, %d unknown", len(h.Steps), len(o.acked), o.unknown)
 }
 
-// TestLazyServer wants servers to be refused that do not sync always, or do not say so.
+// TestLazyServer checks that Open refuses servers that do not sync every write, or do not
+// report it.
 func TestLazyServer(t *testing.T) {
 	s := startServers(t, 1, "sync_interval: 2m")
 	opts := natslog.Settings{Options: natslog.Options{URLs: s.urls("app"), SystemURL: s.urls("sys")[0], Replicas: 1}, OpenOptions: journal.OpenOptions{Logger: quiet}}

@@ -15,10 +15,11 @@ import (
 	"github.com/millrace/millrace/dataflow/durable/natslog"
 )
 
-// quiet keeps what servers say about being killed out of the tests' output.
+// quiet discards log messages, so that the test output omits what servers log when they are
+// killed.
 var quiet = slog.New(slog.DiscardHandler)
 
-// soon is a context for what has to be over in moments, on a busy machine too.
+// soon returns a context for operations that take moments, even on a busy machine.
 func soon(t testing.TB) context.Context {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	t.Cleanup(cancel)
@@ -57,8 +58,8 @@ func TestLimits(t *testing.T) {
 	})
 }
 
-// TestReopen wants everything to be there when the log is opened again, and readers and
-// fences to go on where they were.
+// TestReopen checks that a log contains everything after it is opened again, and that
+// positions and fences continue.
 func TestReopen(t *testing.T) {
 	ctx, dir := soon(t), t.TempDir()
 	l := open(t, natslog.Settings{Dir: dir, OpenOptions: journal.OpenOptions{Partitions: 2}})
@@ -125,8 +126,8 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// TestFull fills a log up to its limit. What was acknowledged stays, a purge makes room,
-// and so does a higher limit.
+// TestFull fills a log up to its limit. Acknowledged records stay. A purge or a higher
+// limit makes room.
 func TestFull(t *testing.T) {
 	ctx, dir := soon(t), t.TempDir()
 	l := open(t, natslog.Settings{Dir: dir, Options: natslog.Options{MaxStepBytes: 2 << 20}, OpenOptions: journal.OpenOptions{MaxBytes: 3 << 20}})
@@ -176,7 +177,8 @@ func TestFull(t *testing.T) {
 	}
 }
 
-// TestGathering wants many callers to share messages, and the counters to say so.
+// TestGathering checks that concurrent appends share messages and that the counters report
+// it.
 func TestGathering(t *testing.T) {
 	ctx := soon(t)
 	l := open(t, natslog.Settings{Dir: t.TempDir()})
@@ -204,8 +206,8 @@ func TestGathering(t *testing.T) {
 	}
 }
 
-// TestCallersLeave ends the contexts of all who wait for a message, and wants those who
-// come after them to be served.
+// TestCallersLeave cancels appends while they wait for their message, and checks that later
+// appends are served.
 func TestCallersLeave(t *testing.T) {
 	l := open(t, natslog.Settings{Dir: t.TempDir()})
 	for i := range 50 {
@@ -220,7 +222,8 @@ func TestCallersLeave(t *testing.T) {
 	}
 }
 
-// TestUnreachable wants an error that says what to do, and no sooner than the context ends.
+// TestUnreachable checks that Open retries until its context ends and that the error says
+// what to do.
 func TestUnreachable(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()

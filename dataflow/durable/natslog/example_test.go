@@ -17,7 +17,7 @@ import (
 // A Desk is the location of the example.
 type Desk struct{ dataflow.Process }
 
-// Ports are how the program of the example speaks to its flow.
+// Ports are the inputs and outputs of the example's flow.
 type Ports struct {
 	Requests *dataflow.EntryInputPort[string, string]
 	Answers  *dataflow.EntryOutputPort[string, string]
@@ -28,7 +28,7 @@ func build(flow *dataflow.Flow) Ports {
 	return Ports{in, keyedsingleton.Output(keyedsingleton.Map(requests, func(name string) string { return "hello, " + name }), "answers")}
 }
 
-// A program keeps its history on a cluster that its processes share, or, as here, on a server of its own.
+// A program keeps its history on a shared NATS cluster or, as here, on an embedded server.
 func Example() {
 	ctx := context.Background()
 	dir, err := os.MkdirTemp("", "millrace")

@@ -2,7 +2,7 @@ package natslog
 
 import "github.com/nats-io/nats.go"
 
-// What the tests of this package need of it.
+// These declarations export internals to the tests of this package.
 type Settings = settings
 
 var Open = open

@@ -17,18 +17,18 @@ import (
 	"github.com/millrace/millrace/dataflow/durable/natslog"
 )
 
-// childCallers is how many goroutines of a child append.
+// childCallers is the number of goroutines of a child that append.
 const childCallers = 4
 
-// child is the process that is killed. It opens the log, says what it has restored, and
-// then appends and commits and says what was acknowledged, until it is killed.
+// child is the process that the test kills. It opens the log and prints what it restored.
+// Then it appends and commits, and prints each acknowledgement, until it is killed.
 //
-// The number of a step is one more than that of the step before it. Some steps are
-// larger than a message, and now and then there is a snapshot in pieces and a purge.
+// Steps are numbered consecutively. Some steps are larger than a message. From time to
+// time the child saves a snapshot in pieces and purges steps.
 func child(dir string) error {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	go func() {
-		io.Copy(io.Discard, os.Stdin) // ends with the parent, also when that is killed
+		io.Copy(io.Discard, os.Stdin) // returns when the parent exits, even if the parent is killed
 		cancel(io.EOF)
 	}()
 	l, err := natslog.Open(ctx, natslog.Settings{Dir: dir, OpenOptions: journal.OpenOptions{Logger: quiet}})
@@ -52,7 +52,7 @@ func child(dir string) error {
 		fmt.Printf(format+"\n", v...)
 	}
 	say("restored %d", number)
-	name := crand.Text() // differs from those of other children
+	name := crand.Text() // differs from the names of other children
 	for caller := range childCallers {
 		go func() {
 			for n := 0; ; n++ {
@@ -90,7 +90,8 @@ func child(dir string) error {
 	return context.Cause(ctx)
 }
 
-// restoreNumber returns the number of the last step and wants those before it to be there.
+// restoreNumber returns the number of the last step and checks that no step before it is
+// missing.
 func restoreNumber(ctx context.Context, l *natslog.Log) (number int, fence uint64, err error) {
 	h, err := l.Restore(ctx, 0)
 	if err != nil {
@@ -115,8 +116,8 @@ func restoreNumber(ctx context.Context, l *natslog.Log) (number int, fence uint6
 	return number, h.Fence, err
 }
 
-// TestKill kills a process with an embedded server, again and again, after a random
-// number of acknowledgements. What was acknowledged has to be there, once and in order.
+// TestKill kills a process with an embedded server again and again, after a random number
+// of acknowledgements. Everything acknowledged must exist, once and in order.
 // A long run: go test ./dataflow/durable/natslog -run '^TestKill$' -kills=200
 func TestKill(t *testing.T) {
 	t.Parallel()
@@ -166,7 +167,7 @@ func TestKill(t *testing.T) {
 				acks++
 			}
 			if acks == until {
-				cmd.Process.Kill() // and go on with what it has said before
+				cmd.Process.Kill() // then read what it printed before the kill
 			}
 		}
 		cmd.Wait()

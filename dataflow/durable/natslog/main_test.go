@@ -16,7 +16,8 @@ var (
 	seed         = flag.Uint64("seed", rand.Uint64(), "of what is random in tests with kills")
 )
 
-// childKey is the variable that makes the test binary the process that is killed.
+// childKey is the environment variable that makes the test binary the process that the
+// test kills.
 const childKey = "JOURNAL_CHILD"
 
 func TestMain(m *testing.M) {

@@ -49,8 +49,8 @@ func TestParcel(t *testing.T) {
 	}
 }
 
-// FuzzUnpack reads what nobody has written. It may be refused, but not end the program,
-// and what is accepted has to pack to something that means the same.
+// FuzzUnpack unpacks arbitrary bytes. They may be refused but must not cause a panic.
+// Whatever is accepted must have the same content after it is packed and unpacked again.
 func FuzzUnpack(f *testing.F) {
 	f.Add(pack(pack(nil, []byte("record")), nil))
 	f.Add(parcel{number: 3, data: []byte("step")}.pack())
@@ -83,7 +83,7 @@ func FuzzUnpack(f *testing.F) {
 	})
 }
 
-// TestRefusal wants each answer of a server to become the error that says what to do.
+// TestRefusal checks the error that each answer of a server becomes.
 func TestRefusal(t *testing.T) {
 	for _, test := range []struct {
 		api  natsjs.APIError

@@ -25,7 +25,7 @@ import (
 	"github.com/millrace/millrace/internal/natstest"
 )
 
-// An authority signs certificates, and writes them to files.
+// An authority signs certificates and writes them to files.
 type authority struct {
 	t    *testing.T
 	dir  string
@@ -41,7 +41,7 @@ func newAuthority(t *testing.T) *authority {
 
 func (a *authority) file(name string) string { return filepath.Join(a.dir, name) }
 
-// issue writes name.pem and name.key.
+// issue creates a certificate and writes it to name.pem and its key to name.key.
 func (a *authority) issue(name string, c *x509.Certificate) (*x509.Certificate, *ecdsa.PrivateKey) {
 	a.t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -74,8 +74,8 @@ func (a *authority) issue(name string, c *x509.Certificate) (*x509.Certificate, 
 	return cert, key
 }
 
-// TestSecureServers connects to servers that want a certificate and an NKey: with both, and
-// with each thing missing or wrong, which is an error at once.
+// TestSecureServers connects to servers that require a certificate and an NKey. It connects
+// with both, and with each of them missing or wrong, which must fail at once.
 func TestSecureServers(t *testing.T) {
 	t.Parallel()
 	a, stranger := newAuthority(t), newAuthority(t)

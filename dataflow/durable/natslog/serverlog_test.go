@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestServerLog wants what the server says to be passed on with its level, and the one
-// thing that it says only there to be noticed.
+// TestServerLog checks that messages of the server are passed on with their level, and
+// that a full disk is noticed, which the server reports only in its log.
 func TestServerLog(t *testing.T) {
 	var out strings.Builder
 	s := &serverLog{logger: slog.New(slog.NewTextHandler(&out, nil))}

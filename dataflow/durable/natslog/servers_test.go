@@ -16,7 +16,7 @@ import (
 // Servers are nats-server processes on loopback ports, with the users app and sys.
 type servers struct{ *natstest.Servers }
 
-// startServers starts n servers, as a cluster if there are several.
+// startServers starts n servers, as a cluster if n > 1.
 func startServers(t testing.TB, n int, sync string) *servers {
 	t.Helper()
 	return &servers{natstest.Start(t, n, natstest.Config{JetStream: sync, Top: `
@@ -27,7 +27,7 @@ accounts {
 system_account: SYS`})}
 }
 
-// urls are the addresses for a user.
+// urls returns the addresses with the credentials of a user.
 func (s *servers) urls(user string) []string { return s.URLs(user + ":" + user) }
 
 // leader returns the server that leads a stream.
@@ -53,7 +53,7 @@ func (s *servers) leader(t testing.TB, nc *nats.Conn, stream string) *natstest.N
 	return leads
 }
 
-// healthy waits until all replicas of a stream have everything.
+// healthy waits until all replicas of a stream are current.
 func (s *servers) healthy(t testing.TB, nc *nats.Conn, stream string) {
 	js, err := jsapi.New(nc)
 	if err != nil {
@@ -73,7 +73,7 @@ func (s *servers) healthy(t testing.TB, nc *nats.Conn, stream string) {
 	})
 }
 
-// eventually asks real servers again and again until they are as they should be.
+// eventually calls do until it returns nil.
 func eventually(t testing.TB, do func(context.Context) error) {
 	t.Helper()
 	natstest.Eventually(t, time.Minute, do)

@@ -13,8 +13,8 @@ import (
 	"github.com/millrace/millrace/internal/natstest"
 )
 
-// TestSlowConnection keeps and reads messages that take longer to arrive than a small request may take
-// to be answered. It fails if they are asked for again and again.
+// TestSlowConnection writes and reads messages whose transfer takes longer than the timeout of a small
+// request. It fails if the log requests them again and again.
 func TestSlowConnection(t *testing.T) {
 	t.Parallel()
 	size := long.Of(3<<20, 7<<20)
@@ -25,7 +25,7 @@ func TestSlowConnection(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// A short search is about requests for messages, a long one about what is sent and fetched, too.
+	// A short run tests requests for messages. A long run also tests sending and fetching.
 	slow := "nats://" + slowly(t, fast.Host, int64(long.Of(3<<20, 5<<19)))
 	l := open(t, natslog.Settings{Options: natslog.Options{URLs: []string{slow}, Replicas: 1, AssumeDurable: true}})
 	record, step := bytes.Repeat([]byte("r"), size), bytes.Repeat([]byte("s"), size)
@@ -64,7 +64,7 @@ func TestSlowConnection(t *testing.T) {
 	}
 }
 
-// slowly returns an address behind which there is another one, at a number of bytes per second in
+// slowly returns an address that forwards to another one with a limited number of bytes per second in
 // each direction.
 func slowly(t *testing.T, to string, rate int64) string {
 	in, err := net.Listen("tcp", "127.0.0.1:0")

@@ -12,8 +12,8 @@ import (
 	"github.com/millrace/millrace/dataflow/durable/natslog"
 )
 
-// TestLost takes messages away from a log behind its back. Whoever needs them gets an error
-// that says where they are missing, and nobody waits for them.
+// TestLost deletes messages of a log behind its back. An operation that needs them returns an
+// error that says where they are missing, and does not wait for them.
 func TestLost(t *testing.T) {
 	t.Parallel()
 	type log struct {
@@ -60,7 +60,7 @@ func TestLost(t *testing.T) {
 	tests := map[string]struct {
 		lose func(*testing.T, *log) error
 		use  func(*testing.T, *log) error
-		want string // nothing if all is well
+		want string // empty if there is no error
 	}{
 		"nothing is lost":           {func(*testing.T, *log) error { return nil }, read(0), ""},
 		"a record in the middle":    {func(t *testing.T, l *log) error { return l.in.DeleteMsg(l.ctx, l.at[1]) }, read(0), "IN_millrace"},
@@ -122,7 +122,7 @@ func TestLost(t *testing.T) {
 	}
 }
 
-// TestLostWhileRead takes away what a reader has yet to get, and what it is acknowledged by.
+// TestLostWhileRead replaces a stream while a log reads it and appends to it.
 func TestLostWhileRead(t *testing.T) {
 	t.Parallel()
 	ctx := soon(t)
@@ -132,7 +132,7 @@ func TestLostWhileRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 3 {
-		if _, err := l.Append(ctx, 0, make([]byte, 7<<20)); err != nil { // more than a reader fetches ahead
+		if _, err := l.Append(ctx, 0, make([]byte, 7<<20)); err != nil { // larger than what a reader prefetches
 			t.Fatal(err)
 		}
 	}
@@ -144,7 +144,7 @@ func TestLostWhileRead(t *testing.T) {
 	if ms, err := r.Next(ctx, 1); err != nil || ms[0].Position != 1 {
 		t.Fatalf("%v, %v", ms, err)
 	}
-	// The whole stream is replaced by an empty one, as if an older copy were put back.
+	// Replace the whole stream by an empty one, as if an older copy had been restored.
 	in, err := js.Stream(ctx, "IN_millrace")
 	if err != nil {
 		t.Fatal(err)
@@ -156,7 +156,7 @@ func TestLostWhileRead(t *testing.T) {
 	if _, err := js.CreateStream(ctx, config); err != nil {
 		t.Fatal(err)
 	}
-	for range 2 { // not the second time either
+	for range 2 { // the second append fails too
 		if at, err := l.Append(ctx, 0, []byte("x")); !errors.Is(err, journal.ErrDamaged) {
 			t.Errorf("acknowledged at position %d after position 3: %v", at, err)
 		}
@@ -169,7 +169,7 @@ func TestLostWhileRead(t *testing.T) {
 	}
 }
 
-// TestMadeAnew removes the streams of a log that is open, and has another one make them anew.
+// TestMadeAnew removes the streams of an open log and has another log create them again.
 func TestMadeAnew(t *testing.T) {
 	s := startServers(t, 1, "sync_interval: always")
 	opts := natslog.Settings{Options: natslog.Options{URLs: s.urls("app"), Replicas: 1, AssumeDurable: true}}
@@ -207,7 +207,7 @@ func TestMadeAnew(t *testing.T) {
 	}
 }
 
-// TestRemovedMeanwhile removes the streams of a log that goes on sending to them.
+// TestRemovedMeanwhile removes the streams of a log that continues to write to them.
 func TestRemovedMeanwhile(t *testing.T) {
 	t.Parallel()
 	s := startServers(t, 1, "sync_interval: always")

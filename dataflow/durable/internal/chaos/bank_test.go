@@ -17,11 +17,11 @@ import (
 	"github.com/millrace/millrace/slice"
 )
 
-// The bank is a flow of four locations. A transfer comes in where the tellers are, is decided
-// at the account that it is from, comes back and is joined with what was asked for; what was
-// granted goes to the savings of the account that it is to, and its receipt comes back again.
-// The savings tell the auditor, in slices, how much came in. So every amount passes between
-// locations five times, and one too many or too few shows in a balance.
+// The bank is a flow of four locations. A transfer arrives at the tellers and is decided at the
+// branch of its source account. The decision comes back and is joined with the request. A granted
+// amount goes to the savings of the target account, whose receipt comes back, too. The savings
+// report to the auditor, in slices, how much they received. So every amount passes between
+// locations five times, and a lost or repeated one shows in a balance.
 
 type (
 	tellers  struct{ dataflow.Cluster }
@@ -41,20 +41,20 @@ type transfer struct {
 	Amount   int
 }
 
-// A decision is what became of a transfer where it is from.
+// A decision is the result of a transfer at its source account.
 type decision struct {
 	ID      string
 	Granted bool
 	Left    int
 }
 
-// An outcome is what the caller of a transfer hears.
+// An outcome is what the caller of a transfer receives.
 type outcome struct {
 	Asked transfer
 	decision
 }
 
-// A receipt says what the savings have after a transfer.
+// A receipt holds the savings after a transfer.
 type receipt struct {
 	ID    string
 	Total int
@@ -112,10 +112,10 @@ type bank struct {
 
 	mu    sync.Mutex
 	calls []*bankCall
-	audit int // what the auditor had when all was over
+	audit int // the auditor's total at the end
 }
 
-// A bankCall is what a customer knows of a transfer.
+// A bankCall is what a customer knows about a transfer.
 type bankCall struct {
 	transfer transfer
 	outcome  outcome
@@ -143,7 +143,7 @@ func (b *bank) call() {
 	})
 }
 
-// transfer puts a transfer until it is there, and waits for its outcome and its receipt.
+// transfer puts a transfer until it is accepted, and waits for its outcome and its receipt.
 func (b *bank) transfer(t transfer) {
 	c := &bankCall{transfer: t}
 	began := time.Now()
@@ -164,7 +164,7 @@ func (b *bank) transfer(t transfer) {
 	b.mu.Unlock()
 }
 
-// rest ends the calls, and then asks each account and the auditor what they have.
+// rest ends the calls, and then asks each account and the auditor for their balances.
 func (b *bank) rest(t testing.TB) {
 	t.Helper()
 	b.halt()
@@ -180,7 +180,7 @@ func (b *bank) rest(t testing.TB) {
 	b.cancel()
 }
 
-// granted is the sum of all that was granted, as far as the customers heard.
+// granted returns the sum of all granted transfers, as far as the customers know.
 func (b *bank) granted() (sum int) {
 	for _, c := range b.calls {
 		if c.outcome.Granted {
@@ -200,7 +200,8 @@ func (b *bank) check(w *world, took time.Duration) {
 	w.t.Logf("%d transfers in %v: %.0f/s; %d puts repeated; calls %v", len(b.calls), took.Round(time.Millisecond), float64(len(b.calls))/took.Seconds(), b.failures.Load(), &latency)
 }
 
-// verify compares what customers heard with what the accounts and the auditor have at the end.
+// verify compares what the customers know with the balances of the accounts and the auditor at the
+// end.
 func (b *bank) verify(t testing.TB) {
 	t.Helper()
 	var missing, wrong report
@@ -236,7 +237,7 @@ func (b *bank) verify(t testing.TB) {
 	t.Logf("%d transfers were granted and %d refused", granted, refused)
 }
 
-// The checker itself is checked: each kind of damage has to be found.
+// TestBankOracle checks the checker: it must find each kind of damage.
 func TestBankOracle(t *testing.T) {
 	fresh := func() *bank {
 		b := &bank{}

@@ -8,18 +8,18 @@ import (
 	"time"
 )
 
-// A calling is goroutines that call a flow, each one call after the other, until they are halted.
+// A calling runs goroutines that each call a flow, one call after the other, until halt.
 type calling struct {
-	ctx     context.Context // of the calls
+	ctx     context.Context // context of the calls
 	cancel  context.CancelFunc
 	halted  chan struct{}
 	running sync.WaitGroup
 
-	number   atomic.Uint64 // of calls that were begun
-	failures atomic.Uint64 // of sends, which were repeated
+	number   atomic.Uint64 // calls begun
+	failures atomic.Uint64 // failed sends, each of which was repeated
 }
 
-// begin has n callers call do, each with random numbers of its own.
+// begin starts n callers that call do in a loop, each with its own random numbers.
 func (c *calling) begin(n int, do func(rng *rand.Rand)) {
 	c.halted = make(chan struct{})
 	c.ctx, c.cancel = context.WithCancel(context.Background())
@@ -40,8 +40,8 @@ func (c *calling) begin(n int, do func(rng *rand.Rand)) {
 	}
 }
 
-// halt has no new calls made, and waits until all are answered. What is called then has a
-// limited time as well.
+// halt stops the callers from starting new calls and waits until all calls are answered. It
+// cancels calls that take longer than within.
 func (c *calling) halt() {
 	close(c.halted)
 	time.AfterFunc(within, c.cancel)

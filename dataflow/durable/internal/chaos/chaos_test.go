@@ -11,15 +11,15 @@ import (
 
 func logTo(w io.Writer) *slog.Logger { return slog.New(slog.NewTextHandler(w, nil)) }
 
-// A scenario breaks something again and again. A fault returns when it is healed, or
-// leaves healing to the end.
+// A scenario injects a fault again and again. The function fault returns when the fault
+// is healed, or leaves the healing to the end of the scenario.
 type scenario struct {
 	name    string
-	brief   bool // belongs to the short run
+	brief   bool // runs in the short run too
 	owning  bool // the test process owns partitions too
 	proxied bool
 	slow    bool
-	bank    bool // the flow is a bank of several locations, and not the vote
+	bank    bool // the flow is a bank over several locations instead of the vote
 	lease   time.Duration
 	every   [2]time.Duration // between two faults
 	fault   func(ctx context.Context, w *world)
@@ -37,7 +37,7 @@ func scenarios() []scenario {
 	}
 }
 
-// banks break the flow of several locations.
+// banks returns the scenarios for the flow with several locations.
 func banks() []scenario {
 	const s = time.Second
 	return []scenario{
@@ -48,7 +48,8 @@ func banks() []scenario {
 	}
 }
 
-// TestChaos runs three servers with three replicas and three workers, and breaks them.
+// TestChaos runs three workers on three servers with three replicas, injects the faults
+// of each scenario, and verifies the results.
 func TestChaos(t *testing.T) {
 	for _, sc := range append(scenarios(), banks()...) {
 		t.Run(sc.name, func(t *testing.T) {
@@ -72,7 +73,7 @@ func TestChaos(t *testing.T) {
 	}
 }
 
-// killWorker kills a worker, which comes back a little later.
+// killWorker kills a worker and restarts it a little later.
 func killWorker(ctx context.Context, w *world) {
 	k := w.workers[w.rng.IntN(len(w.workers))]
 	w.lost(k)
@@ -81,14 +82,14 @@ func killWorker(ctx context.Context, w *world) {
 	k.start()
 }
 
-// killServer kills one server; a majority is left.
+// killServer kills one server. A majority remains.
 func killServer(ctx context.Context, w *world) {
 	nd := w.servers.Nodes[w.rng.IntN(len(w.servers.Nodes))]
 	w.servers.Kill(nd)
 	w.serverKills++
 	pass(ctx, between(w.rng, 0, time.Second))
 	w.servers.Start(nd)
-	w.servers.healthy() // or the next one could take the majority
+	w.servers.healthy() // otherwise the next kill could take the majority
 }
 
 func killEither(ctx context.Context, w *world) {
@@ -107,7 +108,7 @@ func killEither(ctx context.Context, w *world) {
 	}
 }
 
-// killServers takes the power from all servers at once.
+// killServers kills all servers at once, as a power failure does.
 func killServers(ctx context.Context, w *world) {
 	w.servers.KillAll()
 	w.serverKills += len(w.servers.Nodes)
@@ -118,8 +119,8 @@ func killServers(ctx context.Context, w *world) {
 	w.progress(callers)
 }
 
-// stopWorker stops a worker for longer than its lease, with whatever it was doing, and
-// lets it go on as a zombie that knows nothing.
+// stopWorker stops a worker for longer than its lease, in the middle of whatever it does.
+// The worker then continues as a zombie that does not know that it lost its lease.
 func stopWorker(_ context.Context, w *world) {
 	k := w.workers[w.rng.IntN(len(w.workers))]
 	w.lost(k)
@@ -128,7 +129,8 @@ func stopWorker(_ context.Context, w *world) {
 	k.signal(syscall.SIGCONT)
 }
 
-// cutWorker cuts a worker off from all servers, for less or more than its lease.
+// cutWorker cuts a worker off from all servers, for a time that may be shorter or longer
+// than its lease.
 func cutWorker(_ context.Context, w *world) {
 	k := w.workers[w.rng.IntN(len(w.workers))]
 	w.lost(k)

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Durations are measured by several goroutines.
+// Durations collects the durations that several goroutines measure.
 type durations struct {
 	mu  sync.Mutex
 	all []time.Duration
@@ -19,7 +19,7 @@ func (d *durations) add(x time.Duration) {
 	d.all = append(d.all, x)
 }
 
-// at returns the duration that a part q of all do not exceed.
+// at returns the q-quantile of the durations.
 func (d *durations) at(q float64) time.Duration {
 	d.mu.Lock()
 	defer d.mu.Unlock()

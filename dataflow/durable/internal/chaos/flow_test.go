@@ -10,16 +10,16 @@ import (
 	"github.com/millrace/millrace/keyedstream"
 )
 
-// The flow that is broken: a request is released at its third distinct voter, with who
-// they were, so that its result tells the order in which votes came in; and a request
-// belongs to who claims it first.
+// The flow under test releases a request at its third distinct voter. The result lists
+// these voters, so it shows the order in which the votes arrived. A request also belongs
+// to the first client that claims it.
 
 type cluster struct{ dataflow.Cluster }
 
 const quorum = 3
 
 type vote struct {
-	ID    uint64 // of the vote, not of the attempt to send it
+	ID    uint64 // identifies the vote, not the attempt to send it
 	Voter int
 	Value int
 }
@@ -40,8 +40,8 @@ type ports struct {
 
 func build(f *dataflow.Flow) ports { return buildWith(f, func(vote) {}) }
 
-// buildSlow is the same flow, whose steps take so long that a process that is stopped is
-// likely in the middle of one.
+// buildSlow builds the same flow with slow steps, so that a stopped process is likely to
+// be in the middle of a step.
 func buildSlow(f *dataflow.Flow) ports {
 	return buildWith(f, func(v vote) {
 		if v.Voter == 0 {

@@ -12,8 +12,9 @@ import (
 	"github.com/millrace/millrace/internal/engine/codec"
 )
 
-// What a partition's log and journal have, read with nothing of package durable, so
-// that both have to agree on what is kept.
+// These types hold the contents of a partition's log and journal. They are read without the
+// code of package durable, except its codec, so that the test checks the stored format
+// independently.
 
 type record struct {
 	position uint64
@@ -44,10 +45,10 @@ type history struct {
 	steps     []committed
 }
 
-// Operators are the numbers that a flow's inputs and outputs have in its history.
+// Operators holds the numbers of the flow's inputs and outputs in its history.
 type operators struct{ votes, claims, released, claimed int }
 
-// named returns the number of a record that says the name of its input.
+// named returns the number of the input that a record names.
 func (o operators) named(name string) int {
 	switch port, _, _ := strings.Cut(strings.TrimPrefix(name, "\t"), "\n"); port {
 	case "input votes":
@@ -58,8 +59,8 @@ func (o operators) named(name string) int {
 	return 0
 }
 
-// parseShape finds the operators in what the first step says of the program: a line with the
-// name of each, and one below it with its number.
+// parseShape finds the operators in the program's shape, which the first step contains. The
+// shape has one line with the name of each operator, followed by a line with its number.
 func parseShape(shape string) (operators, error) {
 	found := make(map[string]int)
 	name := ""
@@ -79,7 +80,7 @@ func parseShape(shape string) (operators, error) {
 	return o, nil
 }
 
-// readHistories reads everything that is kept, from the very first record and step.
+// readHistories reads all stored records and steps of all partitions.
 func readHistories(t testing.TB, where journal.Opener, o journal.OpenOptions) (all []history) {
 	t.Helper()
 	ctx := soon(t)
@@ -182,8 +183,9 @@ func (h *history) addRecords(m journal.Message) error {
 	return nil
 }
 
-// addStep decodes a step: its frame, flags, what the first one says of the program, the step
-// before, how far it took, when, whom it refused, and what it gave.
+// addStep decodes a step: frame, flags, the program's shape if it is the first step, the
+// previous step, the last record taken, the time, the refused records, the quarantined
+// records and the outputs.
 func (h *history) addStep(s journal.Step, origin *int64) error {
 	d := decoder{data: s.Data}
 	if v := d.byte(); v != 8 {
@@ -251,7 +253,7 @@ func (h *history) addStep(s journal.Step, origin *int64) error {
 	return nil
 }
 
-// A decoder reads numbers and strings of bytes.
+// A decoder reads numbers and byte strings.
 type decoder struct {
 	data []byte
 	bad  bool

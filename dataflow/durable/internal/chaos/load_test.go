@@ -15,30 +15,31 @@ import (
 	"github.com/millrace/millrace/dataflow/durable/journal"
 )
 
-// voters is how many vote on each request, of whom the first to arrive decide.
+// voters is the number of votes on each request. The first quorum of them to arrive
+// decide.
 const voters = quorum + 1
 
-// A request is what its caller knows of it.
+// A request is a request as its caller knows it.
 type request struct {
 	key      string
 	votes    []vote
-	attempts []int  // to send each vote
-	acked    []bool // that it is durable
+	attempts []int  // number of times that each vote was sent
+	acked    []bool // whether each vote was acknowledged as durable
 	began    time.Time
 	took     time.Duration
 	result   tally
 	resolved bool
 
-	claims  []uint64 // that were put, if it was claimed
+	claims  []uint64 // claims that were put, if any
 	verdict []error
-	owner   uint64 // what all were told
+	owner   uint64 // the owner that every Await returned
 }
 
-// A load makes requests, as many at a time as there are callers.
+// A load makes requests with a fixed number of concurrent callers.
 type load struct {
 	calling
 	ports ports
-	name  string // of requests
+	name  string // prefix of the keys
 
 	mu       sync.Mutex
 	requests []*request
@@ -56,7 +57,7 @@ func startLoad(p ports, name string, callers int) *load {
 	return l
 }
 
-// A voting is the flow of the vote and its callers.
+// A voting is the voting flow with its callers.
 type voting struct {
 	app      *durable.App[ports]
 	load     *load
@@ -91,7 +92,7 @@ func (v *voting) check(w *world, took time.Duration) {
 		float64(truth.records)/took.Seconds(), v.load.failures.Load(), &latency, w.takeovers(all))
 }
 
-// finish makes no new requests and waits until all have their results.
+// finish stops making new requests and waits until all have results.
 func (l *load) finish(t testing.TB) []*request {
 	t.Helper()
 	l.halt()
@@ -111,7 +112,7 @@ func (l *load) request(n uint64, rng *rand.Rand) *request {
 	return r
 }
 
-// call sends the votes of a request, all at once, and waits for its result.
+// call sends all votes of a request at once and waits for its result.
 func (l *load) call(r *request) {
 	var wg sync.WaitGroup
 	r.began = time.Now()
@@ -131,8 +132,8 @@ func (l *load) call(r *request) {
 	wg.Wait()
 }
 
-// errDoubtful is the verdict on a claim that was put again: the first attempt may be what
-// the second one met.
+// errDoubtful is the verdict on a claim that was put again: the duplicate that the second
+// attempt met may be the first attempt.
 var errDoubtful = errors.New("put again")
 
 func (l *load) claim(key string, c uint64) error {
@@ -150,7 +151,7 @@ func (l *load) claim(key string, c uint64) error {
 	return errDoubtful
 }
 
-// vote sends one vote until it is acknowledged, as a caller does who may be served twice.
+// vote sends one vote until it is acknowledged, so the vote may arrive more than once.
 func (l *load) vote(r *request, i int, v vote) {
 	for l.ctx.Err() == nil {
 		r.attempts[i]++
@@ -163,8 +164,8 @@ func (l *load) vote(r *request, i int, v vote) {
 	}
 }
 
-// checkCallers compares what callers were told with the oracle, and what was
-// acknowledged with what is there.
+// checkCallers compares the results that callers received with the oracle, and the
+// acknowledged votes with the stored ones.
 func checkCallers(t testing.TB, requests []*request, truth *truth) (answered int) {
 	t.Helper()
 	var missing, wrong, lost, doubled, claims report
@@ -197,8 +198,8 @@ func checkCallers(t testing.TB, requests []*request, truth *truth) (answered int
 	return answered
 }
 
-// checkClaims wants the first claim of the log to be the one that was accepted. A claim
-// that failed for another reason may be there or not.
+// checkClaims checks that the accepted claim is the first one in the log. A claim that
+// failed for another reason may be in the log or not.
 func checkClaims(r *request, truth *truth, wrong *report) {
 	if len(r.claims) == 0 {
 		return
@@ -215,7 +216,7 @@ func checkClaims(r *request, truth *truth, wrong *report) {
 	}
 }
 
-// A report collects what is wrong and shows the first few.
+// A report counts the failures and shows the first few.
 type report struct {
 	n     int
 	first []string

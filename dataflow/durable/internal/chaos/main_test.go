@@ -19,7 +19,8 @@ var (
 	seed     = flag.Uint64("seed", rand.Uint64(), "of what is random")
 )
 
-// Variables that make the test binary one of the processes that are killed.
+// These environment variables make the test binary one of the processes that the tests
+// kill.
 const (
 	workerKey = "CHAOS_WORKER" // a workerConfig
 	singleKey = "CHAOS_SINGLE" // a singleConfig
@@ -38,7 +39,7 @@ func TestMain(m *testing.M) {
 	os.Exit(natstest.Main(m))
 }
 
-// within is how long anything may take that has to happen.
+// within is the time limit for anything that has to happen.
 const within = 90 * time.Second
 
 func soon(t testing.TB) context.Context {
@@ -47,13 +48,13 @@ func soon(t testing.TB) context.Context {
 	return ctx
 }
 
-// eventually asks real processes again and again until they are as they should be.
+// eventually calls do until it returns nil.
 func eventually(t testing.TB, do func(context.Context) error) {
 	t.Helper()
 	natstest.Eventually(t, within, do)
 }
 
-// pass lets time pass between two faults. It reports whether ctx has not ended.
+// pass waits for d. It reports whether d elapsed before ctx ended.
 func pass(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -65,7 +66,7 @@ func pass(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// between returns a random time.
+// between returns a random duration from a to b.
 func between(rng *rand.Rand, a, b time.Duration) time.Duration {
 	return a + time.Duration(rng.Int64N(int64(b-a)+1))
 }

@@ -18,16 +18,16 @@ import (
 	"github.com/millrace/millrace/dataflow/durable/natslog"
 )
 
-// A place is where a measured flow keeps its history.
+// A place is where a benchmark's flow stores its history.
 type place struct {
 	name     string
-	replicas int // zero is embedded
+	replicas int // 0 means the embedded server
 	urls     []string
 }
 
 var places = []place{{name: "embedded"}, {name: "R1", replicas: 1}, {name: "R3", replicas: 3}}
 
-// options makes the place.
+// options starts the servers, if any, and returns the options of a flow that uses them.
 func (p *place) options(b *testing.B) durable.Options {
 	o := durable.Options{Name: appName, Partitions: partitions, KeepFor: durable.Forever, SnapshotAge: time.Hour, SnapshotBytes: 1 << 30,
 		LeaveWithin: time.Second, Logger: slog.New(slog.DiscardHandler)}
@@ -40,7 +40,7 @@ func (p *place) options(b *testing.B) durable.Options {
 	return o
 }
 
-// started runs the flow and waits until it has answered.
+// started starts the flow and stops it at the end of the benchmark.
 func started(b *testing.B, o durable.Options) *durable.App[ports] {
 	b.Helper()
 	app, err := durable.Start(context.Background(), build, o) // not a shorter context: it ends the flow
@@ -55,7 +55,7 @@ func started(b *testing.B, o durable.Options) *durable.App[ports] {
 	return app
 }
 
-// warm makes requests until each partition has answered one.
+// warm makes requests until every partition has very likely answered one.
 func warm(b *testing.B, app *durable.App[ports], name string) {
 	b.Helper()
 	l := startLoad(app.Ports, name, 8*partitions)
@@ -68,7 +68,8 @@ func warm(b *testing.B, app *durable.App[ports], name string) {
 	l.finish(b)
 }
 
-// each calls do with 0 to n-1 in a number of goroutines and returns how many a second.
+// each calls do with 0 to n-1 from the given number of goroutines and returns the calls
+// per second.
 func each(n, goroutines int, do func(i int)) float64 {
 	var next atomic.Int64
 	var wg sync.WaitGroup
@@ -84,8 +85,9 @@ func each(n, goroutines int, do func(i int)) float64 {
 	return float64(n) / time.Since(began).Seconds()
 }
 
-// BenchmarkThroughput measures durable records and answered calls, beside messages of
-// 256 bytes that the same servers take.
+// BenchmarkThroughput measures durable records and answered calls per second. For
+// comparison it reports how many messages of 256 bytes the same servers accept per
+// second.
 func BenchmarkThroughput(b *testing.B) {
 	for _, p := range places {
 		for _, senders := range []int{256, 4096} {
@@ -127,7 +129,7 @@ func ask(b *testing.B, p ports, key string) {
 	wg.Wait()
 }
 
-// publishRate is what the servers take of anybody's messages, a window of them at once.
+// publishRate measures plain publishes per second, with window of them in flight.
 func publishRate(b *testing.B, app *durable.App[ports], p place, window int) float64 {
 	b.Helper()
 	var nc *nats.Conn
@@ -168,8 +170,9 @@ func publishRate(b *testing.B, app *durable.App[ports], p place, window int) flo
 	})
 }
 
-// BenchmarkLatency measures a durable request and its durable answer on three replicas,
-// for callers in the process that owns the partitions and in one that owns none.
+// BenchmarkLatency measures a durable request with its durable answer, on the embedded
+// server and on three replicas. The callers are in the process that owns the partitions
+// or in one that owns none.
 func BenchmarkLatency(b *testing.B) {
 	for _, p := range []place{places[0], places[2]} {
 		for _, client := range []bool{false, true} {
@@ -204,9 +207,9 @@ func BenchmarkLatency(b *testing.B) {
 	}
 }
 
-// BenchmarkRecovery measures how long a process takes that begins where another one was
-// killed, by the steps since the snapshot and by the keys in it. It makes what it
-// restores anew each time, so run it with -benchtime 1x.
+// BenchmarkRecovery measures how long a process takes to start after another one was
+// killed, by the number of steps since the snapshot and by the number of keys in the
+// snapshot. It creates the data again for each run, so run it with -benchtime 1x.
 func BenchmarkRecovery(b *testing.B) {
 	for _, steps := range []uint64{1_000, 10_000, 100_000} {
 		b.Run(fmt.Sprint("steps=", steps), func(b *testing.B) {
@@ -236,7 +239,7 @@ func BenchmarkRecovery(b *testing.B) {
 	}
 }
 
-// recover ends an app, in order or as a crash does, and starts it again.
+// recover stops an app, with a final snapshot or as a crash does, and measures restarts.
 func recover(b *testing.B, app *durable.App[ports], o durable.Options, snapshot bool) {
 	b.Helper()
 	end := func(snapshot bool) {

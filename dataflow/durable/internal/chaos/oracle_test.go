@@ -6,9 +6,10 @@ import (
 	"testing"
 )
 
-// Truth is what the records that came in amount to, by a loop that a reader can check.
+// Truth is the expected result of the records, computed by a loop that is simple enough
+// to review.
 type truth struct {
-	votes    map[uint64]int // how often each vote is there
+	votes    map[uint64]int // how often each vote occurs in the log
 	released map[string]release
 	claimed  map[string]claim
 	records  int
@@ -54,8 +55,8 @@ func recompute(all []history) *truth {
 	return t
 }
 
-// checkSteps wants each step to have given exactly what the records it took decide: all
-// of it, once, right, and in the step that took the deciding record.
+// checkSteps checks that each step emitted exactly the outputs that its records decide:
+// all of them, once, with the right values, in the step that took the deciding record.
 func checkSteps(t testing.TB, all []history, truth *truth) (outputs int) {
 	t.Helper()
 	var missing, doubled, wrong, order report
@@ -122,7 +123,7 @@ func judge(h history, o output, truth *truth) (name string, right bool, position
 	return "released " + o.key, ok && r.tally.equal(o.tally), r.position
 }
 
-// verify compares all there is. A run that did nothing is no proof.
+// verify compares everything with the oracle. A run that did nothing fails.
 func verify(t testing.TB, all []history, requests []*request) *truth {
 	t.Helper()
 	truth := recompute(all)
@@ -136,7 +137,7 @@ func verify(t testing.TB, all []history, requests []*request) *truth {
 	return truth
 }
 
-// The checker itself is checked: each kind of damage has to be found.
+// TestOracle checks that verify detects each kind of damage.
 func TestOracle(t *testing.T) {
 	votes := func(key string, position uint64) (rs []record) {
 		for i := range quorum {
@@ -182,7 +183,7 @@ func TestOracle(t *testing.T) {
 	}
 }
 
-// A finder is a test that may fail.
+// A finder collects the errors of a check.
 type finder struct {
 	testing.TB
 	errors []string

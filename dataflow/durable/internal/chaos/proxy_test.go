@@ -7,14 +7,14 @@ import (
 	"testing"
 )
 
-// A proxy is the network between one process and the servers. When it is cut nothing
-// gets through in either direction, and nobody is told: connections stay open, new ones
-// stay silent, and what was on its way arrives late when it is mended.
+// A proxy is the network between one process and the servers. A cut is silent and stops
+// both directions: connections stay open, new ones get no answer, and data that was in
+// transit arrives late after mend.
 type proxy struct {
 	urls []string
 
 	mu   sync.Mutex
-	open chan struct{} // closed while it is whole
+	open chan struct{} // closed while the network is connected
 }
 
 func newProxy(t testing.TB, s *servers) *proxy {
@@ -60,7 +60,7 @@ func (p *proxy) serve(l net.Listener, target string) {
 	}
 }
 
-// carry hands on bytes, while the network is whole.
+// carry forwards bytes while the network is connected.
 func (p *proxy) carry(to, from net.Conn) {
 	buf := make([]byte, 32<<10)
 	for {

@@ -13,25 +13,25 @@ import (
 	"github.com/millrace/millrace/internal/natstest"
 )
 
-// Servers are nats-server processes on loopback ports, which sync always.
+// Servers are nats-server processes on loopback ports that sync every write.
 type servers struct {
 	t testing.TB
 	*natstest.Servers
 }
 
-// startServers starts n servers, as a cluster if there are several, and waits until they
-// can make streams.
+// startServers starts n servers, as a cluster if n > 1, and waits until they can create
+// streams.
 func startServers(t testing.TB, n int) *servers {
 	t.Helper()
 	s := &servers{t, natstest.Start(t, n, natstest.Config{
 		JetStream: "sync_interval: always",
-		Cluster:   "no_advertise: true", // who is cut off must not hear of ways around
+		Cluster:   "no_advertise: true", // a process that is cut off must not learn another route
 	})}
 	s.ready(n)
 	return s
 }
 
-// ready waits until a stream can be made with as many replicas as there are servers.
+// ready waits until a stream can be created with the given number of replicas.
 func (s *servers) ready(replicas int) {
 	s.t.Helper()
 	eventually(s.t, func(ctx context.Context) error {
@@ -51,7 +51,7 @@ func (s *servers) ready(replicas int) {
 	})
 }
 
-// healthy waits until all replicas of all streams have everything.
+// healthy waits until all replicas of all streams are current.
 func (s *servers) healthy() {
 	s.t.Helper()
 	eventually(s.t, func(ctx context.Context) error {

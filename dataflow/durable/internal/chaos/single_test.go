@@ -19,11 +19,11 @@ import (
 	"github.com/millrace/millrace/dataflow/durable/natslog"
 )
 
-// A singleConfig says what a process with a server inside does.
+// A singleConfig configures a process with an embedded server.
 type singleConfig struct {
 	Dir     string
 	Seed    uint64
-	Pending []singleRequest // of the process before, which nobody was told the result of
+	Pending []singleRequest // requests of earlier processes without a reported result
 	Next    uint64
 }
 
@@ -32,17 +32,17 @@ type singleRequest struct {
 	Votes []vote
 }
 
-// What a process with a server inside says, a line of JSON each.
+// A singleEvent is one line of JSON that a process with an embedded server prints.
 type singleEvent struct {
-	Restored time.Duration  `json:",omitzero"` // it runs
+	Restored time.Duration  `json:",omitzero"` // the app runs
 	Begun    *singleRequest `json:",omitempty"`
 	Sent     uint64         `json:",omitempty"` // a vote is about to be sent
-	Acked    uint64         `json:",omitempty"` // and was acknowledged
+	Acked    uint64         `json:",omitempty"` // a vote was acknowledged
 	Done     string         `json:",omitempty"` // a request has its result
 	Result   tally          `json:",omitzero"`
 }
 
-// runSingle makes requests until it is killed, beginning with those that are pending.
+// runSingle makes requests until it is killed. It starts with the pending ones.
 func runSingle(config string) error {
 	var c singleConfig
 	if err := json.Unmarshal([]byte(config), &c); err != nil {
@@ -50,7 +50,7 @@ func runSingle(config string) error {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	go func() {
-		io.Copy(io.Discard, os.Stdin) // ends with the parent, also when that is killed
+		io.Copy(io.Discard, os.Stdin) // returns when the parent exits, even if the parent is killed
 		cancel()
 	}()
 	o := workerConfig{Partitions: 4}.options()
@@ -112,7 +112,7 @@ func callSingle(ctx context.Context, p ports, r singleRequest, say func(singleEv
 	}
 }
 
-// A single is what the test knows of the requests of all processes so far.
+// A single is what the test knows about the requests of all processes so far.
 type single struct {
 	requests []*request
 	byKey    map[string]*request
@@ -121,8 +121,7 @@ type single struct {
 	restores durations
 }
 
-// TestSingle kills a process with a server inside, again and again, in the middle of
-// whatever it does.
+// TestSingle kills a process with an embedded server again and again, at random moments.
 func TestSingle(t *testing.T) {
 	t.Logf("rerun: -seed %d", *seed)
 	rng := rand.New(rand.NewPCG(*seed, 1))
@@ -133,7 +132,7 @@ func TestSingle(t *testing.T) {
 		until := 1 + rng.IntN(3000)
 		s.round(t, dir, uint64(round), func(events int) bool { return events == until })
 	}
-	// The last one is killed when nothing of the earlier ones is pending.
+	// The last process is killed when none of the earlier requests is pending.
 	before := s.pending()
 	s.round(t, dir, uint64(*kills), func(int) bool {
 		for len(before) > 0 && s.byKey[before[0].Key].resolved {
@@ -155,7 +154,8 @@ func TestSingle(t *testing.T) {
 		*kills+1, took.Round(time.Millisecond), len(s.requests), truth.records, float64(truth.records)/took.Seconds(), &s.restores)
 }
 
-// checkUntold looks at the requests whose results nobody was told.
+// checkUntold checks that acknowledged votes are stored even if the request has no
+// reported result.
 func checkUntold(t *testing.T, s *single, truth *truth) {
 	t.Helper()
 	var lost report
@@ -178,7 +178,8 @@ func (s *single) pending() (all []singleRequest) {
 	return all
 }
 
-// round runs one process until enough, which is asked after each event, and kills it.
+// round runs one process, calls enough after each event and kills the process when enough
+// returns true.
 func (s *single) round(t *testing.T, dir string, seed uint64, enough func(events int) bool) {
 	t.Helper()
 	config, err := json.Marshal(singleConfig{Dir: dir, Seed: seed, Pending: s.pending(), Next: s.next})
@@ -206,7 +207,7 @@ func (s *single) round(t *testing.T, dir string, seed uint64, enough func(events
 		}
 		s.note(e)
 		if events++; !killed && enough(events) {
-			cmd.Process.Kill() // and go on with what it has said before
+			cmd.Process.Kill() // then read what it printed before the kill
 			killed = true
 		}
 	}

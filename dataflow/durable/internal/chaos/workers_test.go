@@ -24,14 +24,14 @@ import (
 	"github.com/millrace/millrace/dataflow/durable/natslog"
 )
 
-// A workerConfig says what a worker process takes part in.
+// A workerConfig configures a worker process.
 type workerConfig struct {
 	Name, Member string
 	Servers      []string
 	Partitions   int
 	Lease        time.Duration
-	Slow         bool // steps take long
-	Bank         bool // the flow is a bank
+	Slow         bool // steps are slow
+	Bank         bool // the flow is the bank
 }
 
 func onServers(urls []string) journal.Opener {
@@ -46,7 +46,7 @@ func (c workerConfig) options() durable.Options {
 	}
 }
 
-// runWorker is what a worker process does until its input ends.
+// runWorker runs a worker process until its standard input ends.
 func runWorker(config string) error {
 	var c workerConfig
 	if err := json.Unmarshal([]byte(config), &c); err != nil {
@@ -56,14 +56,14 @@ func runWorker(config string) error {
 	defer cancel()
 	over := make(chan struct{})
 	go func() {
-		io.Copy(io.Discard, os.Stdin) // ends with the parent, also when that is killed
+		io.Copy(io.Discard, os.Stdin) // returns when the parent exits, even if the parent is killed
 		close(over)
 		if pass(ctx, 20*time.Second) {
-			os.Exit(3) // or it would outlive its test when servers are gone
+			os.Exit(3) // otherwise it would outlive its test when the servers are down
 		}
 	}()
 	o := c.options()
-	if c.Slow { // and so does making them again
+	if c.Slow { // replaying slow steps is slow too
 		o.SnapshotAge /= 4
 	}
 	switch {
@@ -75,7 +75,7 @@ func runWorker(config string) error {
 	return work(ctx, build, o, over)
 }
 
-// work runs a flow until over is closed, and tells the test of it.
+// work runs a flow until over is closed, and reports its events on standard output.
 func work[P any](ctx context.Context, build func(*dataflow.Flow) P, o durable.Options, over <-chan struct{}) error {
 	app, err := durable.Start(ctx, build, o)
 	if err != nil {
@@ -103,7 +103,7 @@ func work[P any](ctx context.Context, build func(*dataflow.Flow) P, o durable.Op
 	}
 }
 
-// A worker is a process that runs the flow, as its test sees it.
+// A worker is a worker process as the test sees it.
 type worker struct {
 	t      testing.TB
 	config workerConfig
@@ -111,13 +111,13 @@ type worker struct {
 
 	cmd   *exec.Cmd // nil while it is down
 	in    io.Closer
-	ended chan struct{} // closed when the process has ended and all it said was read
+	ended chan struct{} // closed when the process has ended and its output was read
 	said  *tail
 
 	started  chan struct{}
-	since    atomic.Int64 // when it had started
+	since    atomic.Int64 // when it started, in Unix nanoseconds
 	restores *durations
-	refused  *atomic.Int64 // commits that were fenced, or whose answer got lost
+	refused  *atomic.Int64 // commits that were fenced or whose answer was lost
 }
 
 func (w *worker) start() {
@@ -161,7 +161,7 @@ func (w *worker) listen(out io.Reader, ended, started chan struct{}) {
 	}
 }
 
-// kill ends the process as kill -9 does.
+// kill ends the process with SIGKILL.
 func (w *worker) kill() {
 	if w.cmd == nil {
 		return
@@ -173,7 +173,7 @@ func (w *worker) kill() {
 	w.cmd = nil
 }
 
-// alive says whether the process runs; one that has ended by itself is an error.
+// alive reports whether the process runs. A process that ended by itself fails the test.
 func (w *worker) alive() bool {
 	if w.cmd == nil {
 		return false
@@ -190,7 +190,7 @@ func (w *worker) alive() bool {
 	}
 }
 
-// stop lets the process end in order.
+// stop shuts the process down cleanly.
 func (w *worker) stop() {
 	if !w.alive() {
 		return
@@ -209,7 +209,7 @@ func (w *worker) signal(s syscall.Signal) {
 	}
 }
 
-// A tail keeps the end of what was written.
+// A tail keeps the end of the data written to it.
 type tail struct {
 	mu   sync.Mutex
 	data []byte

@@ -23,7 +23,7 @@ const (
 	callers    = 24
 )
 
-// A world is servers, workers and a load, and a record of what was done to them.
+// A world holds the servers, the workers, the flow under test and a record of the faults.
 type world struct {
 	t       testing.TB
 	rng     *rand.Rand
@@ -39,17 +39,17 @@ type world struct {
 	serverKills int
 }
 
-// A subject is a flow that is broken, with those who call it, in the process of the test.
+// A subject is the flow under test with its callers, in the process of the test.
 type subject interface {
-	call()                              // begins to call the flow, all the time
-	begun() uint64                      // calls that were begun
-	rest(t testing.TB)                  // begins no calls, and returns when all are answered
+	call()                              // starts calling the flow continuously
+	begun() uint64                      // number of calls begun
+	rest(t testing.TB)                  // starts no more calls and returns when all are answered
 	stop(ctx context.Context) error     // ends the flow
 	metrics() durable.Metrics           // of this process
-	check(w *world, took time.Duration) // compares all there is, once the flow has ended
+	check(w *world, took time.Duration) // verifies everything after the flow has ended
 }
 
-// A death is a moment at which partitions lost their owner.
+// A death is the moment at which partitions lost their owner.
 type death struct {
 	at         time.Time
 	partitions []int
@@ -57,7 +57,7 @@ type death struct {
 
 const loader = "loader"
 
-// newWorld starts everything and waits until it works.
+// newWorld starts everything and waits until the flow answers calls.
 func newWorld(t testing.TB, sc *scenario) *world {
 	t.Helper()
 	t.Logf("rerun: -seed %d", *seed)
@@ -119,7 +119,7 @@ func (w *world) await(k *worker) {
 	}
 }
 
-// progress waits for some more requests.
+// progress waits until n more requests have begun.
 func (w *world) progress(n uint64) {
 	w.t.Helper()
 	goal := w.subject.begun() + n
@@ -131,8 +131,8 @@ func (w *world) progress(n uint64) {
 	})
 }
 
-// lost notes that a worker no longer looks after its partitions. Which those are is
-// known if all have been there for a while.
+// lost records that a worker no longer serves its partitions. The partitions are known
+// only if all workers started at least a second ago.
 func (w *world) lost(k *worker) {
 	var live []string
 	if w.owning {
@@ -157,7 +157,7 @@ func (w *world) lost(k *worker) {
 	w.deaths = append(w.deaths, d)
 }
 
-// checkWorkers notices workers that have ended by themselves, and starts them again.
+// checkWorkers reports workers that ended by themselves and restarts them.
 func (w *world) checkWorkers() {
 	for _, k := range w.workers {
 		if !k.alive() {
@@ -166,8 +166,8 @@ func (w *world) checkWorkers() {
 	}
 }
 
-// finish heals everything, waits for what is under way, ends it all in order and
-// verifies it.
+// finish heals all faults, waits for pending calls, stops everything cleanly and verifies
+// the results.
 func (w *world) finish(began time.Time) {
 	w.t.Helper()
 	for _, nd := range w.servers.Nodes {
@@ -196,8 +196,8 @@ func (w *world) finish(began time.Time) {
 		len(w.deaths), w.serverKills, &w.restores, w.refused.Load()+int64(m.Restores))
 }
 
-// takeovers measures from the loss of an owner to the first commit by the next one: the
-// first step of the partition that was begun later.
+// takeovers measures the time from the loss of an owner to the first commit of the next
+// one: the partition's first step that began after the loss.
 func (w *world) takeovers(all []history) *durations {
 	d := &durations{}
 	nc, err := nats.Connect(strings.Join(w.servers.URLs(""), ","))

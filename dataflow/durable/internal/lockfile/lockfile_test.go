@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// TestTake takes a lock that a holder releases soon, as a process that was killed does, and one
-// that its holder keeps.
+// TestTake checks that Take gets a lock that its holder releases soon, as a killed process
+// does, and that it fails for a lock that its holder keeps.
 func TestTake(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "lock")

@@ -23,7 +23,7 @@ import (
 
 var cluster = flag.Bool("cluster", false, "run the test with three servers too, which takes half a minute")
 
-// serverVariable holds the settings of a server in a process of its own.
+// serverVariable is the environment variable with the settings of a server process.
 const serverVariable = "MILLRACE_TEST_SERVER"
 
 type serverOrder struct {
@@ -55,13 +55,13 @@ func serve(text string) error {
 	return nil
 }
 
-// startCluster starts three server processes that know of each other, and returns their
-// addresses and how to kill each with signal 9.
+// startCluster starts a cluster of three server processes and returns their addresses and a
+// function for each that kills it with SIGKILL.
 func startCluster(t *testing.T) (urls []string, kill []func()) {
 	t.Helper()
 	var held []net.Listener
 	ports := make([]int, 6)
-	for i := range ports { // hold all at once, so that they differ
+	for i := range ports { // hold all of them at once, so that they differ
 		l, err := net.Listen("tcp", "127.0.0.1:0")
 		if err != nil {
 			t.Fatal(err)
@@ -93,7 +93,7 @@ func startCluster(t *testing.T) (urls []string, kill []func()) {
 		}
 		end := sync.OnceFunc(func() {
 			_ = cmd.Process.Kill()
-			_ = cmd.Wait() // says that it was killed
+			_ = cmd.Wait() // reports that it was killed
 		})
 		t.Cleanup(end)
 		urls = append(urls, fmt.Sprint("nats://127.0.0.1:", ports[i]))
@@ -102,8 +102,9 @@ func startCluster(t *testing.T) (urls []string, kill []func()) {
 	return urls, kill
 }
 
-// TestCluster joins through each of three servers and kills the one that leads the bucket. The
-// election takes longer than a lease, so that all leases end; then all are back. Run it with
+// TestCluster joins one member through each of three servers and kills the server that leads
+// the bucket. The election takes longer than a lease, so all leases end. Then all members
+// return. Run it with
 //
 //	go test ./dataflow/durable/internal/membership -run TestCluster -cluster -v
 func TestCluster(t *testing.T) {
@@ -115,11 +116,11 @@ func TestCluster(t *testing.T) {
 	var members []*Member
 	var logs []*log
 	for i := range 3 {
-		// The first address is tried first; the others are for when it is gone.
+		// Each member tries the first address first and the others when that server is down.
 		nc := connectLate(t, append(slices.Clone(urls[i:]), urls[:i]...))
 		o.ID = fmt.Sprint("m", i)
 		var m *Member
-		until(t, "to join", func() bool { // the first leader has to be elected
+		until(t, "to join", func() bool { // waits for the first leader election
 			ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 			defer cancel()
 			var err error
@@ -171,7 +172,7 @@ func TestCluster(t *testing.T) {
 	agree(t, 32, members[1:]...)
 }
 
-// connectLate connects as soon as there is a server.
+// connectLate connects as soon as a server accepts connections.
 func connectLate(t *testing.T, urls []string) *nats.Conn {
 	t.Helper()
 	var nc *nats.Conn

@@ -13,7 +13,8 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// TestScale grows from one member to three and shrinks to one again.
+// TestScale checks the shares of members while the cluster grows from one to three and shrinks to
+// one.
 func TestScale(t *testing.T) {
 	s := startServer(t)
 	a, _ := join(t, s.ClientURL(), Options{ID: "a", Info: []byte("http://a")})
@@ -62,8 +63,8 @@ func TestScale(t *testing.T) {
 	}
 }
 
-// TestLeaveIsQuick has somebody leave with a lease so long and no probe, so that nothing but
-// the leaving can tell.
+// TestLeaveIsQuick checks that Leave itself hands partitions over: the lease is a minute and there
+// is no probe.
 func TestLeaveIsQuick(t *testing.T) {
 	s := startServer(t)
 	o := Options{Lease: time.Minute, Probe: -1}
@@ -78,7 +79,7 @@ func TestLeaveIsQuick(t *testing.T) {
 	log.wait(t, 0, "everything", owns(32))
 }
 
-// TestProbe closes a connection abruptly. The lease is so long that only probes can tell.
+// TestProbe closes a connection abruptly. The lease is so long that only a probe can detect it.
 func TestProbe(t *testing.T) {
 	s := startServer(t)
 	o := Options{Lease: time.Minute}
@@ -97,7 +98,7 @@ func TestProbe(t *testing.T) {
 	}
 }
 
-// trusts reports whether a member has answered, and so would be suspected if it did not.
+// trusts reports whether a member has answered a probe, so that later silence makes it suspected.
 func (m *Member) trusts(id string) func() bool {
 	return func() bool {
 		answer := make(chan bool, 1)
@@ -106,7 +107,8 @@ func (m *Member) trusts(id string) func() bool {
 	}
 }
 
-// TestLease closes a connection abruptly and leaves it to the lease to tell.
+// TestLease closes a connection abruptly without probes, so that only the end of the lease can
+// detect it.
 func TestLease(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
@@ -122,8 +124,9 @@ func TestLease(t *testing.T) {
 	}
 }
 
-// TestDeaf has a member that renews and is not there to be asked. It is suspected once, comes back
-// after two renewals, and is then left alone: its connection to who probes is what is broken.
+// TestDeaf has a member that renews its lease and does not answer probes. It is suspected once and
+// returns after two renewals. It is not suspected again, because only its connection to the
+// probing member is broken.
 func TestDeaf(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
@@ -145,8 +148,8 @@ func TestDeaf(t *testing.T) {
 	agree(t, 32, a, b)
 }
 
-// TestAnswers makes up answers to probes, of this connection and of another one, which
-// say nothing.
+// TestAnswers sends forged answers to probes. Late answers, and answers for another connection, do
+// not cause a suspicion.
 func TestAnswers(t *testing.T) {
 	s := startServer(t)
 	o := Options{Lease: time.Minute, Probe: time.Hour}
@@ -170,7 +173,7 @@ func TestAnswers(t *testing.T) {
 	say("0", b, "yes")
 	say("7", b, "nobody", "nobody", "nobody")
 	say("0", b, "nobody", "yes", "nobody", "yes")
-	say("0", c, "yes") // behind all of these
+	say("0", c, "yes") // after all of the above
 	until(t, "the last answer", a.trusts(c.ID()))
 	if n := a.Counters().Suspicions; n != 0 {
 		t.Errorf("%d suspicions, want none", n)
@@ -180,8 +183,8 @@ func TestAnswers(t *testing.T) {
 	until(t, "two members", func() bool { return len(a.Members()) == 2 })
 }
 
-// TestSuperseded joins a second time with the same ID, as a service does that is started
-// again before the lease of its last process has ended.
+// TestSuperseded joins a second time with the same ID, as a service does that restarts before the
+// lease of its previous process has ended.
 func TestSuperseded(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
@@ -199,7 +202,7 @@ func TestSuperseded(t *testing.T) {
 	agree(t, 32, second)
 }
 
-// TestPurged has the lease of a living member purged, as an administrator may.
+// TestPurged purges the lease of a living member, as an administrator may do.
 func TestPurged(t *testing.T) {
 	s := startServer(t)
 	a, nc := join(t, s.ClientURL(), Options{ID: "a", Lease: time.Hour})
@@ -217,11 +220,11 @@ func TestPurged(t *testing.T) {
 		t.Fatal(err)
 	}
 	until(t, "the lapse", func() bool { return a.Counters().Lapses == 1 })
-	until(t, "everything again", func() bool { return len(a.Owned()) == 32 }) // who follows may not have seen the moment between
+	until(t, "everything again", func() bool { return len(a.Owned()) == 32 }) // a follower may miss the moment in between
 	agree(t, 32, a)
 }
 
-// TestErrors asks for what cannot be.
+// TestErrors checks the errors of Join.
 func TestErrors(t *testing.T) {
 	s := startServer(t)
 	nc := connect(t, s.ClientURL())

@@ -7,8 +7,8 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// TestRestart restarts the server faster than a lease ends. Nobody's lease ends, and
-// nobody suspects anybody who has not connected again yet.
+// TestRestart restarts the server before a lease ends. No lease ends, and nobody suspects
+// a member that has not reconnected yet.
 func TestRestart(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
@@ -33,8 +33,8 @@ func TestRestart(t *testing.T) {
 	}
 }
 
-// TestOutage stops the server for longer than a lease: everybody is told to own nothing.
-// It comes back with or without its files.
+// TestOutage stops the server for longer than a lease, so every member is told that it
+// owns nothing. The server comes back with or without its files.
 func TestOutage(t *testing.T) {
 	for _, files := range []string{"kept", "lost"} {
 		t.Run("files="+files, func(t *testing.T) {
@@ -74,8 +74,8 @@ func TestOutage(t *testing.T) {
 	}
 }
 
-// TestStuckWatch deletes the consumers behind the watches, which the client would
-// notice after ten seconds. Members notice it before their leases end.
+// TestStuckWatch deletes the consumers behind the watches. The client would notice after
+// ten seconds. The members notice before their leases end.
 func TestStuckWatch(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
@@ -112,8 +112,8 @@ func TestStuckWatch(t *testing.T) {
 	}
 }
 
-// TestFrozen holds the member's own goroutine for longer than a lease. Owned looks at
-// the clock, so that who asks is told although nothing runs.
+// TestFrozen blocks the member's own goroutine for longer than a lease. Owned checks the
+// clock, so it returns nothing although that goroutine does not run.
 func TestFrozen(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)

@@ -16,8 +16,8 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// processVariable holds what a member in a process of its own is to do. With it this
-// test program is that process.
+// processVariable is the environment variable with the order of a member process. If it is
+// set, the test program is that process.
 const processVariable = "MILLRACE_TEST_MEMBER"
 
 type order struct {
@@ -44,7 +44,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// obey joins and prints what it owns, a JSON list on a line, whenever that changes.
+// obey joins and prints the owned partitions as a line of JSON whenever they change.
 func obey(text string) error {
 	var o order
 	if err := json.Unmarshal([]byte(text), &o); err != nil {
@@ -71,7 +71,7 @@ func obey(text string) error {
 	}
 }
 
-// A process is a member in a process of its own.
+// A process is a member in its own process.
 type process struct {
 	cmd *exec.Cmd
 	log *log
@@ -106,9 +106,9 @@ func startProcess(t testing.TB, url, id string, lease time.Duration) *process {
 		}
 	})
 	t.Cleanup(func() {
-		_ = p.cmd.Process.Kill() // fails if a test did so before
+		_ = p.cmd.Process.Kill() // fails if the test killed it before
 		read.Wait()
-		_ = p.cmd.Wait() // says that it was killed
+		_ = p.cmd.Wait() // reports that it was killed
 	})
 	return p
 }
@@ -120,12 +120,14 @@ func (p *process) signal(t testing.TB, s os.Signal) {
 	}
 }
 
-// shares reports whether a shares the partitions with b and would suspect it.
+// shares reports whether a shares the partitions with b and would suspect b if it fell
+// silent.
 func shares(a *Member, b string) func() bool {
 	return func() bool { return len(a.Members()) == 2 && len(a.Owned()) < 32 && a.trusts(b)() }
 }
 
-// TestKill kills a process with signal 9. The lease is so long that only the probe can tell.
+// TestKill kills a process with SIGKILL. The lease is so long that only the probe can detect
+// it.
 func TestKill(t *testing.T) {
 	s := startServer(t)
 	a, _ := join(t, s.ClientURL(), Options{ID: "a", Lease: time.Minute})
@@ -142,8 +144,9 @@ func TestKill(t *testing.T) {
 	until(t, "the same part for a", func() bool { return len(a.Owned())+len(first.owned) == 32 })
 }
 
-// TestZombie stops a process for longer than its lease. Others own what it had when it
-// wakes; it learns that first, and then gets its part back.
+// TestZombie stops a process for longer than its lease. When it continues, others own its
+// partitions. The process first learns that it owns nothing and then gets the same
+// partitions back.
 func TestZombie(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
@@ -167,8 +170,8 @@ func TestZombie(t *testing.T) {
 	}
 }
 
-// BenchmarkTakeover measures how long after a kill -9 another member owns everything: the
-// probe tells, or the lease alone. Each step starts a process and kills it.
+// BenchmarkTakeover measures how long after SIGKILL another member owns everything, with the
+// probe and with the lease alone. Each step starts a process and kills it.
 //
 //	go test ./dataflow/durable/internal/membership -run '^$' -bench Takeover -benchtime 20x
 func BenchmarkTakeover(b *testing.B) {

@@ -18,7 +18,7 @@ import (
 
 var seed = flag.Int64("seed", 0, "seed of the random tests; 0 takes one from the clock")
 
-// holds runs a property with a seed, and says how to run a failure again.
+// holds checks a property with a seed and prints how to repeat a failure.
 func holds(t *testing.T, law gopter.Prop) {
 	t.Helper()
 	s := *seed
@@ -41,7 +41,7 @@ func result(ok bool, format string, args ...any) *gopter.PropResult {
 	return gopter.NewPropResult(false, fmt.Sprintf(format, args...))
 }
 
-// members draws IDs as people give them, which differ in the last place, and as computers do.
+// members draws random IDs, and numbered ones, which differ only at the end.
 var members = gen.SliceOfN(12, gen.OneGenOf(gen.Identifier(), gen.IntRange(0, 99).Map(func(i int) string { return fmt.Sprint("w", i) }))).
 	Map(func(ids []string) []string {
 		slices.Sort(ids)
@@ -50,8 +50,8 @@ var members = gen.SliceOfN(12, gen.OneGenOf(gen.Identifier(), gen.IntRange(0, 99
 
 var manyPartitions = gen.IntRange(1, 4096)
 
-// TestOwnersBalance wants shares that differ no more than chance lets them: six standard
-// deviations are exceeded once in a billion.
+// TestOwnersBalance checks that shares differ by no more than chance: six standard deviations
+// are exceeded once in a billion.
 func TestOwnersBalance(t *testing.T) {
 	holds(t, prop.ForAll(func(ids []string, partitions int) *gopter.PropResult {
 		count := make(map[string]int)
@@ -68,8 +68,8 @@ func TestOwnersBalance(t *testing.T) {
 	}, members, manyPartitions))
 }
 
-// TestOwnersStable adds a member: what moves moves to it. Read backwards, that is removing
-// one. The order in which members are named does not matter.
+// TestOwnersStable adds a member and checks that partitions move only to it. Read backwards,
+// this is the removal of a member. The order of the members does not matter.
 func TestOwnersStable(t *testing.T) {
 	holds(t, prop.ForAll(func(ids []string, partitions int, joiner string, shuffle int64) *gopter.PropResult {
 		ids = slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return id == joiner })
@@ -88,7 +88,7 @@ func TestOwnersStable(t *testing.T) {
 	}, members, manyPartitions, gen.Identifier(), gen.Int64()))
 }
 
-// TestOwnersGolden pins the hash: processes of different versions must agree on it.
+// TestOwnersGolden pins the hash, because processes of different versions must agree on it.
 func TestOwnersGolden(t *testing.T) {
 	got := strings.Join(Owners(16, []string{"a", "b", "c"}, nil), "")
 	if want := "caaabcccccbcbccc"; got != want {
@@ -99,13 +99,13 @@ func TestOwnersGolden(t *testing.T) {
 	}
 }
 
-// A world is what views of three members are made of: leases that all of them are
-// shown in one order, each at its own pace, and probes that each sees for itself.
+// A world holds the views of three members. All members see the same sequence of leases, each
+// at its own pace. Each has its own probes.
 type world struct {
 	now    time.Time
 	shown  []func(v *view, now time.Time) // the history of the bucket
 	views  []*view
-	seen   []int // by view: how much of the history it was shown
+	seen   []int // how much of the history each view has seen
 	number []uint64
 	refuse []Refusals
 }
@@ -128,14 +128,14 @@ func newWorld() *world {
 
 func (w *world) id(i int) string { return string(rune('a' + i)) }
 
-// step is one move, drawn as a number.
+// step makes one move, which the number encodes.
 func (w *world) step(move int) {
 	i, other := move%3, (move+1+move/9%2)%3
 	v := w.views[i]
 	switch move / 3 % 13 {
 	case 0, 1, 2:
 		w.renew(i)
-	case 3: // the lease ends, or is given back
+	case 3: // the lease expires or is given back
 		id := w.id(i)
 		w.shown = append(w.shown, func(v *view, now time.Time) { v.gone(id, now) })
 	case 4, 5:
@@ -148,7 +148,7 @@ func (w *world) step(move int) {
 		w.now = w.now.Add(time.Duration(move%7) * 200 * time.Millisecond)
 	case 10:
 		v.connected()
-	case 11: // a new watch shows the latest of each again
+	case 11: // a new watch shows the latest lease of each member again
 		w.watch(i, len(w.shown))
 		v.begin()
 		for id, p := range v.peers {
@@ -186,8 +186,8 @@ func (w *world) watch(i, n int) {
 	}
 }
 
-// TestViews makes moves at random and checks what is promised of each view after each
-// move, and then that all views agree when everybody has renewed often enough.
+// TestViews makes random moves and checks the invariants of each view after each move. Then
+// it checks that all views agree after enough renewals by all members.
 func TestViews(t *testing.T) {
 	holds(t, prop.ForAll(func(moves []int) *gopter.PropResult {
 		w := newWorld()
@@ -239,7 +239,7 @@ func TestViews(t *testing.T) {
 	}, gen.SliceOfN(200, gen.IntRange(0, 1<<20))))
 }
 
-// table is a view of member a that sees b, at a time.
+// table returns a view of member a that contains b, and its time.
 func table() (v *view, now time.Time) {
 	now = time.Unix(1_000_000, 0)
 	v = newView("a", 1, 8, 3*time.Second)
@@ -251,7 +251,7 @@ func table() (v *view, now time.Time) {
 	return v, now
 }
 
-// suspect has b answer once and then no more.
+// suspect has b answer once and then stay silent.
 func suspect(v *view) (suspected bool) {
 	v.answer("b")
 	v.silence("b")
@@ -259,8 +259,8 @@ func suspect(v *view) (suspected bool) {
 	return suspected
 }
 
-// TestSuspicion walks through suspicions: one silence is not enough, who never answered is
-// not suspected, and each return takes twice as long.
+// TestSuspicion checks that one silence is not enough, that a member that never answered is
+// not suspected, and that each return takes twice as many renewals.
 func TestSuspicion(t *testing.T) {
 	v, now := table()
 	if again, suspected := v.silence("b"); again || suspected {
@@ -318,7 +318,7 @@ func TestSuspicion(t *testing.T) {
 	}
 }
 
-// TestLapse ends the own lease while b is there and while it is not.
+// TestLapse ends the member's own lease while b is present and while it is not.
 func TestLapse(t *testing.T) {
 	for _, back := range []bool{true, false} {
 		v, now := table()
@@ -355,7 +355,7 @@ func TestLapse(t *testing.T) {
 	}
 }
 
-// TestForeignRenewal shows leases that are not this member's doing.
+// TestForeignRenewal shows a member leases under its ID that it did not write.
 func TestForeignRenewal(t *testing.T) {
 	v, now := table()
 	v.put("a", lease{Started: 1, Renewal: 7}, 3, now.Add(time.Second))
@@ -372,8 +372,9 @@ func TestForeignRenewal(t *testing.T) {
 	}
 }
 
-// TestLaggingWatch begins a watch at a replica that has not heard of the latest. Nobody is
-// forgotten before it shows the latest own lease; then who is not in it is gone.
+// TestLaggingWatch starts a watch at a replica that lags behind. The view keeps all members
+// until the watch shows its own latest lease. Then it drops the members that the watch did
+// not show.
 func TestLaggingWatch(t *testing.T) {
 	v, now := table()
 	v.renewing(2, now)

@@ -38,7 +38,8 @@ func TestSet(t *testing.T) {
 	}, gen.SliceOf(gen.IntRange(0, 4000))))
 }
 
-// refusing draws what members refuse: of each partition each member nothing, as it was, or for good.
+// refusing draws for each member and partition whether the member accepts it, refuses it for now or
+// refuses it for good.
 func refusing(ids []string, partitions int, draw int64) map[string]*Refusals {
 	r := rand.New(rand.NewPCG(uint64(draw), 2))
 	all := make(map[string]*Refusals)
@@ -57,9 +58,9 @@ func refusing(ids []string, partitions int, draw int64) map[string]*Refusals {
 	return all
 }
 
-// TestOwnersRefused compares the owners with what the words say: the owner among those that refuse
-// a partition least, by the weights. The order of members does not matter, and one more refusal
-// moves nothing but its partition, and that one only away from the member that refuses it.
+// TestOwnersRefused compares Owners with its definition: the owner is chosen by weight among the
+// members that refuse a partition least. The order of members does not matter. One more refusal
+// moves only its partition, and only away from the refusing member.
 func TestOwnersRefused(t *testing.T) {
 	holds(t, prop.ForAll(func(ids []string, partitions int, draw int64) *gopter.PropResult {
 		refuses := refusing(ids, partitions, draw)
@@ -97,7 +98,7 @@ func TestOwnersRefused(t *testing.T) {
 	}, members, gen.IntRange(1, 300), gen.Int64()))
 }
 
-// lessRefused reports whether a member refuses a partition less than its owner does.
+// lessRefused reports whether a member refuses some partition less than the partition's owner does.
 func lessRefused(v *view, id string, owners []string) bool {
 	for p, owner := range owners {
 		if v.peers[id].rank(p) < v.peers[owner].rank(p) {
@@ -107,7 +108,8 @@ func lessRefused(v *view, id string, owners []string) bool {
 	return false
 }
 
-// TestOwnersRefusedGolden pins who owns what is refused: processes must agree on it.
+// TestOwnersRefusedGolden pins the owners of refused partitions, because processes must agree on
+// them.
 func TestOwnersRefusedGolden(t *testing.T) {
 	refuses := map[string]*Refusals{"a": {Never: Set{0xff, 0x0f}}, "b": {NotNow: Set{0x0f}}, "c": {Never: Set{0x33}}}
 	var got string
@@ -119,11 +121,12 @@ func TestOwnersRefusedGolden(t *testing.T) {
 	}
 }
 
-// TestRefuse has members of three give partitions back: one, two, all, and then one of them take
-// one back. Others agree each time, and who refused one is told when it comes back.
+// TestRefuse has one, two and then all three members refuse a partition, and then one of them accept
+// it again. All members agree each time. Refuse reports true when the partition has returned because
+// all refuse it.
 func TestRefuse(t *testing.T) {
 	s := startServer(t)
-	o := Options{Lease: time.Minute, Probe: -1} // so that only what is sent at once can tell
+	o := Options{Lease: time.Minute, Probe: -1} // so that only refusals that are sent at once have an effect
 	var all []*Member
 	var logs []*log
 	for _, id := range []string{"a", "b", "c"} {
@@ -167,7 +170,7 @@ func TestRefuse(t *testing.T) {
 	if len(seen.Peers) != 3 || seen.Owners[p] != other.ID() || !seen.Peers[i].NotNow.Has(p) || seen.Peers[(i+1)%3].NotNow.Has(p) || seen.Peers[i].Why != "again" {
 		t.Errorf("who looks sees %+v", seen)
 	}
-	other.Refuse(p, true, "for good") // now those that refuse it as it was are better
+	other.Refuse(p, true, "for good") // now the members that refuse it only for now are preferred
 	until(t, "one that may run it", func() bool { j := owner(p); return j >= 0 && all[j] != other })
 	agree(t, 32, all...)
 	if got, err := Look(soon(t), other.nc, "nobody"); err != nil || len(got.Peers) != 0 {
@@ -175,7 +178,8 @@ func TestRefuse(t *testing.T) {
 	}
 }
 
-// TestRefuseAlone refuses everything, alone: it comes back, once each.
+// TestRefuseAlone has the only member refuse every partition. Each comes back, and the second
+// refusal keeps it.
 func TestRefuseAlone(t *testing.T) {
 	s := startServer(t)
 	a, _ := join(t, s.ClientURL(), Options{ID: "a", Lease: time.Minute})

@@ -12,7 +12,7 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// A testServer is a real server with files and a listener, which can be started again.
+// A testServer is a real server with files and a listener. It can be restarted.
 type testServer struct {
 	t    testing.TB
 	opts server.Options
@@ -29,7 +29,7 @@ func startServer(t testing.TB) *testServer {
 	return s
 }
 
-// start starts the server, after stop at the address it had.
+// start starts the server, after stop at the same address.
 func (s *testServer) start() {
 	s.t.Helper()
 	opts := s.opts
@@ -60,14 +60,14 @@ func connect(t testing.TB, url string) *nats.Conn {
 	return nc
 }
 
-// soon is a context that ends a test that hangs, long before the go command does.
+// soon returns a context that ends a hanging test long before the go command does.
 func soon(t testing.TB) context.Context {
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	t.Cleanup(cancel)
 	return ctx
 }
 
-// join joins over a connection of its own, which it returns.
+// join joins over its own connection, which it also returns.
 func join(t testing.TB, url string, o Options) (*Member, *nats.Conn) {
 	t.Helper()
 	nc := connect(t, url)
@@ -89,11 +89,11 @@ func join(t testing.TB, url string, o Options) (*Member, *nats.Conn) {
 	return m, nc
 }
 
-// A log follows a member as its owner does.
+// A log records the assignments of a member, as its owner receives them.
 type log struct {
 	mu      sync.Mutex
 	entries []entry
-	more    chan struct{} // closed when there is one more
+	more    chan struct{} // closed when an entry is added
 }
 
 type entry struct {
@@ -124,7 +124,7 @@ func (l *log) add(e entry) {
 	l.more = make(chan struct{})
 }
 
-// wait returns the first entry from index on for which ok holds, and the index after it.
+// wait returns the first entry from index from on that satisfies ok, and the index after it.
 func (l *log) wait(t testing.TB, from int, what string, ok func(entry) bool) (entry, int) {
 	t.Helper()
 	ctx := soon(t)
@@ -155,7 +155,7 @@ func owns(n int) func(entry) bool {
 	return func(e entry) bool { return e.err == nil && len(e.owned) == n }
 }
 
-// until polls, for conditions that nothing tells of.
+// until polls ok, for conditions without a notification.
 func until(t testing.TB, what string, ok func() bool) {
 	t.Helper()
 	ctx := soon(t)
@@ -170,8 +170,8 @@ func until(t testing.TB, what string, ok func() bool) {
 	}
 }
 
-// agree waits until the members own all partitions, each one of them once, as they say themselves
-// and as each says of the others.
+// agree waits until the members own all partitions, each exactly once. What each member reports
+// of itself must match what the others report.
 func agree(t testing.TB, partitions int, members ...*Member) {
 	t.Helper()
 	var last string

@@ -21,7 +21,7 @@ type store struct{ dataflow.Process }
 
 type shards struct{ dataflow.Cluster }
 
-// ports are those of a flow with a port of each kind, whose streams are given out as they come.
+// ports are the ports of a flow with an input of each kind. The streams are output as they arrive.
 type ports struct {
 	bySplit *connect.Port[string, int, dataflow.TotalOrder, dataflow.ExactlyOnce]
 	byKey   *connect.Port[string, int, dataflow.TotalOrder, dataflow.ExactlyOnce]
@@ -84,7 +84,7 @@ func take[T any](t *testing.T, out *dataflow.OutputPort[T], n int) (all []T) {
 	return all
 }
 
-// none reports what comes although nothing should.
+// none reports an element that arrives within a minute.
 func none[T any](t *testing.T, out *dataflow.OutputPort[T]) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -119,7 +119,8 @@ func ofSplit(all []dataflow.Entry[string, int], split string) (values []int) {
 	return values
 }
 
-// A source in memory is read into a flow in memory, also what comes later and splits that are found later. Its reader is closed.
+// TestInMemory attaches a source in memory to a flow in memory. The flow also receives later records and splits that are found
+// later, and the reader is closed.
 func TestInMemory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		app, p := inMemory(t)
@@ -156,7 +157,7 @@ func TestInMemory(t *testing.T) {
 	})
 }
 
-// Case 55: one source is read for two inputs of one location, and both have everything, by the split and by the key.
+// Case 55: one source is attached to two inputs of one location, by split and by key, and both receive every record.
 func TestTwoInputs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		app := kept(t, journal.NewMemory(journal.MemoryOptions{}), 1)
@@ -181,7 +182,7 @@ func TestTwoInputs(t *testing.T) {
 	})
 }
 
-// Case 25: what is stopped in order goes on where it was, and nothing is sent again.
+// Case 25: a flow that is stopped cleanly continues where it was, and no record is sent again.
 func TestStopAndGoOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log := journal.NewMemory(journal.MemoryOptions{Partitions: 4})
@@ -205,7 +206,8 @@ func TestStopAndGoOn(t *testing.T) {
 	})
 }
 
-// Cases 17 and 54: bad records are letters, once, and those around them are not lost. Case 18: too many of them end the split.
+// Cases 17 and 54: each bad record is one dead letter, and no record around it is lost. Case 18: too many bad records end the
+// split.
 func TestDeadLetters(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log := journal.NewMemory(journal.MemoryOptions{})
@@ -259,7 +261,7 @@ func batchOf(at uint64) *connect.Batch[string, int] {
 	return &b
 }
 
-// Cases 10 and 11: records that are gone are an error, or a letter that names them.
+// Cases 10 and 11: missing records are an error, or a dead letter that names them.
 func TestGap(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log := journal.NewMemory(journal.MemoryOptions{})
@@ -284,7 +286,7 @@ func TestGap(t *testing.T) {
 		}
 		none(t, app.Ports.splits)
 		stop(t, pumps)
-		for range 2 { // the letter is there once
+		for range 2 { // the dead letter comes once
 			pumps = attach(t, app, connect.BySplit(s), app.Ports.bySplit, connect.Options{DeadLetters: app.Ports.dead, SkipGaps: true})
 			time.Sleep(time.Minute)
 			stop(t, pumps)
@@ -301,7 +303,7 @@ func TestGap(t *testing.T) {
 	})
 }
 
-// Case 53: a reader whose positions do not grow is found out, and so is one whose columns have different lengths.
+// Case 53: a reader whose positions do not grow, or whose columns differ in length, is an error.
 func TestOrder(t *testing.T) {
 	for what, rs := range map[string][]record{
 		"{2 0} comes behind {2 0}": {{at: dataflow.Position{Major: 2}}, {at: dataflow.Position{Major: 2}, value: 1}},
@@ -320,7 +322,7 @@ func TestOrder(t *testing.T) {
 	}
 }
 
-// A stuck reader gives the same batch always.
+// A stuck reader always returns the same batch.
 type stuck struct{ rs []record }
 
 func (s stuck) Splits(context.Context) ([]connect.Split, error) {

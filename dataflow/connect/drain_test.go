@@ -17,7 +17,7 @@ import (
 	"github.com/millrace/millrace/keyedstream"
 )
 
-// written has an input of numbers, which go out.
+// written are the ports of a flow that outputs the numbers it receives.
 type written struct {
 	in  *dataflow.InputPort[int]
 	out *dataflow.OutputPort[int]
@@ -55,7 +55,8 @@ func upTo(n int) (all []int) {
 	return all
 }
 
-// An error that passes, also one after the write was made, and a writer that was shut out for a moment lose and repeat nothing.
+// TestDrain checks that nothing is lost or written twice after an error that passes, even one after a complete write, and after
+// the writer was fenced for a moment.
 func TestDrain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		app := startWritten(t, journal.NewMemory(journal.MemoryOptions{}))
@@ -71,7 +72,7 @@ func TestDrain(t *testing.T) {
 		x.mu.Unlock()
 		send(t, app.Ports.in, 11, 20)
 		time.Sleep(time.Minute)
-		if _, _, err := x.Open(t.Context(), connect.Lane{Flow: "test", Output: "out"}); err != nil { // by another one, that goes away again
+		if _, _, err := x.Open(t.Context(), connect.Lane{Flow: "test", Output: "out"}); err != nil { // by another writer
 			t.Fatal(err)
 		}
 		send(t, app.Ports.in, 21, 30)
@@ -92,8 +93,8 @@ func TestDrain(t *testing.T) {
 	})
 }
 
-// A sink that takes its time gets together what has come meanwhile, one by one, up to DrainOptions.Most; a durable flow keeps what
-// was not written.
+// TestSlowSink checks that a slow sink receives what has arrived during a write as one batch of at most DrainOptions.Most, and
+// that a durable flow keeps what was not written.
 func TestSlowSink(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log := journal.NewMemory(journal.MemoryOptions{})
@@ -103,7 +104,7 @@ func TestSlowSink(t *testing.T) {
 		opts.Most = 30
 		drains := connect.Drain(t.Context(), app, app.Ports.out, x, opts)
 		send(t, app.Ports.in, 1, 1)
-		synctest.Wait() // it is being written
+		synctest.Wait() // the first batch is being written
 		for n := 2; n <= 101; n++ {
 			send(t, app.Ports.in, n, n)
 			synctest.Wait()
@@ -155,7 +156,7 @@ func (w slowWriter) Write(ctx context.Context, first uint64, xs []int) (connect.
 	return w.Writer.Write(ctx, first, xs)
 }
 
-// What a flow in memory gave before it ended is written.
+// TestDrainToTheEnd checks that everything a flow in memory output before it ended is written.
 func TestDrainToTheEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		flow := dataflow.New()
@@ -175,7 +176,7 @@ func TestDrainToTheEnd(t *testing.T) {
 	})
 }
 
-// An error that does not pass ends all, and the flow keeps what was not written.
+// TestDrainFails checks that an error that does not pass ends the drain, and that the flow keeps what was not written.
 func TestDrainFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log := journal.NewMemory(journal.MemoryOptions{})
@@ -200,7 +201,7 @@ func TestDrainFails(t *testing.T) {
 	})
 }
 
-// Cases 30 and 31: a sink that is older than what the flow has forgotten, and one that is ahead of the flow, are refused.
+// Cases 30 and 31: a sink that needs elements the flow has forgotten, and one that is ahead of the flow, are refused.
 func TestGapAndAhead(t *testing.T) {
 	for what, test := range map[string]struct {
 		change  func(l *tableLane)
@@ -249,14 +250,14 @@ func TestGapAndAhead(t *testing.T) {
 	}
 }
 
-// fencedTable is a sink whose lanes belong to somebody else.
+// fencedTable is a sink whose lanes belong to another writer.
 type fencedTable struct{ *table }
 
 func (x fencedTable) Open(context.Context, connect.Lane) (connect.Writer[int, connect.Atomic], uint64, error) {
 	return nil, 0, connect.ErrFenced
 }
 
-// A lane that another process has taken over keeps no flow from ending.
+// TestLaneIsLeft checks that a flow can end although another process has taken over its lane.
 func TestLaneIsLeft(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		app := startWritten(t, journal.NewMemory(journal.MemoryOptions{}))
@@ -277,7 +278,8 @@ func TestLaneIsLeft(t *testing.T) {
 	})
 }
 
-// A lane that waits does not hold others, however much it has: the partitions of one process, of which one is not written.
+// TestLaneWaits checks that a lane that cannot be written does not hold up the other partitions of its process, however much it
+// holds.
 func TestLaneWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		type ports struct {
@@ -320,7 +322,7 @@ func TestLaneWaits(t *testing.T) {
 	})
 }
 
-// half is a table that cannot be reached for the first partition.
+// half is a table that cannot be reached for partition 0.
 type half struct{ *table }
 
 func (x *half) Open(ctx context.Context, l connect.Lane) (connect.Writer[dataflow.Entry[string, int], connect.Atomic], uint64, error) {

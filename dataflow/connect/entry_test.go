@@ -13,7 +13,7 @@ import (
 	"github.com/millrace/millrace/keyedsingleton"
 )
 
-// A stubborn queue gives a job again until it is acknowledged, and then the next one.
+// A stubborn queue delivers a job again until it is acknowledged, and then the next one.
 type stubborn struct{ jobs []string }
 
 func (q *stubborn) Receive(ctx context.Context, b *connect.Batch[string, string]) (ack func(context.Context) error, err error) {
@@ -27,7 +27,8 @@ func (q *stubborn) Receive(ctx context.Context, b *connect.Batch[string, string]
 
 func (q *stubborn) Close() error { return nil }
 
-// A record on which a function of the program panics is in quarantine, so the source goes on behind it, and it is there once.
+// TestEntryInQuarantine checks that a record on which a function of the program panics is quarantined once, and that the source
+// continues after it.
 func TestEntryInQuarantine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		type ports struct {

@@ -13,8 +13,8 @@ import (
 	"github.com/millrace/millrace/keyedstream"
 )
 
-// A mailbox is a connector of a third party: a folder in which each file is a mailbox, and each line of it a mail. The position of
-// a mail is the number of bytes up to its end.
+// A mailbox is a third party's connector: each file of a folder is a mailbox, and each of its lines a mail. The position of a
+// mail is the byte offset of its end.
 type mailbox struct{ dir string }
 
 func (m mailbox) Splits(context.Context) (all []connect.Split, err error) {
@@ -56,7 +56,7 @@ func (c *mails) Next(_ context.Context, b *connect.Batch[struct{}, string]) erro
 func (c *mails) Confirm(context.Context, dataflow.Position) error { return nil }
 func (c *mails) Close() error                                     { return nil }
 
-// A printer is a sink of a third party, which has what is written twice twice.
+// A printer is a third party's sink. It prints an element twice if it is written twice.
 type printer struct{ printed chan bool }
 
 func (p printer) Open(context.Context, connect.Lane) (connect.Writer[string, connect.Repeats], uint64, error) {
@@ -73,7 +73,8 @@ func (p printer) Write(_ context.Context, first uint64, lines []string) (connect
 
 func (printer) Close() error { return nil }
 
-// Mails of a folder are read, and printed. With durable.Start in place of dataflow.Start, each is taken once over crashes.
+// The mails of a folder are read and printed. With durable.Start in place of dataflow.Start, each is taken once, even across
+// crashes.
 func Example() {
 	dir, _ := os.MkdirTemp("", "mail")
 	defer os.RemoveAll(dir)
@@ -100,7 +101,7 @@ func Example() {
 	// 2 read: how are you
 }
 
-// Records of a split are dropped that are not behind those that were taken: a test sends to a port as a source would.
+// A port drops records of a split whose position is not after the last one taken. A test sends to a port as a source would.
 func ExamplePort_Send() {
 	flow := dataflow.New()
 	in, numbers := connect.Input[string, int](dataflow.At[store](flow), "numbers")
@@ -112,7 +113,7 @@ func ExamplePort_Send() {
 	b.Add("a", 2, dataflow.Position{Major: 5})
 	in.Send(context.Background(), "split 0", &b)
 	b.Add("a", 3, dataflow.Position{Major: 9})
-	in.Send(context.Background(), "split 0", &b) // the first two again
+	in.Send(context.Background(), "split 0", &b) // the first two records again
 
 	app.Stop(context.Background())
 	for e := range out.All(context.Background()) {

@@ -10,7 +10,7 @@ import (
 	"github.com/millrace/millrace/dataflow/connect/connecttest"
 )
 
-// TestKit runs the kit on readers in memory that are right.
+// TestKit runs the kit on correct readers in memory.
 func TestKit(t *testing.T) {
 	t.Parallel()
 	t.Run("waiting", func(t *testing.T) { runKit(t, func(s *shelf) connect.Reader[string, int] { return s }) })
@@ -36,7 +36,7 @@ func runKit(t *testing.T, readerOf func(*shelf) connect.Reader[string, int]) {
 	})
 }
 
-// A restless reader has cursors that return empty batches while nothing comes.
+// A restless reader has cursors that return empty batches while there are no records.
 type restless struct{ *shelf }
 
 func (r restless) Open(ctx context.Context, split connect.Split, after dataflow.Position) (connect.Cursor[string, int], error) {

@@ -10,7 +10,7 @@ import (
 	"github.com/millrace/millrace/dataflow/connect"
 )
 
-// A record of a shelf: a value, or a reason why it cannot be decoded.
+// A record of a shelf is a value, or the reason why it cannot be decoded.
 type record struct {
 	at    dataflow.Position
 	key   string

@@ -20,7 +20,7 @@ import (
 	"github.com/millrace/millrace/keyedstream"
 )
 
-// Case 19: an error that passes loses nothing, and is tried again after longer and longer pauses; another one ends the split.
+// Case 19: an error that passes loses nothing, and the read is retried with growing pauses. Any other error ends the split.
 func TestRetry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		app, p := inMemory(t)
@@ -58,7 +58,7 @@ func TestRetry(t *testing.T) {
 	})
 }
 
-// Case 56: after a crash another version does not go on, and after a stop in order it does.
+// Case 56: another version cannot continue after a crash, but can after a clean stop.
 func TestVersion(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log := journal.NewMemory(journal.MemoryOptions{})
@@ -81,7 +81,7 @@ func TestVersion(t *testing.T) {
 		again := attach(t, app, connect.BySplit(s), app.Ports.bySplit, connect.Options{Version: "1"})
 		time.Sleep(time.Minute)
 		stop(t, again)
-		for i := range 20 { // the floor of a stop is what the next start reads, however soon it comes
+		for i := range 20 { // the next start reads the floor of a stop, however soon it comes
 			next := attach(t, app, connect.BySplit(s), app.Ports.bySplit, connect.Options{Version: fmt.Sprint(i)})
 			for reading := false; !reading; {
 				time.Sleep(time.Millisecond)
@@ -104,7 +104,7 @@ func TestVersion(t *testing.T) {
 	})
 }
 
-// A source that is never silent has its floor kept and is told so.
+// TestFloors checks that the floor of a source that is never silent is saved and confirmed to the source.
 func TestFloors(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		app := kept(t, journal.NewMemory(journal.MemoryOptions{}), 1)
@@ -128,7 +128,7 @@ func TestFloors(t *testing.T) {
 	})
 }
 
-// A source that repeats is exact through an input of entries.
+// TestDelivered checks that an input of entries takes each element of a repeating source once.
 func TestDelivered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		flow := dataflow.New()
@@ -155,7 +155,7 @@ func TestDelivered(t *testing.T) {
 	})
 }
 
-// A queue gives what it has again until it hears that it was taken.
+// A queue delivers its elements again until they are acknowledged.
 type queue struct {
 	waiting     map[string]int
 	lose, given int
@@ -181,7 +181,7 @@ func (q *queue) Receive(ctx context.Context, b *connect.Batch[string, int]) (fun
 
 func (q *queue) Close() error { return nil }
 
-// A source whose splits cannot be listed for a while is asked again soon, and so is one of which a split has ended.
+// TestSplitsAgain checks that the splits of a source are listed again soon when listing fails for a while, or a split has ended.
 func TestSplitsAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		app, p := inMemory(t)
@@ -203,7 +203,7 @@ func TestSplitsAgain(t *testing.T) {
 	})
 }
 
-// An away shelf cannot be listed for a while.
+// An away shelf cannot be listed until a given time.
 type away struct {
 	*shelf
 	until time.Time
@@ -216,7 +216,8 @@ func (s *away) Splits(ctx context.Context) ([]connect.Split, error) {
 	return s.shelf.Splits(ctx)
 }
 
-// Splits that the constructor does not allow are an error, at once and when they come later.
+// TestSplitsThatAreNotAllowed checks that splits that the constructor does not allow are an error, both at once and when they
+// appear later.
 func TestSplitsThatAreNotAllowed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		flow := dataflow.New()
@@ -244,7 +245,7 @@ func TestSplitsThatAreNotAllowed(t *testing.T) {
 	})
 }
 
-// A listed reader has splits in which nothing comes.
+// A listed reader has splits without records.
 type listed struct {
 	mu     sync.Mutex
 	splits []connect.Split
@@ -271,7 +272,7 @@ func (l *listed) Next(ctx context.Context, _ *connect.Batch[struct{}, int]) erro
 func (l *listed) Confirm(context.Context, dataflow.Position) error { return nil }
 func (l *listed) Close() error                                     { return nil }
 
-// Case 6: a log that cannot be written for a while loses nothing, and nothing is sent behind what failed.
+// Case 6: nothing is lost while a log cannot be written, and nothing is sent after a failed record.
 func TestLogFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log := journal.NewMemory(journal.MemoryOptions{Partitions: 4})
@@ -304,8 +305,8 @@ func TestLogFails(t *testing.T) {
 	})
 }
 
-// A record that is too large for the log ends its split, since it would be too large again, and a log that takes nothing at all is
-// in the status.
+// TestTooLarge checks that a record that is too large for the log ends its split, because it would be too large again. If the log
+// accepts nothing at all, the status says so.
 func TestTooLarge(t *testing.T) {
 	for most, test := range map[int]struct {
 		message string
@@ -335,7 +336,7 @@ func TestTooLarge(t *testing.T) {
 	}
 }
 
-// Letters of a source that repeats need a stream that may repeat.
+// TestRepeatedLetters checks that the dead letters of a repeating source require a stream that may repeat.
 func TestRepeatedLetters(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		flow := dataflow.New()
@@ -364,7 +365,7 @@ func TestRepeatedLetters(t *testing.T) {
 	})
 }
 
-// A garbled queue gives one record that cannot be decoded.
+// A garbled queue delivers one record that cannot be decoded.
 type garbled struct{ given bool }
 
 func (g *garbled) Receive(ctx context.Context, b *connect.Batch[string, int]) (func(context.Context) error, error) {

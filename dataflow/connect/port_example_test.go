@@ -14,7 +14,7 @@ import (
 	"github.com/millrace/millrace/keyedstream"
 )
 
-// A source is attached to a flow that runs, and stopped before it.
+// A source is attached to a running flow, and stopped before the flow.
 func ExampleAttach() {
 	ctx := context.Background()
 	flow := dataflow.New()
@@ -32,7 +32,7 @@ func ExampleAttach() {
 	for range 3 {
 		out.Next(ctx)
 	}
-	pumps.Stop(ctx) // before the flow, so that it keeps how far each split was read
+	pumps.Stop(ctx) // before the flow, which then saves how far each split was read
 	app.Stop(ctx)
 	for _, s := range pumps.Status() {
 		fmt.Println(s.Split, s.Position, s.Records)
@@ -51,7 +51,7 @@ func give[K comparable, V any, O dataflow.Order, R dataflow.Retries](p *connect.
 	}
 }
 
-// The values of a key have an order, so a fold that needs it compiles.
+// The values of a key are ordered, so a fold that needs their order compiles.
 func ExampleInput() {
 	ctx := context.Background()
 	flow := dataflow.New()
@@ -84,7 +84,7 @@ func ExampleWholeInput() {
 	// Output: HELLO <nil>
 }
 
-// What is counted needs no order.
+// Counting needs no order.
 func ExampleUnorderedInput() {
 	ctx := context.Background()
 	flow := dataflow.New()
@@ -103,7 +103,7 @@ func ExampleUnorderedInput() {
 	// ann:-4 <nil>
 }
 
-// A source without positions may give a record again, and what follows has to allow it.
+// A source without positions may deliver a record again, and the flow must allow it.
 func ExampleDeliveredInput() {
 	ctx := context.Background()
 	flow := dataflow.New()
@@ -121,7 +121,7 @@ func ExampleDeliveredInput() {
 	// sweep:the floor <nil>
 }
 
-// An order that a queue gives again is taken once, by its number.
+// An order that a queue delivers again is taken once, because its number is the key.
 func ExampleEntryPort() {
 	ctx := context.Background()
 	flow := dataflow.New()
@@ -137,7 +137,7 @@ func ExampleEntryPort() {
 	// Output: bread <nil>
 }
 
-// A line that is no number becomes a letter, and those behind it are read.
+// A line that is not a number becomes a dead letter, and the lines after it are read.
 func ExampleDeadLetters() {
 	ctx := context.Background()
 	dir, _ := os.MkdirTemp("", "connect")
@@ -163,7 +163,7 @@ func ExampleDeadLetters() {
 	// numbers: "two" up to byte 6
 }
 
-// garbage is a queue that has nothing else.
+// garbage is a queue that contains only garbage.
 type garbage struct{ waiting chan string }
 
 func (q garbage) Receive(ctx context.Context, b *connect.Batch[string, string]) (ack func(context.Context) error, err error) {
@@ -178,7 +178,7 @@ func (q garbage) Receive(ctx context.Context, b *connect.Batch[string, string]) 
 
 func (q garbage) Close() error { return nil }
 
-// Letters of a source that repeats may repeat.
+// Dead letters of a source that repeats may repeat.
 func ExampleRepeatedDeadLetters() {
 	ctx := context.Background()
 	q := garbage{make(chan string, 1)}
@@ -197,7 +197,7 @@ func ExampleRepeatedDeadLetters() {
 	// Output: jobs: ?: not a job
 }
 
-// Orders go into files that appear whole, each once.
+// Orders are written to files that appear complete, each order once.
 func ExampleDrain() {
 	ctx := context.Background()
 	dir, _ := os.MkdirTemp("", "connect")

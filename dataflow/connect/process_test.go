@@ -33,7 +33,7 @@ import (
 	"github.com/millrace/millrace/keyedstream"
 )
 
-// This file runs a source and a sink in processes that share a flow, and are killed and stopped at random.
+// This file runs a source and a sink in processes that share a flow, and kills and stops the processes at random.
 
 var kills = flag.Int("connect.kills", long.Of(3, 6), "how often a process is killed or stopped")
 
@@ -55,7 +55,7 @@ const (
 	countedKeys   = 97
 )
 
-// A counter is a source whose splits have the numbers 1, 2, 3, … as long as its server says so, under keys that go round.
+// A counter is a source whose splits have the numbers 1 to countedEach, under keys that repeat in turn.
 type counter struct{}
 
 func (c counter) Splits(context.Context) (all []connect.Split, err error) {
@@ -82,7 +82,7 @@ func (c *counting) Next(ctx context.Context, b *connect.Batch[string, int]) erro
 		<-ctx.Done()
 		return context.Cause(ctx)
 	}
-	// Some batches take long, so that readers of one split are at different places.
+	// Some batches take long, so that readers of one split are at different positions.
 	if rand.IntN(20) == 0 {
 		select {
 		case <-time.After(time.Duration(rand.IntN(20)) * time.Millisecond):
@@ -129,7 +129,7 @@ func member(url, nats string) error {
 	drains := connect.Drain(ctx, app, app.Ports.out, remoteTable{url}, connect.DrainOptions{
 		Flow: "counted", Output: "out", Most: 100, OnError: func(l connect.Lane, err error) { fail(l, err) },
 	})
-	go func() { // ends with its parent
+	go func() { // the process ends with its parent
 		_, _ = io.Copy(io.Discard, os.Stdin)
 		os.Exit(0)
 	}()
@@ -199,7 +199,7 @@ func (w *remoteWriter) Write(ctx context.Context, first uint64, xs []dataflow.En
 
 func (w *remoteWriter) Close() error { return nil }
 
-// A tableServer keeps what is written.
+// A tableServer stores what is written.
 type tableServer struct {
 	mu    sync.Mutex
 	lanes map[string]*tableLane
@@ -251,7 +251,7 @@ func (s *tableServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write([]byte("{}"))
 }
 
-// A process is a member that runs.
+// A process is a running member.
 type process struct {
 	cmd *exec.Cmd
 	in  io.Closer
@@ -296,8 +296,8 @@ func (p *process) kill() {
 	_ = p.cmd.Wait()
 }
 
-// TestProcesses is cases 1, 4, 5 and 26: two processes share a flow, read a source and write a sink; one after another is killed, or
-// stopped until the other one has taken over. Each record is there once, those of a key in their order.
+// TestProcesses is cases 1, 4, 5 and 26: two processes share a flow, read a source and write a sink. One after the other is
+// killed, or stopped until the other has taken over. Each record is written once, and those of a key in order.
 func TestProcesses(t *testing.T) {
 	t.Parallel()
 	server, err := natsserver.NewServer(&natsserver.Options{

@@ -11,7 +11,7 @@ import (
 	"github.com/millrace/millrace/keyedstream"
 )
 
-// Two splits are stamped by the times that their records have. The one that is read first makes nothing of the other one late.
+// Two splits are stamped by the times in their records. Reading one split first does not make the other one late.
 func ExampleSplitsInput() {
 	flow := dataflow.New()
 	port, seconds, notices := connect.SplitsInput[int](dataflow.At[store](flow), "seconds")

@@ -65,7 +65,7 @@ func timedKept(t *testing.T, log *journal.Memory, snapshot int) *durable.App[tim
 	return app
 }
 
-// at puts records of some seconds into a split, behind those that are there.
+// at appends records of the given seconds to a split.
 func (s *shelf) at(split string, seconds ...int) {
 	var rs []record
 	s.mu.Lock()
@@ -77,7 +77,7 @@ func (s *shelf) at(split string, seconds ...int) {
 	s.put(split, rs...)
 }
 
-// marks waits for a while and compares the mark.
+// marks waits for a while and checks the mark.
 func (p timed) marks(t *testing.T, after time.Duration, want int) {
 	t.Helper()
 	time.Sleep(after)
@@ -91,8 +91,8 @@ func (p timed) marks(t *testing.T, after time.Duration, want int) {
 	}
 }
 
-// Case 22 in memory: a split that is silent is waited for until it was silent for long enough with nothing behind, also one without
-// records. The mark does not go back when it speaks again, and what it has from before that is late.
+// Case 22 in memory: the mark waits for a silent split, even one without records, until the split has been silent for long enough
+// with nothing left to read. When the split has records again, the mark does not go back, and records before it are late.
 func TestSplitIsIdle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		app, p := timedInMemory(t, 0)
@@ -106,7 +106,7 @@ func TestSplitIsIdle(t *testing.T) {
 		p.marks(t, quiet/2+time.Second, 4) // c is idle, and a: b spoke
 		p.marks(t, quiet/2, 50)
 		s.at("b", 49, 50)
-		p.marks(t, 0, 50) // b is there again, and is waited for
+		p.marks(t, 0, 50) // b is active again, and the mark waits for it
 		s.at("a", 60)
 		p.marks(t, 0, 50)
 		s.at("b", 70)
@@ -125,7 +125,7 @@ func TestSplitIsIdle(t *testing.T) {
 	})
 }
 
-// Case 23 in memory: a pump that is blocked in sending for a minute makes no split idle, neither its own nor that of others.
+// Case 23 in memory: a pump that is blocked in sending for a minute makes no split idle, neither its own nor another one.
 func TestBlockedIsNotIdle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		app, p := timedInMemory(t, 1)
@@ -158,7 +158,7 @@ func TestBlockedIsNotIdle(t *testing.T) {
 	})
 }
 
-// A doubtful shelf does not know whether something is behind.
+// A doubtful shelf does not know whether records are left to read.
 type doubtful struct {
 	*shelf
 	asked atomic.Int64
@@ -184,7 +184,7 @@ func (h *doubtfulHand) Silent(context.Context) (bool, error) {
 	return true, nil
 }
 
-// A split of which it cannot be found out whether something is behind is not idle until it can.
+// TestSilentCursor checks that a split whose reader cannot tell whether records are left is not idle until it can.
 func TestSilentCursor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		app, p := timedInMemory(t, 0)
@@ -203,8 +203,8 @@ func TestSilentCursor(t *testing.T) {
 	})
 }
 
-// A flow that begins to read splits that were idle waits for them, since something may have come meanwhile. All splits are known
-// before the first record comes.
+// TestSplitsAreReadAgain checks that a restarted flow waits for splits that were idle, because they may have received records
+// meanwhile. All splits are known before the first record arrives.
 func TestSplitsAreReadAgain(t *testing.T) {
 	for _, snapshot := range []int{1, 1 << 30} {
 		synctest.Test(t, func(t *testing.T) {
@@ -233,8 +233,8 @@ func TestSplitsAreReadAgain(t *testing.T) {
 	}
 }
 
-// TestIdleProperty lets splits speak and be silent at random, a flow crash, and compares with what was late and what was not: each
-// record is in time or late, once, and one is late only if its split was silent, or came later than others.
+// TestIdleProperty has splits that are active and silent at random, and a flow that crashes. It checks that each record is either
+// in time or late, once, and is late only if its split was silent or was found later than others.
 func TestIdleProperty(t *testing.T) {
 	t.Parallel()
 	lates := 0
@@ -263,7 +263,7 @@ func TestIdleProperty(t *testing.T) {
 				last[split] = at
 				s.at(split, at)
 				sent = append(sent, name)
-				// A split that was never silent for that long has nothing late.
+				// A split that was never silent for as long as quiet has nothing late.
 				mayBeLate[name] = split == "c" || told[split].IsZero() || time.Since(told[split]) >= quiet || mayBeLate[split]
 				mayBeLate[split] = mayBeLate[name]
 				told[split] = time.Now()
@@ -317,7 +317,7 @@ func TestIdleProperty(t *testing.T) {
 	}
 }
 
-// What cannot be is refused.
+// TestSplitsInputMisuse checks that misuse of a splits input is refused.
 func TestSplitsInputMisuse(t *testing.T) {
 	app, p := timedInMemory(t, 0)
 	flow := dataflow.New()

@@ -16,7 +16,7 @@ type table struct {
 	mu    sync.Mutex
 	rows  []int
 	lanes map[connect.Lane]*tableLane
-	fail  error // of the next write, after it was made
+	fail  error // of the next write, after it has taken effect
 }
 
 type tableLane struct {
@@ -68,7 +68,7 @@ func (t *table) read(*testing.T) []int {
 	return slices.Clone(t.rows)
 }
 
-// A list is a sink in memory that has what is written twice twice.
+// A list is a sink in memory that holds an element twice if it is written twice.
 type list struct {
 	mu   sync.Mutex
 	rows []int
@@ -85,7 +85,7 @@ func (l *list) Write(_ context.Context, _ uint64, xs []int) (connect.Repeats, er
 	return connect.Repeats{}, nil
 }
 
-// TestSinks runs the kit on sinks in memory that are right.
+// TestSinks runs the kit on correct sinks in memory.
 func TestSinks(t *testing.T) {
 	t.Run("atomic", func(t *testing.T) {
 		connecttest.Sink(t, func(*testing.T) connecttest.Target[int, connect.Atomic] {

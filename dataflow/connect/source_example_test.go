@@ -14,7 +14,7 @@ import (
 	"github.com/millrace/millrace/keyedstream"
 )
 
-// folder returns a folder with two files, for examples.
+// folder creates a folder with two files.
 func folder() string {
 	dir, _ := os.MkdirTemp("", "connect")
 	os.WriteFile(filepath.Join(dir, "ann.txt"), []byte("hello\nhow are you\n"), 0o600)
@@ -22,7 +22,7 @@ func folder() string {
 	return dir
 }
 
-// topic returns a source of two splits in memory, for examples. The records of a key are in one split.
+// topic returns a source in memory with two splits. All records of a key are in one split.
 func topic() *shelf {
 	s := newShelf()
 	s.put("0", record{at: dataflow.Position{Major: 1}, key: "ann", value: 1}, record{at: dataflow.Position{Major: 2}, key: "ann", value: 2})
@@ -44,7 +44,7 @@ func ExampleBySplit() {
 	defer pumps.Stop(ctx)
 	for range 3 {
 		e, _ := out.Next(ctx)
-		name, _, _ := strings.Cut(filepath.Base(e.Key), "#") // behind it is how the file begins
+		name, _, _ := strings.Cut(filepath.Base(e.Key), "#") // the part after # is how the file begins
 		fmt.Println(name, e.Value)
 	}
 	// Unordered output:
@@ -53,7 +53,7 @@ func ExampleBySplit() {
 	// bob.txt well
 }
 
-// One file is a stream of lines in their order.
+// One file is a stream of its lines, in order.
 func ExampleWhole() {
 	ctx, dir := context.Background(), folder()
 	defer os.RemoveAll(dir)
@@ -73,7 +73,7 @@ func ExampleWhole() {
 	// how are you <nil>
 }
 
-// The records of a key have their order, since something outside of the program keeps them in one split.
+// The records of a key are in order, because something outside the program keeps them in one split.
 func ExampleByKey() {
 	ctx := context.Background()
 	flow := dataflow.New()
@@ -133,7 +133,7 @@ func ExampleWeaken() {
 	// Output: well
 }
 
-// jobs are a queue of another system: a job that was not acknowledged comes again.
+// jobs is a queue of another system, which delivers a job again until it is acknowledged.
 type jobs struct{ waiting chan string }
 
 func (q jobs) Receive(ctx context.Context, b *connect.Batch[string, string]) (ack func(context.Context) error, err error) {
@@ -148,7 +148,7 @@ func (q jobs) Receive(ctx context.Context, b *connect.Batch[string, string]) (ac
 
 func (q jobs) Close() error { return nil }
 
-// What a queue gives again is in the stream again, as its type says.
+// A job that the queue delivers again is in the stream twice, as its type says.
 func ExampleDelivered() {
 	ctx := context.Background()
 	q := jobs{make(chan string, 1)}
@@ -167,7 +167,7 @@ func ExampleDelivered() {
 	// sweep:do sweep <nil>
 }
 
-// An error of a cursor or a writer that passes is marked.
+// An error of a cursor or a writer that passes is marked with Retry.
 func ExampleRetry() {
 	err := errors.New("the server starts again")
 	marked := connect.Retry(err)
@@ -175,7 +175,7 @@ func ExampleRetry() {
 	// Output: the server starts again true <nil>
 }
 
-// A connector that wraps errors of a function of the program keeps what that says of them.
+// A connector that wraps an error of the program's function keeps the mark.
 func ExamplePasses() {
 	err := fmt.Errorf("decoding: %w", connect.Retry(errors.New("the registry of schemas does not answer")))
 	fmt.Println(connect.Passes(err), connect.Passes(errors.New("not a number")))

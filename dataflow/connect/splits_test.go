@@ -12,7 +12,8 @@ import (
 	"github.com/millrace/millrace/internal/long"
 )
 
-// A source of many splits is looked at as a whole: who reads them is asked for with a message for each partition.
+// TestManySplits checks that a source of many splits asks each partition only once which splits have a reader, and not once for
+// each split.
 func TestManySplits(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -29,7 +30,7 @@ func TestManySplits(t *testing.T) {
 		app := kept(t, log, partitions)
 		s := newShelf()
 		for i := range splits {
-			s.put(fmt.Sprint(i)) // which is empty
+			s.put(fmt.Sprint(i)) // an empty split
 		}
 		pumps := attach(t, app, connect.ByKey(s, "keys are splits"), app.Ports.byKey, connect.Options{})
 		time.Sleep(time.Minute)
@@ -39,7 +40,7 @@ func TestManySplits(t *testing.T) {
 				reading++
 			}
 		}
-		if n := appends.Load(); reading != splits || int(n) > splits+partitions { // one of each pump, and one to each partition
+		if n := appends.Load(); reading != splits || int(n) > splits+partitions { // one append per pump, and one to each partition
 			t.Errorf("%d splits are read, for which %d messages were sent", reading, n)
 		}
 		none(t, app.Ports.keys)

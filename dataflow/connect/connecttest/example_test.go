@@ -9,8 +9,8 @@ import (
 	"github.com/millrace/millrace/dataflow/connect/file"
 )
 
-// A test of a connector calls Reader with a source whose content it knows: here two files, which are splits, with two lines each,
-// which are records.
+// A test of a connector calls Reader with a source whose content it knows. Here the source has two files of two lines: each file
+// is a split, and each line a record.
 func Example() {
 	_ = func(t *testing.T) { // func TestLines(t *testing.T)
 		connecttest.Reader(t, func(t *testing.T) connecttest.Source[struct{}, string] {

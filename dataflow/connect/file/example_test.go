@@ -17,7 +17,7 @@ import (
 
 type shop struct{ dataflow.Process }
 
-// put writes a file of a folder that is there for one example.
+// put writes a file to a temporary folder.
 func put(name, text string) (path string) {
 	dir, _ := os.MkdirTemp("", "file")
 	path = filepath.Join(dir, name)
@@ -25,7 +25,7 @@ func put(name, text string) (path string) {
 	return path
 }
 
-// read prints n elements that a flow reads from a source.
+// read prints the first n elements that a flow reads from a source.
 func read[V any](r connect.Reader[struct{}, V], n int) {
 	ctx := context.Background()
 	flow := dataflow.New()
@@ -46,8 +46,8 @@ type line struct {
 	Pieces int    `json:"pieces"`
 }
 
-// The orders in the files of a folder are read, and what follows from them is written to files of another one. With
-// durable.Start in place of dataflow.Start, each order is taken once over crashes, and each line is written once.
+// The orders in the files of a folder are read, and a line for each is written to files of another folder. With durable.Start in
+// place of dataflow.Start, each order is taken once and each line is written once, even across crashes.
 func Example() {
 	path := put("monday.jsonl", `{"item": "bread", "pieces": 2}
 {"item": "milk", "pieces": 1}
@@ -90,7 +90,7 @@ func Example() {
 	// "pack 1 of milk"
 }
 
-// The lines of a log, as they are.
+// Each line of a log is an element.
 func ExampleLines() {
 	path := put("app.log", "started\nstopped\n")
 	defer os.RemoveAll(filepath.Dir(path))
@@ -112,7 +112,7 @@ func ExampleJSON() {
 	// {Item:milk Pieces:1}
 }
 
-// The header names the columns, in whatever order they are.
+// The header names the columns, which may be in any order.
 func ExampleCSV() {
 	path := put("orders.csv", "pieces,item\n2,bread\n1,\"milk, fresh\"\n")
 	defer os.RemoveAll(filepath.Dir(path))

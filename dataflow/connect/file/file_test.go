@@ -60,7 +60,7 @@ func grow(t *testing.T, path, text string) {
 	}
 }
 
-// TestKit runs the kit on each form, with files that are complete, that are followed, and that are compressed.
+// TestKit runs the kit on each format, with files that are complete, followed or compressed.
 func TestKit(t *testing.T) {
 	var orders []order
 	for i := range 300 {
@@ -139,7 +139,7 @@ func only[V any](t *testing.T, r *file.Reader[V]) connect.Split {
 	return all[0]
 }
 
-// A tail reads a split and keeps what came.
+// A tail reads a split and collects its records.
 type tail struct {
 	connect.Cursor[struct{}, string]
 	got  []string
@@ -157,7 +157,7 @@ func open(t *testing.T, r connect.Reader[struct{}, string], s connect.Split, aft
 	return &tail{Cursor: c, last: after}
 }
 
-// read reads until there are so many records and bad ones, or an error.
+// read reads until there are n records, good and bad, or an error.
 func (x *tail) read(t *testing.T, n int) error {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -183,7 +183,7 @@ func (x *tail) is(t *testing.T, want ...string) {
 	}
 }
 
-// Case 48: a file that grows, with a half line.
+// Case 48: a file that grows, and first ends in the middle of a line.
 func TestGrows(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "log")
 	write(t, path, "fir")
@@ -207,7 +207,7 @@ func TestGrows(t *testing.T) {
 	}
 }
 
-// Case 48: a file that is truncated is a gap, while it is read and when it is opened.
+// Case 48: a truncated file is a gap, both while it is read and when it is opened.
 func TestTruncated(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "log")
 	write(t, path, "first\nsecond\nthird\n")
@@ -234,8 +234,7 @@ func TestTruncated(t *testing.T) {
 	}
 }
 
-// Case 48: a file that is rotated goes on under its new name, and one that comes in its place is another split. One that is removed
-// ends.
+// Case 48: a rotated file continues under its new name, and a file that replaces it is another split. A removed file ends.
 func TestRotated(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "log")
@@ -259,7 +258,7 @@ func TestRotated(t *testing.T) {
 	if err != nil || len(all) != 2 || !slices.ContainsFunc(all, func(o connect.Split) bool { return o.ID == s.ID }) {
 		t.Errorf("the splits are %v (%v)", all, err)
 	}
-	y := open(t, r, s, dataflow.Position{Major: 6}) // after a restart, by its new name
+	y := open(t, r, s, dataflow.Position{Major: 6}) // after a restart, under its new name
 	if err := y.read(t, 1); err != nil {
 		t.Fatal(err)
 	}
@@ -275,7 +274,7 @@ func TestRotated(t *testing.T) {
 	}
 }
 
-// Files that begin in the same way are an error that passes, unless their names say which they are.
+// TestSameBeginning checks that files that begin alike are an error that passes, unless their names identify them.
 func TestSameBeginning(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range []string{"a", "b"} {
@@ -289,7 +288,7 @@ func TestSameBeginning(t *testing.T) {
 	if err != nil || len(all) != 2 {
 		t.Errorf("the splits are %v (%v)", all, err)
 	}
-	// Of CSV, the header does not say it.
+	// The header of a CSV file does not identify it.
 	for _, name := range []string{"a", "b"} {
 		write(t, filepath.Join(dir, name), "n\n"+name+"\n")
 	}
@@ -299,9 +298,9 @@ func TestSameBeginning(t *testing.T) {
 	}
 }
 
-// A record that is too long is bad, and what follows it is not.
+// TestLongRecord checks that a record that is too long is bad, and that the next one is not.
 func TestLongRecord(t *testing.T) {
-	for _, n := range []int{2000, 300_000} { // read at once, and in many parts
+	for _, n := range []int{2000, 300_000} { // read at once, and in several parts
 		path := filepath.Join(t.TempDir(), "log")
 		write(t, path, "first\n"+strings.Repeat("x", n)+"\nthird\n"+strings.Repeat("y", n))
 		r := file.Lines(path, file.Options{MaxRecord: 1000})
@@ -319,7 +318,7 @@ func TestLongRecord(t *testing.T) {
 	}
 }
 
-// Rows have line ends and quotes in their fields. A row with other fields than the header, or a column that is not there, is bad.
+// TestCSV reads rows with line ends and quotes in their fields. A row that does not fit the header, or lacks a column, is bad.
 func TestCSV(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x.csv")
 	write(t, path, "\ufeffname,text\nann,\"two\nlines, \"\"quoted\"\"\"\n\nbob\ncid,x,y\ndan,last")

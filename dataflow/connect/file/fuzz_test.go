@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// FuzzRows divides data into rows and reads each alone: what encoding/csv makes of all of it, that comes, and no byte is lost.
+// FuzzRows splits data into rows and reads each alone. It checks that they yield what encoding/csv reads from all of it, and that
+// no byte is lost.
 func FuzzRows(f *testing.F) {
 	for _, seed := range []string{"a,b\n", "\"a\nb\",c\r\n\n\"\"\"\",d", "a\r\n\r\n  \nb", "\"", "a\"b\n", "x\r\r\n"} {
 		f.Add([]byte(seed))

@@ -14,7 +14,7 @@ import (
 	"github.com/millrace/millrace/dataflow/connect/file"
 )
 
-// TestSegments runs the kit on the sink. Readers see the files of a lane in the order of their names.
+// TestSegments runs the kit on the sink. The files of a lane are read in the order of their names.
 func TestSegments(t *testing.T) {
 	connecttest.Sink(t, func(t *testing.T) connecttest.Target[order, connect.Atomic] {
 		dir := t.TempDir()
@@ -48,7 +48,8 @@ func TestSegments(t *testing.T) {
 	})
 }
 
-// What is not one line, and what cannot be encoded, is refused, and nothing of the write is there.
+// TestBadLines checks that an element that is not one line, or cannot be encoded, is refused, and
+// that nothing of its write exists.
 func TestBadLines(t *testing.T) {
 	dir := t.TempDir()
 	for _, s := range []file.Segments[string]{
@@ -73,7 +74,7 @@ func TestBadLines(t *testing.T) {
 	}
 }
 
-// Case 49: what a process leaves that was killed in the middle of a write is no segment.
+// Case 49: an unfinished file of a process that was killed during a write is not a segment.
 func TestUnfinished(t *testing.T) {
 	dir := t.TempDir()
 	s := file.Segments[string]{Dir: dir}

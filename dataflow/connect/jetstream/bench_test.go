@@ -17,7 +17,8 @@ const (
 	benchBatch    = 1000
 )
 
-// A reference is the rate of the raw client in messages a second: the best of its runs, since a server that has just started is slow.
+// A reference is the rate of the raw client in messages a second: the best of its runs, because a server that has just started is
+// slow.
 type reference float64
 
 // measured reports the rate of the raw client.
@@ -25,7 +26,7 @@ func (r *reference) measured(b *testing.B, messages int) {
 	*r = max(*r, reference(rate(b, messages)))
 }
 
-// report reports a rate, and what part of the reference it is.
+// report reports a rate, and its ratio to the reference.
 func (r *reference) report(b *testing.B, messages int) {
 	b.ReportMetric(rate(b, messages)/float64(*r), "of-raw")
 }
@@ -131,7 +132,7 @@ func BenchmarkSource(b *testing.B) {
 	})
 }
 
-// BenchmarkSink writes messages of 256 bytes, of which the raw client has as many as a batch on their way.
+// BenchmarkSink writes messages of 256 bytes. The raw client has up to a batch of them in flight.
 func BenchmarkSink(b *testing.B) {
 	at := startBroker(b)
 	at.stream(b, natsjs.StreamConfig{Name: "R", Subjects: []string{"r"}})

@@ -19,7 +19,7 @@ import (
 
 type shop struct{ dataflow.Process }
 
-// exampleServer is a server in this process, with the streams ORDERS and BILLS.
+// exampleServer starts a server in this process, with the streams ORDERS and BILLS.
 func exampleServer() (natsjs.JetStream, func()) {
 	ctx := context.Background()
 	dir, err := os.MkdirTemp("", "jetstream")
@@ -63,12 +63,12 @@ func exampleServer() (natsjs.JetStream, func()) {
 	}
 }
 
-// decodeOrder returns an order as it is.
+// decodeOrder returns an order as text.
 func decodeOrder(m jetstream.Message) (struct{}, string, error) {
 	return struct{}{}, m.Subject + ": " + string(m.Data), nil
 }
 
-// A stream is read in its order, and bills are written. The flow is in memory; durable.Start would keep both over a crash.
+// A stream is read in order, and bills are written. The flow is in memory; durable.Start would keep both across a crash.
 func Example() {
 	ctx := context.Background()
 	js, end := exampleServer()
@@ -123,7 +123,7 @@ func Example() {
 	// 3: a bill for orders.ann: milk
 }
 
-// A subject is a split, so that BySplit keeps the order of each, and they are read beside each other.
+// Each subject is a split: BySplit keeps the order of each, and they are read concurrently.
 func ExampleStream_Reader() {
 	js, end := exampleServer()
 	defer end()
@@ -146,7 +146,8 @@ func ExampleStream_Reader() {
 	// ORDERS/orders.bob
 }
 
-// Elements may have subjects of their own. They are written together with a mark of the lane, which has the number of the last one.
+// Elements may have subjects of their own. They are written together with a mark of the lane that holds the number of the last
+// one.
 func ExampleSink() {
 	ctx := context.Background()
 	js, end := exampleServer()

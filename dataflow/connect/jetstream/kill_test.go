@@ -29,8 +29,8 @@ import (
 	"github.com/millrace/millrace/keyedstream"
 )
 
-// A kill needs a process of its own, so the test binary is run again. The child says how far it is, and is killed when it has come to
-// a number that is drawn: not after a time, since a slow machine would be killed before it does anything.
+// A kill needs a process of its own, so the test runs its binary again. The child prints its progress, and the test kills it at a
+// random number. A random time would kill it on a slow machine before it has done anything.
 const (
 	urlVar = "MILLRACE_JETSTREAM_URL"
 	dirVar = "MILLRACE_JETSTREAM_DIR"
@@ -50,7 +50,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// Each subject that is read has the numbers from 0 on, and one message among them that cannot be decoded.
+// Each subject to read has killEach numbers, from 0 on, and among them one message that cannot be decoded.
 const (
 	killSubjects = 3
 	killEach     = 5_000
@@ -70,7 +70,7 @@ func buildCopies(f *dataflow.Flow) (p copies) {
 	return copies{in, dead, keyedstream.Output(records, "out"), keyedstream.Output(letters, "bad")}
 }
 
-// copyStream is a child that reads a stream into a durable flow and writes another one, and ends when all of it is there.
+// copyStream is the child: it reads a stream into a durable flow, writes another stream, and ends when everything is written.
 func copyStream(url string) error {
 	ctx := context.Background()
 	nc, err := nats.Connect(url, nats.MaxReconnects(-1), nats.ReconnectWait(10*time.Millisecond))
@@ -134,8 +134,8 @@ func copyStream(url string) error {
 	return nil
 }
 
-// Cases 1, 17 and 26 of JetStream: a process that reads and writes is killed again and again, and the server is started again in
-// between. Each message is there once, those of a subject in their order, and each that cannot be decoded is one letter.
+// Cases 1, 17 and 26 of JetStream: a process that reads and writes is killed repeatedly, and the server is restarted in between.
+// Each message is written once, in the order of its subject, and each that cannot be decoded is one dead letter.
 func TestKilled(t *testing.T) {
 	t.Parallel()
 	b := startBroker(t)
@@ -184,7 +184,8 @@ func TestKilled(t *testing.T) {
 	}
 }
 
-// child runs a child until it ends, or is killed when it has said a number. Restart has the server start again before that.
+// child runs a child until it ends, or kills it once it has printed a number of at least at. With restart, the server is
+// restarted before the kill.
 func (b *broker) child(t *testing.T, dir string, at int64, restart bool) (lines []string, ended bool) {
 	t.Helper()
 	c := exec.Command(os.Args[0])

@@ -13,7 +13,7 @@ import (
 	"github.com/millrace/millrace/dataflow/connect/jetstream"
 )
 
-// values returns what a reader of a stream sees.
+// values returns what a reader of the stream reads.
 func (b *broker) values(t testing.TB, s jetstream.Stream[struct{}, string]) []string {
 	t.Helper()
 	stream, err := b.js.Stream(t.Context(), s.Name)

@@ -27,7 +27,7 @@ func gap(t *testing.T, r connect.Reader[struct{}, string], s connect.Split, afte
 	}
 }
 
-// Case 46: messages that are gone are a gap if they were not read, and had the split's subject as far as one can know.
+// Case 46: removed messages are a gap if they were not read and, as far as the reader can know, had the split's subject.
 func TestPurges(t *testing.T) {
 	b := startBroker(t)
 	s := b.stream(t, natsjs.StreamConfig{Name: "S", Subjects: []string{"s.>"}})
@@ -48,7 +48,7 @@ func TestPurges(t *testing.T) {
 	equal(t, "behind the floor of a", take(t, open(t, subject, a, dataflow.Position{Major: 5}), 7).Values, []string{"6", "8", "10", "12", "14", "16", "18"})
 	gap(t, all, whole, dataflow.Position{Major: 4})
 
-	// A message that was deleted by itself is no gap, and neither is a purge of other subjects.
+	// Neither a single deleted message nor a purge of other subjects is a gap.
 	if err := s.DeleteMsg(t.Context(), 9); err != nil {
 		t.Fatal(err)
 	}
@@ -62,10 +62,10 @@ func TestPurges(t *testing.T) {
 	equal(t, "from the beginning", take(t, open(t, all, whole, dataflow.Position{}), 1).Values, []string{"last"})
 }
 
-// A cursor that has nothing to read, and whose next messages are removed before it asks for them, does not pass over them.
+// TestRemovedBeforeTheyCome checks that an idle cursor does not skip messages that are removed before it asks for them.
 func TestRemovedBeforeTheyCome(t *testing.T) {
 	b := startBroker(t)
-	// More than the client asks for at once, so that the rest is at the server.
+	// There are more messages than the client requests at once, so the rest is still at the server.
 	s := b.stream(t, natsjs.StreamConfig{Name: "S", Subjects: []string{"s"}})
 	b.publish(t, "s", count(0, 10_000)...)
 	r := b.reader(t, jetstream.Stream[struct{}, string]{Name: "S"})
@@ -85,7 +85,7 @@ func TestRemovedBeforeTheyCome(t *testing.T) {
 	gap(t, r, splits(t, r)[0], first.End)
 }
 
-// The floor of a quiet subject follows the stream, so what is removed of other subjects is no gap.
+// TestQuietSubject checks that the floor of a quiet subject follows the stream, so removed messages of other subjects are no gap.
 func TestQuietSubject(t *testing.T) {
 	jetstream.SettledAtOnce(t)
 	b := startBroker(t)
@@ -111,7 +111,7 @@ func TestQuietSubject(t *testing.T) {
 	equal(t, "another one", take(t, open(t, r, split, got.End), 1).Values, []string{"2"})
 }
 
-// A stream that has lost its end is a gap, also when other messages have the sequences of those that are gone.
+// TestLostEnd checks that a stream that has lost its end is a gap, even if other messages now have the lost sequences.
 func TestLostEnd(t *testing.T) {
 	b := startBroker(t)
 	b.stream(t, natsjs.StreamConfig{Name: "S", Subjects: []string{"s"}})
@@ -138,7 +138,7 @@ func TestLostEnd(t *testing.T) {
 	equal(t, "behind what is in the backup", take(t, open(t, r, split, ten), 20).Values, count(100, 120))
 }
 
-// Case 45 of JetStream: the server ends and starts again; the cursor says so, and another one goes on.
+// Case 45 of JetStream: the server restarts. The cursor returns an error, and a new cursor continues.
 func TestServerRestarts(t *testing.T) {
 	t.Parallel()
 	b := startBroker(t)
@@ -160,7 +160,7 @@ func TestServerRestarts(t *testing.T) {
 	equal(t, "what comes of another one", take(t, open(t, r, split, all.End), 100).Values, count(100, 200))
 }
 
-// A message that the server has delivered and that has not come is noticed.
+// TestLostOnTheWay checks that a message that the server delivered, and the cursor did not receive, is noticed.
 func TestLostOnTheWay(t *testing.T) {
 	b := startBroker(t)
 	s := b.stream(t, natsjs.StreamConfig{Name: "S", Subjects: []string{"s"}})
@@ -181,7 +181,7 @@ func TestLostOnTheWay(t *testing.T) {
 		t.Fatal(err)
 	}
 	n := 1
-	for taken := false; !taken; n++ { // the server may hear of that after some of them
+	for taken := false; !taken; n++ { // the server may learn of the fetch after some of them
 		b.publish(t, "s", count(n, n+1)...)
 		select {
 		case _, taken = <-somebody.Messages():
@@ -191,7 +191,7 @@ func TestLostOnTheWay(t *testing.T) {
 		default:
 		}
 	}
-	b.publish(t, "s", count(n, n+1)...) // behind it
+	b.publish(t, "s", count(n, n+1)...) // after the missing message
 	got, err := until(t, c, never)
 	if !connect.Passes(err) {
 		t.Errorf("the error is %v, which does not pass", err)
@@ -199,7 +199,7 @@ func TestLostOnTheWay(t *testing.T) {
 	equal(t, "what has come", got.Values, count(1, 1+len(got.Values)))
 }
 
-// Case 9: a stream that is deleted and made again ends the split.
+// Case 9: a stream that is deleted and created again ends the split.
 func TestStreamIsMadeAgain(t *testing.T) {
 	b := startBroker(t)
 	cfg := natsjs.StreamConfig{Name: "S", Subjects: []string{"s"}}
@@ -217,7 +217,7 @@ func TestStreamIsMadeAgain(t *testing.T) {
 	}
 	b.stream(t, cfg)
 	b.publish(t, "s", count(50, 70)...)
-	// The cursor may have to look again and again until the stream is there, as a pump does.
+	// The cursor may have to try several times until the stream exists, as a pump does.
 	_, err := until(t, c, never)
 	if err != io.EOF && !connect.Passes(err) {
 		t.Errorf("the cursor ends with %v, want io.EOF or an error that passes", err)
@@ -229,7 +229,7 @@ func TestStreamIsMadeAgain(t *testing.T) {
 	equal(t, "the other split", take(t, open(t, r, splits(t, r)[0], dataflow.Position{}), 20).Values, count(50, 70))
 }
 
-// A key of a bucket has its last value only, which is no gap to a reader that says so.
+// TestCompacted checks that a bucket, which keeps the last value of a key only, has no gap for a reader with Compacted.
 func TestCompacted(t *testing.T) {
 	b := startBroker(t)
 	b.stream(t, natsjs.StreamConfig{Name: "S", Subjects: []string{"s.>"}, MaxMsgsPerSubject: 1})
@@ -263,7 +263,8 @@ func TestFrom(t *testing.T) {
 	equal(t, "from a floor", take(t, open(t, r, split, dataflow.Position{Major: 1}), 9).Values, count(1, 10))
 }
 
-// A message that cannot be decoded now comes again; one that cannot be decoded is a dead letter.
+// TestDecode checks that a message whose decoding fails for now comes again, and that one that can never be decoded is a dead
+// letter.
 func TestDecode(t *testing.T) {
 	b := startBroker(t)
 	b.stream(t, natsjs.StreamConfig{Name: "S", Subjects: []string{"s"}})
@@ -309,7 +310,7 @@ func TestRefusedStreams(t *testing.T) {
 	if info, err := b.js.Stream(t.Context(), "W"); err != nil || info.CachedInfo().State.Msgs != 1 {
 		t.Errorf("the queue was touched: %v", err)
 	}
-	// Of a stream of interest, a consumer that acknowledges nothing would remove what comes.
+	// A consumer that acknowledges nothing would remove the messages of an interest stream.
 	i := b.stream(t, natsjs.StreamConfig{Name: "I", Subjects: []string{"i"}, Retention: natsjs.InterestPolicy})
 	if _, err := i.CreateConsumer(t.Context(), natsjs.ConsumerConfig{Durable: "others", AckPolicy: natsjs.AckExplicitPolicy}); err != nil {
 		t.Fatal(err)

@@ -19,10 +19,11 @@ import (
 	"github.com/millrace/millrace/dataflow/connect/jetstream"
 )
 
-// patience bounds waiting for what has to come.
+// patience bounds the time that a test waits for something that must happen.
 const patience = time.Minute
 
-// A broker is a server in this process, which can be ended and started again with what it has stored.
+// A broker is a server in this process. It can be stopped, and started again with what it has
+// stored.
 type broker struct {
 	opts   server.Options
 	server *server.Server
@@ -58,7 +59,7 @@ func (b *broker) start(t testing.TB) {
 		t.Fatal("the server did not start")
 	}
 	b.server = s
-	b.opts.Port = opts.Port // the one that was chosen
+	b.opts.Port = opts.Port // the chosen port
 }
 
 func (b *broker) stop() {
@@ -66,7 +67,7 @@ func (b *broker) stop() {
 	b.server.WaitForShutdown()
 }
 
-// connected waits until the client has its connection again.
+// connected waits until the client has reconnected.
 func (b *broker) connected(t testing.TB) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -83,7 +84,7 @@ func (b *broker) connected(t testing.TB) {
 	}
 }
 
-// stream makes a stream. One that was just deleted may still be in the way.
+// stream creates a stream, and retries while a deleted one is still in the way.
 func (b *broker) stream(t testing.TB, cfg natsjs.StreamConfig) natsjs.Stream {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -166,7 +167,7 @@ func open(t testing.TB, r connect.Reader[struct{}, string], s connect.Split, aft
 	return c
 }
 
-// until reads until a condition holds of all that has come, or there is an error.
+// until reads until done returns true for everything read so far, or there is an error.
 func until(t testing.TB, c connect.Cursor[struct{}, string], done func(all *connect.Batch[struct{}, string]) bool) (all connect.Batch[struct{}, string], err error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -193,7 +194,7 @@ func until(t testing.TB, c connect.Cursor[struct{}, string], done func(all *conn
 	return all, nil
 }
 
-// take reads so many values.
+// take reads at least n values.
 func take(t testing.TB, c connect.Cursor[struct{}, string], n int) connect.Batch[struct{}, string] {
 	t.Helper()
 	all, err := until(t, c, func(all *connect.Batch[struct{}, string]) bool { return len(all.Values) >= n })

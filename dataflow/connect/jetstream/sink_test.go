@@ -21,7 +21,7 @@ var lane = connect.Lane{Flow: "flow", Output: "out"}
 
 func plain(_ uint64, x string) (*nats.Msg, error) { return &nats.Msg{Data: []byte(x)}, nil }
 
-// lanes makes a stream for lanes and returns a sink that writes to it.
+// lanes creates a stream for lanes and returns a sink that writes to it.
 func (b *broker) lanes(t testing.TB, allowAtomic bool) jetstream.Sink[string] {
 	t.Helper()
 	b.stream(t, natsjs.StreamConfig{Name: "O", Subjects: []string{"lanes.>", "out.>"}, AllowAtomicPublish: allowAtomic})
@@ -42,7 +42,7 @@ func openLane[T any](t testing.TB, s jetstream.Sink[T], want uint64) connect.Wri
 	return w
 }
 
-// A relay is a connection to a server whose answers can be held back.
+// A relay is a proxy of a server that can hold back its answers.
 type relay struct {
 	net.Listener
 	muted atomic.Bool
@@ -91,7 +91,7 @@ func startRelay(t *testing.T, to string) *relay {
 	return r
 }
 
-// Case 47: a write whose answer is lost, but which was kept, is found when the lane is opened again.
+// Case 47: a write that succeeded but whose answer was lost is found when the lane is opened again.
 func TestAnswerIsLost(t *testing.T) {
 	for _, allowAtomic := range []bool{true, false} {
 		b := startBroker(t)
@@ -124,7 +124,7 @@ func TestAnswerIsLost(t *testing.T) {
 	}
 }
 
-// A write of more elements than a batch has is several batches.
+// TestLongWrites checks that a write of more elements than fit in a batch takes several batches.
 func TestLongWrites(t *testing.T) {
 	for _, subject := range []string{"", "out.x"} {
 		b := startBroker(t)
@@ -142,7 +142,8 @@ func TestLongWrites(t *testing.T) {
 	}
 }
 
-// An open lane goes on when the server has started again, and so does one that is opened then.
+// TestWritersOverRestarts checks that an open lane, and one that is opened later, continue after
+// the server restarts.
 func TestWritersOverRestarts(t *testing.T) {
 	b := startBroker(t)
 	s := b.lanes(t, true)
@@ -159,7 +160,8 @@ func TestWritersOverRestarts(t *testing.T) {
 	equal(t, "values", b.written(t), count(1, 10))
 }
 
-// A lane whose number is gone is refused, not written again from the beginning.
+// TestNumberIsGone checks that a lane whose number is lost is refused, and not written again from
+// the beginning.
 func TestNumberIsGone(t *testing.T) {
 	b := startBroker(t)
 	s := b.lanes(t, true)
@@ -204,7 +206,7 @@ func TestNumberIsGone(t *testing.T) {
 	equal(t, "values", b.written(t), nil)
 }
 
-// Two lanes have two subjects, whatever their names are.
+// TestLaneNames checks that two lanes have two subjects, whatever their names are.
 func TestLaneNames(t *testing.T) {
 	b := startBroker(t)
 	s := b.lanes(t, false)
@@ -228,7 +230,8 @@ func TestLaneNames(t *testing.T) {
 	}
 }
 
-// What cannot be written ends the drain, and nothing of it is there.
+// TestRefusedElements checks that an element that cannot be written ends the drain, and that
+// nothing of its write is in the stream.
 func TestRefusedElements(t *testing.T) {
 	b := startBroker(t)
 	s := b.lanes(t, false)
@@ -288,7 +291,7 @@ func openLaneAt(t *testing.T, s jetstream.Sink[string], l connect.Lane) connect.
 	return w
 }
 
-// The number of an element is in its message, with what headers it has.
+// TestHeaders checks that a message holds the number of its element in addition to its own headers.
 func TestHeaders(t *testing.T) {
 	b := startBroker(t)
 	s := b.lanes(t, true)

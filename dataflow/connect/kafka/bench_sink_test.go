@@ -10,7 +10,7 @@ import (
 	"github.com/millrace/millrace/dataflow/connect/kafka"
 )
 
-// BenchmarkSink writes transactions of 1,000 records of 256 bytes. What the sink does besides is to write the number.
+// BenchmarkSink writes transactions of 1,000 records of 256 bytes. In addition to the raw client, the sink writes the number.
 func BenchmarkSink(b *testing.B) {
 	const size = 1000
 	at := real(b)

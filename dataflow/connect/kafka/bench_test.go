@@ -30,7 +30,7 @@ const (
 	benchSize    = 256
 )
 
-// A total is what was read of a split.
+// A total summarizes what was read of a split.
 type total struct{ N, Sum int64 }
 
 type totals struct {
@@ -50,7 +50,7 @@ func buildTotals(f *dataflow.Flow) totals {
 	return totals{in, keyedsingleton.Output(sums, "totals")}
 }
 
-// value returns a value that begins with i, and does not compress.
+// value returns an incompressible value that begins with i.
 func value(i int) []byte {
 	noise := rand.New(rand.NewPCG(1, uint64(i)))
 	v := binary.BigEndian.AppendUint64(nil, uint64(i))
@@ -72,7 +72,7 @@ func BenchmarkSource(b *testing.B) {
 	}
 	var raw reference
 	report := func(b *testing.B, w *watch) { raw.report(b, float64(b.N*benchRecords)/w.total.Seconds()) }
-	// read reads the topic with the client alone, and does something with what it has fetched.
+	// read reads the topic with the client alone and calls fetched with what it has fetched.
 	read := func(b *testing.B, fetched func(kgo.Fetches)) {
 		var w watch
 		b.ReportAllocs()
@@ -105,7 +105,7 @@ func BenchmarkSource(b *testing.B) {
 		report(b, &w)
 	}
 	b.Run("raw", func(b *testing.B) { read(b, func(kgo.Fetches) {}) })
-	// The least that a durable program does: what was fetched is appended to a file, which is synced.
+	// The least that a durable program does: append what was fetched to a file and sync it.
 	b.Run("file", func(b *testing.B) {
 		f, err := os.Create(filepath.Join(b.TempDir(), "log"))
 		if err != nil {
@@ -143,7 +143,7 @@ func BenchmarkSource(b *testing.B) {
 		}
 		report(b, &w)
 	})
-	// What a durable flow takes without a source in front, in batches of the same size.
+	// The rate of a durable flow without a source, in batches of the same size.
 	b.Run("durable-alone", func(b *testing.B) {
 		var w watch
 		b.ReportAllocs()
@@ -178,10 +178,11 @@ func BenchmarkSource(b *testing.B) {
 	})
 }
 
-// A reference is the rate of the raw client in records a second: the best of its runs, since a broker that has just started is slow.
+// A reference is the rate of the raw client in records a second: the best of its runs, because a broker that has just started is
+// slow.
 type reference float64
 
-// report reports a rate, and of a benchmark that is not called raw, what part of the reference it is.
+// report reports a rate and, except for the benchmark called raw, its ratio to the reference.
 func (r *reference) report(b *testing.B, rate float64) {
 	b.ReportMetric(rate/1000, "krecords/s")
 	if strings.HasSuffix(b.Name(), "/raw") {
@@ -191,7 +192,8 @@ func (r *reference) report(b *testing.B, rate float64) {
 	b.ReportMetric(rate/float64(*r), "of-raw")
 }
 
-// A watch measures from the first record on: what is before it, such as looking for splits, does not depend on how many there are.
+// A watch measures from the first record on. The time before it, such as finding the splits, does not depend on the number of
+// records.
 type watch struct {
 	once  sync.Once
 	from  time.Time
@@ -205,7 +207,7 @@ func (w *watch) end() {
 	w.once = sync.Once{}
 }
 
-// pump reads the topic into a flow until all of it is there.
+// pump reads the topic into a flow until it has read all of it.
 func pump(b *testing.B, w *watch, at *broker, topic string, app connect.App, ports totals) {
 	r, err := kafka.Topic[struct{}, []byte]{Seeds: at.seeds, Name: topic, Decode: func(r *kgo.Record) (struct{}, []byte, error) {
 		w.begin()
@@ -233,7 +235,7 @@ func pump(b *testing.B, w *watch, at *broker, topic string, app connect.App, por
 	}
 }
 
-// fill sends to a flow what pump reads.
+// fill sends a flow what pump would read.
 func fill(b *testing.B, ports totals) {
 	const size = 4096
 	var group sync.WaitGroup

@@ -22,16 +22,16 @@ import (
 	"github.com/millrace/millrace/dataflow/connect/kafka/kafkatest"
 )
 
-// A broker is a cluster that a test talks to, and a client of the test itself.
+// A broker is a cluster and the test's own client of it.
 type broker struct {
 	t     testing.TB
 	seeds []string
-	fake  *kfake.Cluster // nil if it is a real one
+	fake  *kfake.Cluster // nil for a real cluster
 	cl    *kgo.Client
 	admin *kadm.Client
 }
 
-// onBoth runs a test with the broker in this process, and with a real one.
+// onBoth runs a test with the broker in this process and with a real one.
 func onBoth(t *testing.T, f func(t *testing.T, b *broker)) {
 	t.Run("fake", func(t *testing.T) { f(t, fake(t)) })
 	t.Run("real", func(t *testing.T) { f(t, real(t)) })
@@ -66,7 +66,7 @@ func dial(t testing.TB, seeds []string, c *kfake.Cluster, opts ...kgo.Opt) *brok
 
 var topics atomic.Int64
 
-// topic makes a topic with a new name and returns that.
+// topic creates a topic with a new name and returns the name.
 func (b *broker) topic(partitions int32, config map[string]string) string {
 	b.t.Helper()
 	name := fmt.Sprintf("t%d-%d", os.Getpid(), topics.Add(1))
@@ -120,8 +120,8 @@ func (b *broker) forget(topic string, partition int32, before int64) {
 	}
 }
 
-// deleteGroup has the brokers forget the offsets of a group, as they do by age. A group that its last transaction has just left is
-// busy for a moment.
+// deleteGroup makes the brokers forget the offsets of a group, as they do when the offsets expire. A group is busy for a moment
+// after its last transaction.
 func (b *broker) deleteGroup(name string) {
 	b.t.Helper()
 	b.until(func() bool {
@@ -136,7 +136,7 @@ func (b *broker) deleteGroup(name string) {
 	})
 }
 
-// until waits for what is to become true.
+// until waits until ok returns true.
 func (b *broker) until(ok func() bool) {
 	b.t.Helper()
 	tick := time.NewTicker(5 * time.Millisecond)
@@ -150,7 +150,7 @@ func (b *broker) until(ok func() bool) {
 	}
 }
 
-// remake deletes a topic and makes it again.
+// remake deletes a topic and creates it again.
 func (b *broker) remake(topic string, partitions int32) {
 	b.t.Helper()
 	if _, err := b.admin.DeleteTopic(b.t.Context(), topic); err != nil {
@@ -160,7 +160,7 @@ func (b *broker) remake(topic string, partitions int32) {
 	b.make(topic, partitions, nil)
 }
 
-// values reads a topic to its end: what readers of committed transactions see, by partition.
+// values returns, by partition, the values that a reader of committed transactions reads until the end of a topic.
 func (b *broker) values(topic string) map[int32][]string {
 	b.t.Helper()
 	ends, err := b.admin.ListCommittedOffsets(b.t.Context(), topic)
@@ -223,7 +223,7 @@ func (b *broker) reader(t *testing.T, topic kafka.Topic[string, string]) connect
 	return r
 }
 
-// splits returns the splits of a reader, which has some.
+// splits waits until a reader has splits and returns them.
 func splits(t *testing.T, r connect.Reader[string, string]) []connect.Split {
 	t.Helper()
 	for {
@@ -231,7 +231,7 @@ func splits(t *testing.T, r connect.Reader[string, string]) []connect.Split {
 		if err == nil && len(ss) > 0 {
 			return ss
 		}
-		if err != nil && !strings.Contains(err.Error(), "UNKNOWN_TOPIC") { // brokers learn of a topic after it was made
+		if err != nil && !strings.Contains(err.Error(), "UNKNOWN_TOPIC") { // a broker may learn late of a new topic
 			t.Fatal(err)
 		}
 	}
@@ -247,7 +247,7 @@ func open(t *testing.T, r connect.Reader[string, string], s connect.Split, after
 	return c
 }
 
-// read calls Next until what it gave together is enough.
+// read calls Next until the records together are enough.
 func read(t *testing.T, c connect.Cursor[string, string], enough func(all *connect.Batch[string, string]) bool) *connect.Batch[string, string] {
 	t.Helper()
 	all := &connect.Batch[string, string]{Behind: -1}

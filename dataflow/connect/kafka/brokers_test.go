@@ -20,7 +20,7 @@ import (
 	"github.com/millrace/millrace/keyedstream"
 )
 
-// passed is a flow that gives what it takes, with the name of the split.
+// passed is a flow that outputs what it receives, with the name of the split.
 type passed struct {
 	in  *connect.Port[string, string, dataflow.TotalOrder, dataflow.ExactlyOnce]
 	out *dataflow.OutputPort[string]
@@ -32,8 +32,8 @@ func buildPassed(f *dataflow.Flow) passed {
 	return passed{in, dataflow.Output(keyedstream.Values(lines), "out")}
 }
 
-// A topic of three brokers is read and another one written while each of the brokers is killed, and started again when the others
-// have gone on. Each record comes once, in order. The leaders change, and so do the epochs in the positions.
+// TestBrokersThatAreKilled reads a topic of three brokers and writes another one. Meanwhile, each broker is killed, and restarted
+// when the others have continued. Each record comes once, in order. The leaders change, and so do the epochs in the positions.
 func TestBrokersThatAreKilled(t *testing.T) {
 	c := kafkatest.StartCluster(t)
 	b := dial(t, c.Addrs[:], nil)
@@ -106,7 +106,7 @@ func TestBrokersThatAreKilled(t *testing.T) {
 		}
 		return 0
 	}
-	further := func() { // by some, also of what comes from now on
+	further := func() { // waits for records that are written from now on
 		n := written()
 		b.until(func() bool { return written() > n+100 })
 	}

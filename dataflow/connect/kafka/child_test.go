@@ -15,8 +15,8 @@ import (
 	"github.com/millrace/millrace/dataflow/connect/kafka/kafkatest"
 )
 
-// A kill needs a process of its own, so the test binary is run again with a mode. The child says how far it is, and is killed when
-// it has come to a number that is drawn: not after a time, since a slow machine would be killed before it does anything.
+// A kill needs a process of its own, so the test runs its binary again with a mode. The child prints its progress, and the test
+// kills it at a random number. A random time would kill it on a slow machine before it has done anything.
 const (
 	modeVar  = "MILLRACE_KAFKA_CHILD"
 	seedsVar = "MILLRACE_KAFKA_SEEDS"
@@ -50,11 +50,11 @@ func exit(err error) {
 	os.Exit(0)
 }
 
-// far says how far a child is.
+// far prints the progress of a child.
 func far(n int64) { fmt.Println("far", n) }
 
-// killed runs a child again and again, and kills it so many times when it is between 1 and most. It returns what the last one,
-// which ended by itself, printed, and how far all of them were together.
+// killed runs a child repeatedly and kills it *kills times, each time at a random number from 1 to most. It returns what the last
+// child, which ended by itself, printed, and the sum of the progress of all.
 func killed(t *testing.T, b *broker, mode, topic string, most int64) (lines []string, sum int64) {
 	t.Helper()
 	dir := t.TempDir()
@@ -90,7 +90,7 @@ func killed(t *testing.T, b *broker, mode, topic string, most int64) (lines []st
 	}
 }
 
-// follow reads what a child prints, and returns it without the lines of far, of which it returns the last number.
+// follow reads what a child prints. It returns the last number of far, and the other lines.
 func follow(out io.Reader, at func(n int64)) (lines []string, last int64) {
 	s := bufio.NewScanner(out)
 	for s.Scan() {

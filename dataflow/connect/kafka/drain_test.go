@@ -15,8 +15,8 @@ import (
 	"github.com/millrace/millrace/dataflow/durable/disklog"
 )
 
-// drained runs a durable flow that writes the numbers from first to last, until they are there or the drain has ended, and returns
-// why that was.
+// drained runs a durable flow that writes the numbers from first to last. It returns when they are written or the drain has
+// ended, with the error of the drain.
 func drained(t *testing.T, b *broker, topic, dir string, first, last int) error {
 	t.Helper()
 	app, err := durable.Start(t.Context(), buildNumbers, durable.Options{Log: disklog.Dir(dir), Logger: slog.New(slog.DiscardHandler)})
@@ -50,7 +50,7 @@ func drained(t *testing.T, b *broker, topic, dir string, first, last int) error 
 	return errors.Join(stopped, drains.Err())
 }
 
-// Case 29: the brokers have forgotten the number of a lane that has elements. To write all again would have them twice.
+// Case 29: the brokers have forgotten the number of a lane that has elements. Writing everything again would duplicate them.
 func TestForgottenNumberIsAGap(t *testing.T) {
 	onBoth(t, func(t *testing.T, b *broker) {
 		topic, dir := b.topic(1, nil), t.TempDir()
@@ -68,7 +68,7 @@ func TestForgottenNumberIsAGap(t *testing.T) {
 	})
 }
 
-// The history is another one than that of which the topic has elements.
+// TestOtherFlowIsAhead checks that a flow with another history than the one that wrote the topic is refused.
 func TestOtherFlowIsAhead(t *testing.T) {
 	b := fake(t)
 	topic := b.topic(1, nil)

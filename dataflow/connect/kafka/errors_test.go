@@ -19,7 +19,8 @@ import (
 	"github.com/millrace/millrace/dataflow/connect/kafka"
 )
 
-// A connection that ends is an io.EOF to the client, and must not be one to a pump: that would end the split for good.
+// TestConnectionThatEndsIsNoEnd checks that a closed connection, which the client reports as io.EOF, is not io.EOF to a pump:
+// that would end the split for good.
 func TestConnectionThatEndsIsNoEnd(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -64,7 +65,7 @@ func retried(err error) bool {
 	return false
 }
 
-// Brokers that go away while a cursor reads do not end it.
+// TestBrokersThatGoAway checks that a cursor survives brokers that go away while it reads.
 func TestBrokersThatGoAway(t *testing.T) {
 	b := fake(t)
 	topic := b.topic(1, nil)
@@ -73,14 +74,14 @@ func TestBrokersThatGoAway(t *testing.T) {
 	c := open(t, r, splits(t, r)[0], dataflow.Position{})
 	equal(t, "before", read(t, c, records(1)).Values, []string{"a"})
 	b.fake.Close()
-	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond) // which is not too short for anything to pass
+	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond) // long enough for the client to notice
 	defer cancel()
 	if err := fails(ctx, c); !errors.Is(err, context.DeadlineExceeded) && !retried(err) || errors.Is(err, io.EOF) {
 		t.Errorf("%v, want none but that of the context, or one of Retry", err)
 	}
 }
 
-// Case 57: who cannot get in tells nobody the password.
+// Case 57: no error of a failed login contains the password.
 func TestSecretsAreNotTold(t *testing.T) {
 	const right, wrong = "correct-horse-7", "battery-staple-9"
 	b := fake(t, kfake.EnableSASL(), kfake.Superuser("PLAIN", "ann", right))

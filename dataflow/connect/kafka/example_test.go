@@ -17,7 +17,8 @@ import (
 
 type shop struct{ dataflow.Process }
 
-// exampleCluster is a broker in this process, with the topics orders and bills. The orders of a customer are in one partition.
+// exampleCluster starts a broker in this process, with the topics orders and bills. All orders of a customer are in one
+// partition.
 func exampleCluster() *kfake.Cluster {
 	c, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.SeedTopics(4, "orders"), kfake.SeedTopics(1, "bills"))
 	if err != nil {
@@ -38,7 +39,7 @@ func exampleCluster() *kfake.Cluster {
 	return c
 }
 
-// Orders are read by customer, and bills are written. The flow is in memory; durable.Start would keep both over a crash.
+// Orders are read by customer, and bills are written. The flow is in memory; durable.Start would keep both across a crash.
 func Example() {
 	ctx := context.Background()
 	cluster := exampleCluster()
@@ -100,7 +101,7 @@ func Example() {
 	// bob: a bill for tea
 }
 
-// A schema registry that does not answer is no reason to call a record bad.
+// A record is not bad because the schema registry does not answer.
 func ExampleTopic() {
 	cluster := exampleCluster()
 	defer cluster.Close()
@@ -134,7 +135,7 @@ func ExampleTopic() {
 
 func lookUp(*kgo.Record) (string, error) { return "order of ", nil }
 
-// What is written at least once has a number in each record.
+// A sink that writes at least once puts a number into each record.
 func ExamplePlainSink() {
 	ctx := context.Background()
 	cluster := exampleCluster()

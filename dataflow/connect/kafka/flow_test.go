@@ -21,7 +21,7 @@ import (
 	"github.com/millrace/millrace/keyedstream"
 )
 
-// copies is a flow that gives what comes, and the letters.
+// copies is a flow that outputs the records that it receives, and the dead letters.
 type copies struct {
 	in      *connect.Port[string, string, dataflow.TotalOrder, dataflow.ExactlyOnce]
 	dead    *connect.DeadLetterPort
@@ -36,7 +36,7 @@ func buildCopies(f *dataflow.Flow) (p copies) {
 	return copies{in, dead, keyedstream.Output(records, "out"), keyedstream.Output(letters, "letters")}
 }
 
-// copier starts the flow on a history in a folder, and reads a topic into it.
+// copier starts the flow on a history in a folder and reads a topic into it.
 func (b *broker) copier(t *testing.T, dir string, topic kafka.Topic[string, string], opts connect.Options, buffer int) (*durable.App[copies], *connect.Pumps) {
 	t.Helper()
 	app, err := durable.Start(t.Context(), buildCopies, durable.Options{Log: disklog.Dir(dir), Logger: slog.New(slog.DiscardHandler), Flow: dataflow.Options{Buffer: buffer}})
@@ -59,7 +59,7 @@ func (b *broker) copier(t *testing.T, dir string, topic kafka.Topic[string, stri
 	return app, pumps
 }
 
-// take receives so many records, by split.
+// take receives n records, by split.
 func take(t *testing.T, app *durable.App[copies], n int) map[string][]string {
 	t.Helper()
 	got := map[string][]string{}
@@ -84,7 +84,7 @@ func stop(t *testing.T, app *durable.App[copies], pumps *connect.Pumps) {
 	}
 }
 
-// Case 11: records that were forgotten before a flow has them are one letter, which says which they are, and the flow goes on behind
+// Case 11: records that were deleted before the flow read them are one dead letter that names them, and the flow continues after
 // them.
 func TestSkippedGapIsALetter(t *testing.T) {
 	onBoth(t, func(t *testing.T, b *broker) {
@@ -97,7 +97,7 @@ func TestSkippedGapIsALetter(t *testing.T) {
 		b.forget(topic, 0, 30)
 
 		app, pumps = b.copier(t, dir, kafka.Topic[string, string]{Name: topic}, connect.Options{SkipGaps: true}, 0)
-		var got []string // with what was acknowledged just before the stop, perhaps
+		var got []string // perhaps with what was acknowledged just before the stop
 		for len(got) == 0 || got[len(got)-1] != "49" {
 			got = append(got, take(t, app, 1)[topic+"/0"]...)
 		}
@@ -115,8 +115,8 @@ func TestSkippedGapIsALetter(t *testing.T) {
 	})
 }
 
-// Case 20: a flow whose output nobody reads takes a bounded number of records, of a topic that has many more, and all of them when it
-// is read.
+// Case 20: a flow whose output nobody reads takes a bounded number of the records of a large topic, and all of them once the
+// output is read.
 func TestFlowThatIsFull(t *testing.T) {
 	onBoth(t, func(t *testing.T, b *broker) {
 		const all = 200_000
@@ -132,7 +132,7 @@ func TestFlowThatIsFull(t *testing.T) {
 			decoded.Add(1)
 			return text(r)
 		}}, connect.Options{}, 1000)
-		before := int64(-1) // until nothing has come for a second, or everything has
+		before := int64(-1) // until nothing comes for a second, or everything has come
 		for n := decoded.Load(); n != before && n < all || n == 0; n = decoded.Load() {
 			before = n
 			<-time.After(time.Second)
@@ -147,7 +147,7 @@ func TestFlowThatIsFull(t *testing.T) {
 	})
 }
 
-// Case 21: of four splits one cannot go on, and the others do.
+// Case 21: one of four splits is blocked, and the others continue.
 func TestSplitThatIsBlocked(t *testing.T) {
 	onBoth(t, func(t *testing.T, b *broker) {
 		const each = 20_000
@@ -188,7 +188,8 @@ func TestSplitThatIsBlocked(t *testing.T) {
 	})
 }
 
-// Records that were compressed come as they were, at the positions that they have without it, and a sink compresses as it is told.
+// TestCompression checks that compressed records arrive unchanged, at the positions of uncompressed ones, and that a sink
+// compresses as configured.
 func TestCompression(t *testing.T) {
 	onBoth(t, func(t *testing.T, b *broker) {
 		for name, codec := range map[string]kgo.CompressionCodec{
@@ -207,7 +208,7 @@ func TestCompression(t *testing.T) {
 			split := splits(t, r)[0]
 			all := read(t, open(t, r, split, dataflow.Position{}), records(2000))
 			equal(t, name, all.Values, want)
-			// In the middle of what was compressed together.
+			// Start in the middle of a compressed batch.
 			equal(t, name+" from the middle", read(t, open(t, r, split, all.At[499]), records(1500)).Values, want[500:])
 			if !slices.IsSortedFunc(all.At, func(a, b dataflow.Position) int {
 				if a.After(b) {

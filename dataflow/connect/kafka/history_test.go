@@ -16,7 +16,7 @@ import (
 	"github.com/millrace/millrace/dataflow/connect/kafka"
 )
 
-// Aborted records are not seen, and nothing waits behind the markers of transactions.
+// TestTransactionsOfOthers checks that aborted records are not read, and that no reader waits at the markers of transactions.
 func TestTransactionsOfOthers(t *testing.T) {
 	onBoth(t, func(t *testing.T, b *broker) {
 		topic := b.topic(1, nil)
@@ -63,7 +63,7 @@ func TestTransactionsOfOthers(t *testing.T) {
 	})
 }
 
-// What a compaction leaves has the positions that it had.
+// TestCompaction checks that the records that a compaction leaves keep their positions.
 func TestCompaction(t *testing.T) {
 	onBoth(t, func(t *testing.T, b *broker) {
 		topic := b.topic(1, map[string]string{"cleanup.policy": "compact", "segment.ms": "100", "min.cleanable.dirty.ratio": "0.0001", "max.compaction.lag.ms": "100"})
@@ -96,15 +96,15 @@ func TestCompaction(t *testing.T) {
 			}
 			return all
 		}
-		for len(from(dataflow.Position{}).Values) >= 100 { // much of it is gone, and more may go at any time
+		for len(from(dataflow.Position{}).Values) >= 100 { // much of it has been removed, and more may be at any time
 			if b.fake != nil {
 				b.fake.Compact()
 			}
 			put(n)
 			n++
 		}
-		if b.fake == nil { // whose partitions begin with the first record that is left, as those of brokers do not
-			from(dataflow.Position{Major: 50}) // a floor in the middle of what is gone is no gap
+		if b.fake == nil { // its partitions begin with the first record left, and those of brokers do not
+			from(dataflow.Position{Major: 50}) // a floor among removed records is no gap
 		}
 	})
 }
@@ -118,7 +118,7 @@ func has(all *connect.Batch[string, string], k string, at uint64) bool {
 	return false
 }
 
-// truncated answers once that the epochs of a partition up to one ended at an offset.
+// truncated makes the cluster answer once that a partition's epochs up to the requested one ended at an offset.
 func truncated(c *kfake.Cluster, topic string, end int64) {
 	c.ControlKey(int16(kmsg.OffsetForLeaderEpoch), func(req kmsg.Request) (kmsg.Response, error, bool) {
 		asked := req.(*kmsg.OffsetForLeaderEpochRequest)
@@ -137,7 +137,8 @@ func truncated(c *kfake.Cluster, topic string, end int64) {
 	})
 }
 
-// A leader that has other records at the offsets that were read is found by the epoch in the position, also after a restart.
+// TestOtherHistoryIsAGap checks that the epoch in a position reveals a leader with other records at the offsets that were read,
+// also after a restart.
 func TestOtherHistoryIsAGap(t *testing.T) {
 	b := fake(t, kfake.NumBrokers(2))
 	topic := b.topic(1, nil)
@@ -167,7 +168,7 @@ func TestOtherHistoryIsAGap(t *testing.T) {
 	}
 }
 
-// A leader that moves and loses nothing is not noticed.
+// TestLeaderMoves checks that a reader does not notice a leader that moves without losing anything.
 func TestLeaderMoves(t *testing.T) {
 	b := fake(t, kfake.NumBrokers(3))
 	topic := b.topic(1, nil)

@@ -30,7 +30,7 @@ func durably[P any](build func(*dataflow.Flow) P) (*durable.App[P], error) {
 
 func seeds() []string { return strings.Split(os.Getenv(seedsVar), ",") }
 
-// Each partition of the topic that is read has the numbers from 1 to killRecords, and one bad record among them.
+// Each partition of the topic to read has the numbers from 1 to killRecords, and one bad record among them.
 const (
 	killParts   = 4
 	killRecords = 25_000
@@ -43,7 +43,7 @@ type tallies struct {
 	bad  *dataflow.OutputPort[dataflow.Entry[string, connect.Poison]]
 }
 
-// A tally is what a flow has taken of a partition. Wrong counts numbers that do not follow the one before.
+// A tally summarizes what a flow has taken of a partition. Wrong counts numbers that do not follow the previous one.
 type tally struct{ N, Sum, Wrong, Last int64 }
 
 type reads struct{ dataflow.Process }
@@ -64,7 +64,7 @@ func buildTallies(f *dataflow.Flow) (p tallies) {
 	return tallies{in, dead, keyedsingleton.Output(sums, "tallies"), keyedstream.Output(letters, "bad")}
 }
 
-// readTopic is a child that reads a topic into a durable flow, and ends when all of it is there.
+// readTopic is a child that reads a topic into a durable flow and ends when it has read all of it.
 func readTopic() error {
 	ctx := context.Background()
 	app, err := durably(buildTallies)
@@ -109,7 +109,7 @@ func readTopic() error {
 	return nil
 }
 
-// Case 1: a flow that is killed again and again has each record of each partition once, in order, and each bad record as one
+// Case 1: a flow that is killed repeatedly receives each record of each partition once, in order, and each bad record as one dead
 // letter.
 func TestReadersThatAreKilled(t *testing.T) {
 	onBoth(t, func(t *testing.T, b *broker) {
@@ -136,7 +136,7 @@ func TestReadersThatAreKilled(t *testing.T) {
 	})
 }
 
-// writeNumbers is how many elements are written in the test that kills writers.
+// writeNumbers is the number of elements that TestWritersThatAreKilled writes.
 const writeNumbers = 20_000
 
 type numbers struct {
@@ -151,7 +151,7 @@ func buildNumbers(f *dataflow.Flow) numbers {
 	return numbers{in, dataflow.Output(xs, "out")}
 }
 
-// writeTopic is a child that writes what a durable flow gives to a topic, and ends when all of it is there.
+// writeTopic is a child that writes the output of a durable flow to a topic and ends when everything is written.
 func writeTopic() error {
 	ctx := context.Background()
 	app, err := durably(buildNumbers)
@@ -189,7 +189,7 @@ func writeTopic() error {
 	return errors.Join(drains.Stop(ctx), app.Stop(ctx))
 }
 
-// Case 26: a writer that is killed in the middle of transactions leaves each element once, in order.
+// Case 26: a writer that is killed during transactions writes each element once, in order.
 func TestWritersThatAreKilled(t *testing.T) {
 	onBoth(t, func(t *testing.T, b *broker) {
 		topic := b.topic(1, nil)

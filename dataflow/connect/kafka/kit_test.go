@@ -45,7 +45,7 @@ func TestKitOfReaders(t *testing.T) {
 	})
 }
 
-// A sink has lanes, writers that are shut out, and flows that crash, with each topic of its own.
+// TestKitOfSinks runs the kit on the sink, with a topic for each test.
 func TestKitOfSinks(t *testing.T) {
 	onBoth(t, func(t *testing.T, b *broker) {
 		connecttest.Sink(t, func(t *testing.T) connecttest.Target[string, connect.Atomic] {
@@ -70,7 +70,8 @@ func TestKitOfPlainSinks(t *testing.T) {
 
 func numbered(n uint64) string { return strconv.FormatUint(n, 10) }
 
-// all reads what readers of committed transactions see of a topic with one partition.
+// all returns a function that returns the values that a reader of committed transactions reads from
+// a topic with one partition.
 func (b *broker) all(topic string) func(*testing.T) []string {
 	return func(*testing.T) []string { return b.values(topic)[0] }
 }

@@ -45,7 +45,8 @@ func TestReadsFromTheFirstRecord(t *testing.T) {
 	})
 }
 
-// Batches have a limit, and none of what was fetched together is lost between two of them.
+// TestBatches checks that batches are bounded, and that nothing of one fetch is lost
+// between two batches.
 func TestBatches(t *testing.T) {
 	onBoth(t, func(t *testing.T, b *broker) {
 		topic := b.topic(1, nil)
@@ -83,11 +84,12 @@ func TestForgottenRecordsAreAGap(t *testing.T) {
 	})
 }
 
-// What a cursor is about to fetch is forgotten, behind what it has fetched already.
+// TestForgottenWhileReading deletes records that a cursor has not fetched yet, while it
+// reads.
 func TestForgottenWhileReading(t *testing.T) {
 	onBoth(t, func(t *testing.T, b *broker) {
 		topic := b.topic(1, nil)
-		for i := range 400 { // in batches of their own: a client fetches one at least, and begins before records are forgotten
+		for i := range 400 { // as batches of their own: a client fetches at least one batch, and starts before records are deleted
 			b.write(topic, 0, fmt.Sprint(i))
 		}
 		r := b.reader(t, kafka.Topic[string, string]{Name: topic, Client: []kgo.Opt{kgo.FetchMaxPartitionBytes(1), kgo.FetchMaxBytes(1)}})
@@ -118,7 +120,8 @@ func reopen(t *testing.T, r connect.Reader[string, string], after dataflow.Posit
 	return fails(t.Context(), c)
 }
 
-// A partition that ends before what was read of it has lost records.
+// TestShorterThanTheFloorIsAGap checks that a partition that ends before the last record
+// read has lost records.
 func TestShorterThanTheFloorIsAGap(t *testing.T) {
 	onBoth(t, func(t *testing.T, b *broker) {
 		topic := b.topic(1, nil)
@@ -207,7 +210,8 @@ func TestPoison(t *testing.T) {
 	}
 }
 
-// A decoder that fails for a while loses nothing, and makes no record a bad one.
+// TestDecodeAgain checks that no record is lost or becomes bad when a decoder fails for a
+// while.
 func TestDecodeAgain(t *testing.T) {
 	b := fake(t)
 	topic := b.topic(1, nil)
@@ -245,7 +249,7 @@ func TestDecodeAgain(t *testing.T) {
 	equal(t, "values", got, want)
 }
 
-// A record without a value is not the end of anything.
+// TestTombstones checks that a record without a value does not end anything.
 func TestTombstones(t *testing.T) {
 	b := fake(t)
 	topic := b.topic(1, nil)
@@ -269,7 +273,7 @@ func TestTombstones(t *testing.T) {
 func TestFrom(t *testing.T) {
 	onBoth(t, func(t *testing.T, b *broker) {
 		topic := b.topic(1, nil)
-		start := time.Now().Add(-24 * time.Hour).Truncate(time.Second) // brokers forget records of another week
+		start := time.Now().Add(-24 * time.Hour).Truncate(time.Second) // brokers delete records that are a week old
 		for i := range 10 {
 			if err := b.cl.ProduceSync(t.Context(), &kgo.Record{Topic: topic, Value: fmt.Append(nil, i), Timestamp: start.Add(time.Duration(i) * time.Minute)}).FirstErr(); err != nil {
 				t.Fatal(err)
@@ -304,7 +308,8 @@ func TestNextEndsWithItsContext(t *testing.T) {
 	})
 }
 
-// What is durable is told to a group, and what a group says is not asked.
+// TestGroupFollows checks that the durable position is committed to a group, and that a
+// reader does not use the group's offsets.
 func TestGroupFollows(t *testing.T) {
 	onBoth(t, func(t *testing.T, b *broker) {
 		topic := b.topic(1, nil)

@@ -27,7 +27,7 @@ func (b *broker) sink(topic string) kafka.Sink[string] {
 	}}
 }
 
-// begin opens a lane, which has elements up to a number.
+// begin opens a lane and checks the number of its last element.
 func begin(t *testing.T, s connect.Sink[string, connect.Atomic], l connect.Lane, want uint64) connect.Writer[string, connect.Atomic] {
 	t.Helper()
 	w, last, err := s.Open(t.Context(), l)
@@ -71,7 +71,8 @@ func TestWriterIsFencedByTheNext(t *testing.T) {
 	})
 }
 
-// The writer before died with records and a number in a transaction that it did not end.
+// TestOpenTransactionOfTheWriterBefore has an earlier writer that died with records and a number in
+// an open transaction.
 func TestOpenTransactionOfTheWriterBefore(t *testing.T) {
 	onBoth(t, func(t *testing.T, b *broker) {
 		topic := b.topic(1, nil)
@@ -103,7 +104,8 @@ func TestOpenTransactionOfTheWriterBefore(t *testing.T) {
 	})
 }
 
-// A number that is part of a transaction which is being ended is not believed.
+// TestNumberThatIsNotStable checks that a sink does not use a number of a transaction that is still
+// ending.
 func TestNumberThatIsNotStable(t *testing.T) {
 	b := fake(t)
 	topic := b.topic(1, nil)
@@ -130,7 +132,7 @@ func TestNumberThatIsNotStable(t *testing.T) {
 	}
 }
 
-// No two lanes share their transactions.
+// TestLaneSurvivesItsIds checks that no two lanes share a transactional id.
 func TestLaneSurvivesItsIds(t *testing.T) {
 	b := fake(t)
 	topic := b.topic(1, nil)
@@ -170,7 +172,8 @@ func TestEncodeFails(t *testing.T) {
 	equal(t, "values", b.values(topic)[0], count(1, 2))
 }
 
-// Keys are divided as by Kafka's own clients, and what has no key stays with its lane.
+// TestKeys checks that keys are partitioned as by Kafka's own clients, and that elements without a
+// key go to the partition of their lane.
 func TestKeys(t *testing.T) {
 	b := fake(t)
 	topic := b.topic(5, nil)
@@ -197,7 +200,8 @@ func TestKeys(t *testing.T) {
 	}
 }
 
-// A lane that nothing is written to writes its number again, so that the brokers do not forget it.
+// TestIdleLaneIsRemembered checks that an idle lane writes its number again, so that the brokers do
+// not forget it.
 func TestIdleLaneIsRemembered(t *testing.T) {
 	b := fake(t)
 	topic := b.topic(1, nil)
@@ -216,13 +220,14 @@ func TestIdleLaneIsRemembered(t *testing.T) {
 			t.Fatalf("number %d was written, want 3", n)
 		}
 	}
-	put(t, w, 4, "4") // which the transactions between do not disturb
+	put(t, w, 4, "4") // not disturbed by the transactions in between
 	w.Close()
 	begin(t, s, l, 4)
 	equal(t, "values", b.values(topic)[0], count(1, 5))
 }
 
-// One that is not the last writer any more does not shut out the last one by keeping its number.
+// TestIdleLaneIsFenced checks that an old writer that refreshes its number does not fence the
+// current writer.
 func TestIdleLaneIsFenced(t *testing.T) {
 	onBoth(t, func(t *testing.T, b *broker) {
 		topic := b.topic(1, nil)
@@ -252,7 +257,7 @@ func TestPlain(t *testing.T) {
 			t.Fatal(last, err)
 		}
 		defer w.Close()
-		for range 2 { // it repeats
+		for range 2 { // a PlainSink writes a repeated element again
 			if _, err := w.Write(t.Context(), 7, []string{"a", "b"}); err != nil {
 				t.Fatal(err)
 			}

@@ -23,7 +23,7 @@ import (
 	"github.com/millrace/millrace/singleton"
 )
 
-// A timed flow stamps records that are seconds.
+// A timed flow stamps its records, which are seconds.
 type timed struct {
 	in     *connect.Port[string, int, dataflow.TotalOrder, dataflow.ExactlyOnce]
 	events *dataflow.OutputPort[string]
@@ -45,7 +45,7 @@ func buildTimed(f *dataflow.Flow) timed {
 	return timed{in, out("events", events), out("late", late), singleton.Output(window.Mark(keyedstream.Values(events)), "mark")}
 }
 
-// timed starts the flow, and reads a topic into it.
+// timed starts the flow and reads a topic into it.
 func (b *broker) timed(t *testing.T, topic string, idle time.Duration, buffer int, decoded func()) (*durable.App[timed], *connect.Pumps) {
 	t.Helper()
 	app, err := durable.Start(t.Context(), buildTimed, durable.Options{Log: disklog.Dir(t.TempDir()), Logger: slog.New(slog.DiscardHandler), Flow: dataflow.Options{Buffer: buffer}})
@@ -67,12 +67,12 @@ func (b *broker) timed(t *testing.T, topic string, idle time.Duration, buffer in
 	return app, pumps
 }
 
-// Case 22: one partition is silent, and the mark goes on without it after a period. When the partition speaks again, the mark does not
-// go back, and what is before it is late.
+// Case 22: one partition is silent, and after a period the mark advances without it. When the partition has records again, the
+// mark does not go back, and records before it are late.
 func TestSilentPartition(t *testing.T) {
 	onBoth(t, func(t *testing.T, b *broker) {
 		const idle = 500 * time.Millisecond
-		topic := b.topic(3, nil) // the last one has no record at all
+		topic := b.topic(3, nil) // the third partition has no records
 		b.write(topic, 0, "1", "50")
 		b.write(topic, 1, "2", "3")
 		app, pumps := b.timed(t, topic, idle, 1000, func() {})
@@ -104,7 +104,7 @@ func TestSilentPartition(t *testing.T) {
 		if m, _ := app.Ports.mark.Latest(); m < last {
 			t.Errorf("the mark goes back from %v to %v", last, m)
 		}
-		b.write(topic, 1, fmt.Sprint(n+100)) // the mark is that of the first one
+		b.write(topic, 1, fmt.Sprint(n+100)) // the first partition sets the mark
 		b.until(func() bool { m, _ := app.Ports.mark.Latest(); return m == second(n) })
 		stopTimed(t, app, pumps)
 	})
@@ -120,7 +120,7 @@ func stopTimed(t *testing.T, app *durable.App[timed], pumps *connect.Pumps) {
 	}
 }
 
-// Case 23: a flow that takes nothing for longer than the period makes no partition idle: nothing is late when it goes on.
+// Case 23: a flow that accepts nothing for longer than the period makes no partition idle, and nothing is late when it continues.
 func TestBlockedPartitionIsNotIdle(t *testing.T) {
 	onBoth(t, func(t *testing.T, b *broker) {
 		const each, idle = 60_000, 300 * time.Millisecond
@@ -133,7 +133,7 @@ func TestBlockedPartitionIsNotIdle(t *testing.T) {
 		b.write(topic, 1, values...)
 		var decoded atomic.Int64
 		app, pumps := b.timed(t, topic, idle, 1000, func() { decoded.Add(1) })
-		for before := int64(-1); decoded.Load() == 0 || decoded.Load() != before; { // until nothing has come for a while
+		for before := int64(-1); decoded.Load() == 0 || decoded.Load() != before; { // until nothing has arrived for a while
 			before = decoded.Load()
 			<-time.After(5 * idle)
 		}

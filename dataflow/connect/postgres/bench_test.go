@@ -17,7 +17,7 @@ import (
 	"github.com/millrace/millrace/dataflow/connect/postgres/postgrestest"
 )
 
-// A record is what the benchmarks write and read, about 220 bytes.
+// A record is what the benchmarks write and read. It takes about 220 bytes.
 type record struct {
 	K string
 	V []byte
@@ -32,11 +32,12 @@ func records(first, n int) []record {
 	return xs
 }
 
-// compared runs raw and ours in turns, and reports the rates and their ratio. Each call of one is a batch of n records.
+// compared runs raw and ours alternately, and reports the rates and their ratio. Each call of raw or ours is a batch of n
+// records.
 func compared(b *testing.B, n int, raw, ours func(first int) error) {
 	var spent [2]time.Duration
 	both := [2]func(int) error{raw, ours}
-	for i := range 20 { // statements are prepared, pages are read
+	for i := range 20 { // prepares statements, reads pages
 		for _, f := range both {
 			if err := f(i * n); err != nil {
 				b.Fatal(err)
@@ -46,7 +47,7 @@ func compared(b *testing.B, n int, raw, ours func(first int) error) {
 	i := 20
 	for b.Loop() {
 		for j := range both {
-			j = (j + i) % 2 // neither is always the first
+			j = (j + i) % 2 // so that neither is always the first
 			at := time.Now()
 			if err := both[j](i * n); err != nil {
 				b.Fatal(err)
@@ -70,7 +71,7 @@ var recordFields = []postgres.Field[record]{
 	postgres.Column("n", func(r record) int64 { return r.N }),
 }
 
-// BenchmarkUpsert compares with the same upserts of the client alone, which keep no number.
+// BenchmarkUpsert compares the sink with the same upserts by the client alone, which keeps no number.
 func BenchmarkUpsert(b *testing.B) {
 	for _, n := range []int{100, 1000} {
 		b.Run(fmt.Sprint("batch=", n), func(b *testing.B) {
@@ -99,7 +100,7 @@ func BenchmarkUpsert(b *testing.B) {
 	}
 }
 
-// BenchmarkAppend compares with the same COPY of the client alone.
+// BenchmarkAppend compares the sink with the same COPY by the client alone.
 func BenchmarkAppend(b *testing.B) {
 	for _, n := range []int{100, 1000} {
 		b.Run(fmt.Sprint("batch=", n), func(b *testing.B) {
@@ -125,7 +126,7 @@ func BenchmarkAppend(b *testing.B) {
 	}
 }
 
-// BenchmarkChanges compares with a loop that reads the same slot and looks only at the kind of each message.
+// BenchmarkChanges compares the reader with a loop that reads the same slot and looks only at the kind of each message.
 func BenchmarkChanges(b *testing.B) {
 	const rows = 50_000
 	slot, c := published(b, fmt.Sprintf(benchTable, "item"))
@@ -186,7 +187,7 @@ func rawChanges(b *testing.B, slot postgres.Slot, start string, rows int) {
 				if e.Code != "55006" {
 					b.Fatal(e.Message)
 				}
-				break // the reader before has just left
+				break // the previous reader has just left
 			}
 			if d, ok := m.(*pgproto3.CopyData); ok && d.Data[0] == 'w' {
 				switch body := d.Data[25:]; body[0] {

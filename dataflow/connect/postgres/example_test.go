@@ -19,8 +19,8 @@ type total struct {
 	Sum      int64
 }
 
-// The orders of a table are read as they are written, and the sum of each customer is in another table. With durable.Start
-// in place of dataflow.Start, both stay right over crashes.
+// The orders of a table are read as they are written, and the sum of each customer is kept in another table. With durable.Start
+// in place of dataflow.Start, both stay correct across crashes.
 func Example() {
 	type order struct {
 		ID       int64
@@ -66,7 +66,7 @@ func Example() {
 	drains.Stop(context.Background())
 }
 
-// The last total of each customer is in a table with the columns customer, which is its primary key, and sum.
+// The table contains the last total of each customer. Its columns are customer, which is the primary key, and sum.
 func ExampleUpsert() {
 	db := postgres.Database{DSN: os.Getenv("DATABASE_URL")}
 	var totals connect.Sink[total, connect.Atomic] = postgres.Upsert(db, "totals",
@@ -84,7 +84,7 @@ func ExampleAppend() {
 	_ = history
 }
 
-// A function does what no other sink does: here each total is added to those of the table.
+// A function does what no other sink can: here it adds each total to the one in the table.
 func ExampleExec() {
 	db := postgres.Database{DSN: os.Getenv("DATABASE_URL")}
 	var sums connect.Sink[total, connect.Atomic] = postgres.Exec(db, func(ctx context.Context, tx pgx.Tx, first uint64, xs []total) error {
@@ -98,7 +98,7 @@ func ExampleExec() {
 	_ = sums
 }
 
-// Answers that do not change are written under the request's name.
+// Answers that do not change are written under the name of their request.
 func ExampleUpsertEntries() {
 	type entry = dataflow.Entry[string, string]
 	db := postgres.Database{DSN: os.Getenv("DATABASE_URL")}
@@ -108,26 +108,26 @@ func ExampleUpsertEntries() {
 	_ = answers
 }
 
-// All changes of the tables of a publication come in one order.
+// All changes of the tables of a publication arrive in one order.
 func ExampleChanges() {
 	slot := postgres.Slot{Database: postgres.Database{DSN: os.Getenv("DATABASE_URL")}, Name: "shop", Publication: "shop"}
 	changes := connect.Whole(postgres.Changes(slot))
 	_ = changes
 }
 
-// A flow has all changes of a transaction, or none.
+// A flow receives all changes of a transaction, or none.
 func ExampleTransactions() {
 	slot := postgres.Slot{Database: postgres.Database{DSN: os.Getenv("DATABASE_URL")}, Name: "shop", Publication: "shop"}
 	transactions := connect.Whole(postgres.Transactions(slot))
 	_ = transactions
 }
 
-// The rows of a table come as structs under their key, beginning with those that there are.
+// The rows of a table arrive as structs under their key, beginning with the existing rows.
 func ExampleDecoded() {
 	type customer struct {
 		ID   int64
 		Name string
-		Note postgres.Partial[string] // may be long, and is not sent again when it stays as it is
+		Note postgres.Partial[string] // may be long, and is not sent again while it does not change
 	}
 	slot := postgres.Slot{Database: postgres.Database{DSN: os.Getenv("DATABASE_URL")}, Name: "shop", Publication: "shop", Snapshot: true}
 	customers := connect.ByKey(postgres.Decoded(slot, func(c postgres.Change) (id int64, x customer, err error) {

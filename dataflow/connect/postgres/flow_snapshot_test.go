@@ -20,7 +20,7 @@ import (
 	"github.com/millrace/millrace/dataflow/durable/disklog"
 )
 
-// changes is a flow that gives the changes that come.
+// changes is a flow that outputs the changes it receives.
 func changes(f *dataflow.Flow) (p struct {
 	in  *connect.Port[struct{}, postgres.Change, dataflow.TotalOrder, dataflow.ExactlyOnce]
 	out *dataflow.OutputPort[postgres.Change]
@@ -31,7 +31,7 @@ func changes(f *dataflow.Flow) (p struct {
 	return p
 }
 
-// replicaChild makes a table "replica" what "item" is, through a durable flow, until it is killed.
+// replicaChild keeps the table "replica" equal to "item", through a durable flow, until it is killed.
 func replicaChild(dsn string) error {
 	ctx := context.Background()
 	app, err := durable.Start(ctx, changes, durable.Options{Log: disklog.Dir(os.Getenv("MILLRACE_CHILD_DIR")), Logger: slog.New(slog.DiscardHandler)})
@@ -55,7 +55,7 @@ func replicaChild(dsn string) error {
 	}
 }
 
-// replicate carries out changes. Each is carried out once, so an insert of a row that is there is an error.
+// replicate applies changes. Each is applied once, so inserting a row that exists is an error.
 func replicate(ctx context.Context, tx pgx.Tx, _ uint64, changes []postgres.Change) error {
 	var b pgx.Batch
 	for _, c := range changes {
@@ -83,8 +83,8 @@ func replicate(ctx context.Context, tx pgx.Tx, _ uint64, changes []postgres.Chan
 	return tx.SendBatch(ctx, &b).Close()
 }
 
-// Case 44, killed: a program that makes a replica of a table is killed while the snapshot is read and later, as the table changes.
-// The replica is the table in the end, and no row of it was inserted twice.
+// Case 44, killed: a program that replicates a table is killed while it reads the snapshot, and later while the table changes. In
+// the end the replica equals the table, and no row was inserted twice.
 func TestFlowSnapshotKilled(t *testing.T) {
 	db, c := prepared(t, "create table item (id int primary key, v text)", "create table replica (id int primary key, v text)", "create publication p for table item",
 		"insert into item select i, 'old' from generate_series(1, 20000) i")
@@ -98,7 +98,7 @@ func TestFlowSnapshotKilled(t *testing.T) {
 	kills := 0
 	for changed, done := 0, false; !done; kills++ {
 		p := start(t, "replica", db.DSN, "MILLRACE_CHILD_DIR="+dir)
-		// Kills come at a moment of the snapshot first, and then between changes.
+		// The first kills come during the snapshot, the later ones between changes.
 		if kills < 4 {
 			p.until(c, "(select count(*) >= $1 from replica)", 1+rand.IntN(3000))
 		}

@@ -33,7 +33,7 @@ func decodeItem(c postgres.Change) (none struct{}, x item, err error) {
 	return none, x, err
 }
 
-// copies is a flow that gives what comes.
+// copies is a flow that outputs what it receives.
 func copies(f *dataflow.Flow) (p struct {
 	in  *connect.Port[struct{}, item, dataflow.TotalOrder, dataflow.ExactlyOnce]
 	out *dataflow.OutputPort[item]
@@ -44,7 +44,7 @@ func copies(f *dataflow.Flow) (p struct {
 	return p
 }
 
-// flowChild copies a table into another one, through a slot, a durable flow on disk and a sink, until it is killed.
+// flowChild copies a table to another one, through a slot, a durable flow on disk and a sink, until it is killed.
 func flowChild(dsn string) error {
 	ctx := context.Background()
 	app, err := durable.Start(ctx, copies, durable.Options{Log: disklog.Dir(os.Getenv("MILLRACE_CHILD_DIR")), Logger: slog.New(slog.DiscardHandler)})
@@ -72,7 +72,7 @@ func flowChild(dsn string) error {
 	}
 }
 
-// A program is one of the children while it runs.
+// A program is a running child.
 type program struct {
 	*testing.T
 	cmd   *exec.Cmd
@@ -94,7 +94,7 @@ func start(t *testing.T, name, dsn string, environment ...string) *program {
 	return p
 }
 
-// until waits for a condition of a database, which the program makes true.
+// until waits until the program makes a condition of the database true.
 func (p *program) until(c *pgx.Conn, condition string, args ...any) {
 	p.Helper()
 	for ok := false; !ok; {
@@ -118,7 +118,8 @@ func (p *program) kill() {
 	}
 }
 
-// A program that copies a table is killed at random, and so is the server: each change is copied once, in the order of commits.
+// TestFlowKilled kills a program that copies a table, and the server, at random. Each change is copied once, in the order of
+// commits.
 func TestFlowKilled(t *testing.T) {
 	s := postgrestest.Start(t)
 	db := postgres.Database{DSN: s.Database(t)}
@@ -184,7 +185,7 @@ func distinct(xs []item) map[item]bool {
 	return all
 }
 
-// insertItems inserts in transactions of several sizes, some of which are rolled back.
+// insertItems inserts items in transactions of several sizes, and rolls some of them back.
 func insertItems(t *testing.T, db postgres.Database, writer, first, n int) {
 	ctx := context.Background()
 	c, err := pgx.Connect(ctx, db.DSN)
@@ -223,7 +224,7 @@ func insertItems(t *testing.T, db postgres.Database, writer, first, n int) {
 	}
 }
 
-// itemsOf reads a table's changes from a slot, in one go.
+// itemsOf reads the first n items of a slot without a restart.
 func itemsOf(t *testing.T, slot postgres.Slot, n int) (all []item) {
 	t.Helper()
 	r := postgres.Decoded(slot, decodeItem)

@@ -14,7 +14,7 @@ import (
 	"github.com/millrace/millrace/dataflow/connect/postgres/postgrestest"
 )
 
-// The sinks are as they have to be.
+// TestKitSinks runs the kit on the sinks.
 func TestKitSinks(t *testing.T) {
 	for name, sink := range variants {
 		t.Run(name, func(t *testing.T) {
@@ -53,7 +53,8 @@ func rowsOf[T any](t *testing.T, c *pgx.Conn, sql string) []T {
 	return all
 }
 
-// The reader is as one has to be. A slot has one reader, so each that is opened takes it over.
+// TestReader runs the kit on the reader. A slot has one reader, so each reader that is opened takes
+// it over.
 func TestReader(t *testing.T) {
 	connecttest.Reader(t, func(t *testing.T) connecttest.Source[struct{}, item] {
 		slot, c := published(t, "create table item (writer int, n text)", "alter table item replica identity full")

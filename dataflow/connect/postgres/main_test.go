@@ -7,7 +7,7 @@ import (
 	"github.com/millrace/millrace/dataflow/connect/postgres/postgrestest"
 )
 
-// children are the programs that this test binary is when a test runs it again, to kill it.
+// children are the programs that this binary runs as when a test starts it to kill it.
 var children = map[string]func(dsn string) error{"sink": sinkChild, "flow": flowChild, "replica": replicaChild}
 
 func TestMain(m *testing.M) {

@@ -32,7 +32,7 @@ func committed(commit, end uint64) encoder {
 	return message('C').u8(0).u64(commit).u64(end).u64(1e6)
 }
 
-// described is a table of an integer key and a text.
+// described describes a table of an integer key and a text.
 func described(id uint32, name string, identity byte) encoder {
 	keys := byte(0)
 	if identity == 'f' {
@@ -57,7 +57,7 @@ func (e encoder) tuple(values ...string) encoder {
 	return e
 }
 
-// conversation is one of each message.
+// conversation returns one message of each kind.
 func conversation() []encoder {
 	return []encoder{
 		begin(100), message('O').u64(5).str("elsewhere"), described(1, "t", 'd'), message('Y').u32(9).str("public").str("mood"),
@@ -119,12 +119,12 @@ func TestDecode(t *testing.T) {
 	}
 }
 
-// A message that was cut anywhere is an error, and gives nothing.
+// TestDecodeCut checks that a message that is cut at any byte is an error and yields nothing.
 func TestDecodeCut(t *testing.T) {
 	all := conversation()
 	for n, m := range all {
 		if m[0] == 'Y' {
-			continue // of which nothing is read
+			continue // whose content is not read
 		}
 		for size := range m {
 			var d decoder
@@ -139,7 +139,7 @@ func TestDecodeCut(t *testing.T) {
 	}
 }
 
-// Messages that do not follow are errors: what they mean could only be guessed.
+// TestDecodeOrder checks that messages in an impossible order are errors, because their meaning could only be guessed.
 func TestDecodeOrder(t *testing.T) {
 	table := described(1, "t", 'd')
 	for name, ms := range map[string][]encoder{
@@ -167,8 +167,8 @@ func TestDecodeOrder(t *testing.T) {
 	}
 }
 
-// FuzzDecode feeds conversations, in which each message has its length before it. Numbers of changes have no gap, and what was
-// decoded does not change with the buffer.
+// FuzzDecode decodes conversations in which each message is preceded by its length. The numbers of changes have no gap, and the
+// decoded changes do not depend on the buffer.
 func FuzzDecode(f *testing.F) {
 	join := func(ms []encoder) (b []byte) {
 		for _, m := range ms {
@@ -232,7 +232,7 @@ func text(r Row) string {
 	return s.String()
 }
 
-// Confirmed is the end of the last whole transaction, wherever a batch was cut.
+// TestWhole checks that Confirmed is the end of the last whole transaction, wherever a batch was cut.
 func TestWhole(t *testing.T) {
 	c := &cursor[struct{}, Change]{}
 	for _, x := range []struct{ commit, end uint64 }{{100, 90}, {100, 90}, {120, 120}, {150, 140}} {
@@ -261,8 +261,8 @@ func TestWhole(t *testing.T) {
 	}
 }
 
-// Positions are those of the log: what the server says in between does not change them. And what it says of how far it has read
-// is a place behind all that was read, unless a transaction is open.
+// TestPositions checks that positions are those of the log, whatever the server reports in between. The server's report of how
+// far it has read is a position after everything that was read, unless a transaction is open.
 func TestPositions(t *testing.T) {
 	read := func(quiet bool) (at, ends []dataflow.Position) {
 		c := &cursor[struct{}, Change]{decode: func(c Change) (struct{}, Change, error) { return struct{}{}, c, nil }}
@@ -270,7 +270,7 @@ func TestPositions(t *testing.T) {
 		for _, m := range conversation() {
 			var b connect.Batch[struct{}, Change]
 			if !quiet {
-				now += 5 // within transactions, before them, and between them, where it is before the end of the first
+				now += 5 // within transactions, before them, and between them; there it is before the end of the first
 				behind := !c.decoder.open && now > c.decoder.end
 				if err := c.message(message('k').u64(now).u64(0).u8(0), &b); err != nil {
 					t.Fatal(err)

@@ -17,8 +17,8 @@ import (
 	"github.com/millrace/millrace/dataflow/connect/postgres/postgrestest"
 )
 
-// Case 36: a slot is read on behind every position, also in the middle of a transaction, and where a commit is at the end of the
-// transaction before.
+// Case 36: a slot can be resumed after every position, also in the middle of a transaction, and where a commit is at the end of
+// the previous transaction.
 func TestResume(t *testing.T) {
 	slot, c := published(t, "create table item (id int primary key)")
 	r := postgres.Changes(slot)
@@ -40,7 +40,7 @@ func TestResume(t *testing.T) {
 		}
 		ends = append(ends, b.End)
 	}
-	for len(ends) > 0 && ends[len(ends)-1].Minor != 0 { // the commit of the last may come in a message of its own
+	for len(ends) > 0 && ends[len(ends)-1].Minor != 0 { // the last commit may come in a message of its own
 		b.Reset()
 		if err := in.Next(t.Context(), &b); err != nil {
 			t.Fatal(err)
@@ -79,7 +79,7 @@ func TestResume(t *testing.T) {
 	}
 }
 
-// Case 37: what was confirmed by somebody else is missed, and not skipped without a word.
+// Case 37: changes that somebody else confirmed are reported as missing, and not skipped silently.
 func TestConfirmedElsewhere(t *testing.T) {
 	slot, c := published(t, "create table item (id int primary key)")
 	r := postgres.Changes(slot)
@@ -98,7 +98,7 @@ func TestConfirmedElsewhere(t *testing.T) {
 		}
 	}
 
-	// An operator begins again, with another split.
+	// An operator starts over with another split.
 	if err := postgres.Renew(t.Context(), slot); err != nil {
 		t.Fatal(err)
 	}
@@ -116,7 +116,7 @@ func TestConfirmedElsewhere(t *testing.T) {
 	sameLines(t, lines(next(t, in, 1)), []string{"insert item new id*=4"})
 }
 
-// A slot that was dropped, or is behind the flow, is a gap.
+// TestSlotGone checks that a slot that was dropped, or is behind the flow, is a gap.
 func TestSlotGone(t *testing.T) {
 	slot, c := published(t, "create table item (id int primary key)")
 	r := postgres.Changes(slot)
@@ -134,7 +134,7 @@ func TestSlotGone(t *testing.T) {
 	}
 }
 
-// A slot that was never made has not what a flow knows of: its table was lost as well.
+// TestSlotTableGone checks that a position is a gap if both the slot and its row in millrace_slots were lost.
 func TestSlotTableGone(t *testing.T) {
 	slot, c := published(t, "create table item (id int primary key)")
 	r := postgres.Changes(slot)
@@ -151,7 +151,7 @@ func TestSlotTableGone(t *testing.T) {
 	}
 }
 
-// A cursor's Next ends with its context, and goes on where it was.
+// TestNextIsInterrupted checks that Next of a cursor ends with its context, and that the cursor continues where it was.
 func TestNextIsInterrupted(t *testing.T) {
 	slot, c := published(t, "create table item (id int primary key)")
 	r := postgres.Changes(slot)

@@ -21,7 +21,7 @@ import (
 
 const secret = "hunter2/secret"
 
-// Case 57: the password is in no error, and in nothing that is printed.
+// Case 57: no error and nothing that is printed contains the password.
 func TestSecrets(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -74,7 +74,7 @@ func TestSecrets(t *testing.T) {
 	}
 }
 
-// What writes and reads prints no password either.
+// TestSecretsOfWriters checks that printing writers and readers does not show a password.
 func TestSecretsOfWriters(t *testing.T) {
 	db, c := prepared(t, gotTable, "create publication p for table got")
 	postgrestest.Exec(t, c, "alter publication p set (publish = 'insert')")

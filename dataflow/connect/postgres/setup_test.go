@@ -8,7 +8,8 @@ import (
 	"github.com/millrace/millrace/dataflow/connect/postgres/postgrestest"
 )
 
-// Programs that start at once make the tables once, and none of them fails.
+// TestSetupAtOnce checks that programs that start at the same time create the tables
+// once, and that none of them fails.
 func TestSetupAtOnce(t *testing.T) {
 	s := postgrestest.Shared(t)
 	for range 5 {

@@ -19,7 +19,7 @@ import (
 	"github.com/millrace/millrace/dataflow/connect/postgres/postgrestest"
 )
 
-// sinkChild writes elements behind those that are there until it is killed, and prints a line after each batch.
+// sinkChild writes elements after the existing ones until it is killed, and prints a line after each batch.
 func sinkChild(dsn string) error {
 	ctx := context.Background()
 	w, last, err := variants[os.Getenv("MILLRACE_CHILD_SINK")](postgres.Database{DSN: dsn}).Open(ctx, lane)
@@ -52,8 +52,8 @@ func child(t *testing.T, name, dsn string, environment ...string) (*exec.Cmd, *b
 	return c, bufio.NewScanner(out)
 }
 
-// A program that is killed at random leaves its table with each element once, whichever sink it writes to. The sessions of
-// those that were killed may still be at work when the next one opens the lane.
+// TestKilled kills a program at random and checks that its table has each element once, for each sink. The sessions of killed
+// programs may still be at work when the next one opens the lane.
 func TestKilled(t *testing.T) {
 	for name, sink := range variants {
 		t.Run(name, func(t *testing.T) {
@@ -84,7 +84,8 @@ func TestKilled(t *testing.T) {
 	}
 }
 
-// A writer that was stopped in the middle of a transaction, and does not even close its connection, is shut out by the next.
+// TestStuckWriter has a writer that stopped in the middle of a transaction and does not close its connection. The next writer
+// fences it.
 func TestStuckWriter(t *testing.T) {
 	db, c := prepared(t, gotTable)
 	reached, leave := make(chan bool), make(chan bool)
@@ -109,8 +110,8 @@ func TestStuckWriter(t *testing.T) {
 	exactly(t, c, 1)
 }
 
-// A cutter is a proxy that forwards what a client says, and, once armed, cuts the connection instead of the next answer. For a
-// client that says "commit" it waits for that.
+// A cutter is a proxy that forwards what a client sends. Once armed, it cuts the connection in place of the next answer. If the
+// client sends "commit", it waits for the answer to that.
 type cutter struct {
 	net.Listener
 	target string
@@ -172,7 +173,7 @@ func (p *cutter) forward(client net.Conn) {
 	}
 }
 
-// Case 32: the connection is cut between a commit and its answer. The writer fails, and the next finds what was committed.
+// Case 32: the connection is cut between a commit and its answer. The writer fails, and the next writer finds what was committed.
 func TestAnswerLost(t *testing.T) {
 	for name, sink := range variants {
 		t.Run(name, func(t *testing.T) {

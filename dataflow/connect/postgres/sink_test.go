@@ -18,7 +18,7 @@ import (
 
 var lane = connect.Lane{Flow: "flow", Output: "out"}
 
-// An element says what number it is.
+// An element holds its own number.
 type element struct {
 	N    int64
 	Text string
@@ -29,10 +29,10 @@ var (
 	text   = postgres.Column("text", func(e element) string { return e.Text })
 )
 
-// A variant is one of the atomic sinks, which all write elements into a table "got".
+// variants are the atomic sinks. All of them write elements to a table "got".
 var variants = map[string]func(postgres.Database) connect.Sink[element, connect.Atomic]{
 	"Upsert": func(db postgres.Database) connect.Sink[element, connect.Atomic] {
-		// Its key is one that no two elements have, so that an element that is written twice is there twice.
+		// No two elements have the same key, so that an element that is written twice is in the table twice.
 		return postgres.Upsert(db, "got", number, text, postgres.Key("written", func(element) time.Time { return time.Now() }))
 	},
 	"Append": func(db postgres.Database) connect.Sink[element, connect.Atomic] {
@@ -53,10 +53,10 @@ var variants = map[string]func(postgres.Database) connect.Sink[element, connect.
 	},
 }
 
-// gotTable has no key that keeps out an element that is written again.
+// gotTable has no key that rejects an element that is written again.
 const gotTable = `create table got (n bigint, text text, written timestamptz default clock_timestamp(), position bigserial, unique (n, written))`
 
-// prepared is a database with the tables of this package and others.
+// prepared creates a database with the tables of this package and runs the statements.
 func prepared(t testing.TB, statements ...string) (postgres.Database, *pgx.Conn) {
 	t.Helper()
 	db := postgres.Database{DSN: postgrestest.Shared(t).Database(t)}
@@ -97,7 +97,7 @@ func write[T any, E connect.Effect](t testing.TB, w connect.Writer[T, E], first 
 	}
 }
 
-// exactly wants the elements 1 to n in the table, each once, and their order.
+// exactly checks that the table contains the elements 1 to n, each once and in order.
 func exactly(t testing.TB, c *pgx.Conn, n int64) {
 	t.Helper()
 	var count, distinct, sum, back int64
@@ -120,7 +120,7 @@ func TestSinks(t *testing.T) {
 			write(t, a, 4)
 			write(t, a, 4, numbered(4, 2000)...)
 			exactly(t, c, 2003)
-			for _, first := range []uint64{1, 2003, 2005} { // again, the last again, and after a gap
+			for _, first := range []uint64{1, 2003, 2005} { // twice, the last again, and after a gap
 				if _, err := a.Write(t.Context(), first, numbered(int(first), 2)); err == nil || errors.Is(err, connect.ErrFenced) {
 					t.Errorf("element %d was written after 2003: %v", first, err)
 				}
@@ -138,7 +138,7 @@ func TestSinks(t *testing.T) {
 	}
 }
 
-// Case 33: an epoch that was raised by hand stops a writer that is open.
+// Case 33: raising the epoch by hand stops an open writer.
 func TestEpochByHand(t *testing.T) {
 	for name, sink := range variants {
 		t.Run(name, func(t *testing.T) {
@@ -155,7 +155,7 @@ func TestEpochByHand(t *testing.T) {
 	}
 }
 
-// Lanes of other outputs, partitions and flows have numbers of their own.
+// TestLanes checks that lanes of other outputs, partitions and flows have numbers of their own.
 func TestLanes(t *testing.T) {
 	db, c := prepared(t, gotTable)
 	s := variants["Append"](db)
@@ -170,14 +170,14 @@ func TestLanes(t *testing.T) {
 	exactly(t, c, 4)
 }
 
-// Case 34: a deadlock has no effect, and the batch is written again.
+// Case 34: a deadlock rolls back, and the batch is written again.
 func TestDeadlock(t *testing.T) {
 	db, c := prepared(t, gotTable, "create table totals (n int primary key, v int)", "insert into totals values (1, 0), (2, 0)")
 	other, err := c.Begin(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The transaction that waits last finds the deadlock, and is the one that ends.
+	// The transaction that waits last detects the deadlock and is aborted.
 	if _, err := other.Exec(t.Context(), "set local deadlock_timeout = '1h'"); err != nil {
 		t.Fatal(err)
 	}
@@ -209,14 +209,14 @@ func TestDeadlock(t *testing.T) {
 	if err := <-ended; err != nil {
 		t.Fatal(err)
 	}
-	if runs < 2 { // more, if the second run is before the other transaction again
+	if runs < 2 { // more if the second run comes before the other transaction again
 		t.Errorf("the function ran %d times, want 2 at least", runs)
 	}
 	exactly(t, watch, 1)
 	until(t, watch, "(select array_agg(v) = '{11,11}' from totals)")
 }
 
-// until waits for a condition of a database.
+// until waits until a condition of a database is true.
 func until(t testing.TB, c *pgx.Conn, condition string, args ...any) {
 	t.Helper()
 	for {
@@ -230,7 +230,8 @@ func until(t testing.TB, c *pgx.Conn, condition string, args ...any) {
 	}
 }
 
-// A key that a batch has twice gets the later value, whichever the batch's other elements are.
+// TestUpsertKeyTwice checks that a key that a batch contains twice gets the later value, whatever else the
+// batch contains.
 func TestUpsertKeyTwice(t *testing.T) {
 	db, c := prepared(t, "create table latest (n bigint primary key, text text)")
 	w := open(t, postgres.Upsert(db, "latest", number, text), 0)
@@ -243,10 +244,10 @@ func TestUpsertKeyTwice(t *testing.T) {
 	}
 }
 
-// A mood is a type of the database that pgx does not know.
+// A mood is a database type that pgx does not know.
 type mood string
 
-// Columns have types of the database and of this program, and names that need quotes.
+// TestUpsertTypes writes columns with types of the database and of this program, and names that need quotes.
 func TestUpsertTypes(t *testing.T) {
 	db, c := prepared(t, "create type mood as enum ('glad', 'sad')", "create domain positive as int check (value > 0)", `create schema "S"`,
 		`create table "S"."Kinds" (a bigint, "B c" mood, price numeric(10,2), p positive, j jsonb, raw bytea, at timestamptz, u uuid, ok bool, f float8, missing text, primary key (a, "B c"))`)
@@ -266,7 +267,7 @@ func TestUpsertTypes(t *testing.T) {
 	}
 }
 
-// What a sink cannot write, it says when it is opened.
+// TestOpenSays checks that a sink that cannot write its table says so when it is opened.
 func TestOpenSays(t *testing.T) {
 	db, c := prepared(t, "create table odd (n bigint primary key, tags text[])")
 	for want, s := range map[string]connect.Sink[element, connect.Atomic]{
@@ -284,7 +285,7 @@ func TestOpenSays(t *testing.T) {
 	}
 }
 
-// A sink for which no table can be meant is refused when it is made.
+// TestWrongSinks checks that a sink that fits no table is refused when it is created.
 func TestWrongSinks(t *testing.T) {
 	for name, make := range map[string]func(){
 		"no key":       func() { postgres.Upsert(postgres.Database{}, "t", text) },
@@ -305,7 +306,7 @@ func TestWrongSinks(t *testing.T) {
 	}
 }
 
-// Case 35: an entry that is written again leaves its row as it is.
+// Case 35: writing an entry again leaves its row unchanged.
 func TestEntriesAgain(t *testing.T) {
 	db, c := prepared(t, "create table results (id text primary key, answer jsonb, note json, at timestamptz)")
 	type entry = dataflow.Entry[string, element]

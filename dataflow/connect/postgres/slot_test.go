@@ -16,7 +16,7 @@ import (
 	"github.com/millrace/millrace/dataflow/connect/postgres/postgrestest"
 )
 
-// Case 43: a slot that somebody reads is taken over at once, or is in use.
+// Case 43: a slot that is being read is in use, or with TakeOver is taken over at once.
 func TestTakeOver(t *testing.T) {
 	slot, c := published(t, "create table item (id int primary key)")
 	r := postgres.Changes(slot)
@@ -38,7 +38,7 @@ func TestTakeOver(t *testing.T) {
 	sameLines(t, lines(next(t, second, 1)), []string{"insert item new id*=1"})
 }
 
-// Case 38 without its kills: the order of changes is that of the commits, whoever writes at the same time.
+// Case 38 without its kills: changes arrive in the order of the commits, with several concurrent writers.
 func TestWritersInterleave(t *testing.T) {
 	slot, _ := published(t, "create table item (id bigserial primary key, writer int, n int)")
 	r := postgres.Changes(slot)
@@ -108,7 +108,8 @@ func TestWritersInterleave(t *testing.T) {
 	t.Logf("numbers of a sequence went back %d times", back)
 }
 
-// What is confirmed is never behind the beginning of a commit that the flow has not whole, and at last the end of one that it has.
+// TestConfirm checks that the confirmed position is never past the beginning of a commit that the flow has only in part, and
+// finally is the end of one that it has completely.
 func TestConfirm(t *testing.T) {
 	slot, c := published(t, "create table item (id int primary key)")
 	r := postgres.Changes(slot)
@@ -140,7 +141,7 @@ func TestConfirm(t *testing.T) {
 	}
 }
 
-// Case 45: after a server was stopped without a word, a reader goes on behind what it has, and what was confirmed is not a gap.
+// Case 45: after an abrupt stop of the server, a reader continues after what it has, and what was confirmed is not a gap.
 func TestServerCrash(t *testing.T) {
 	s := postgrestest.Start(t)
 	db := postgres.Database{DSN: s.Database(t)}
@@ -195,8 +196,8 @@ func TestServerCrash(t *testing.T) {
 	}
 }
 
-// Case 39: while a table is quiet and the database is busy, the server forgets its log, since what it says of how far it has read
-// that is confirmed.
+// Case 39: while a table is quiet and the database is busy, the server removes its log, because the reader confirms the position
+// that the server reports.
 func TestQuietTable(t *testing.T) {
 	t.Parallel()
 	s := postgrestest.Start(t, "min_wal_size=32MB", "max_wal_size=64MB", "fsync=off")
@@ -258,7 +259,8 @@ func TestQuietTable(t *testing.T) {
 	}
 }
 
-// A reader that takes nothing for twice wal_sender_timeout keeps its session, and then has all changes.
+// TestSlowReader checks that a reader that takes nothing for twice wal_sender_timeout keeps its session, and then receives all
+// changes.
 func TestSlowReader(t *testing.T) {
 	t.Parallel()
 	s := postgrestest.Start(t, "wal_sender_timeout=5s", "fsync=off")
@@ -280,7 +282,7 @@ func TestSlowReader(t *testing.T) {
 	}
 }
 
-// A slot whose log was removed, because nobody read it, is a gap.
+// TestLogRemoved checks that a slot whose log was removed, because nobody read it, is a gap.
 func TestLogRemoved(t *testing.T) {
 	t.Parallel()
 	s := postgrestest.Start(t, "max_slot_wal_keep_size=16MB", "min_wal_size=32MB", "max_wal_size=32MB", "fsync=off")

@@ -17,7 +17,7 @@ import (
 	"github.com/millrace/millrace/dataflow/connect/postgres/postgrestest"
 )
 
-// replica is a table as its changes make it.
+// A replica is a table built from its changes.
 type replica map[string]string
 
 func (r replica) apply(t *testing.T, c postgres.Change) {
@@ -50,7 +50,7 @@ func contentOf(t *testing.T, c *pgx.Conn, table string) replica {
 	return r
 }
 
-// follow applies what a cursor gives until a row "end" was inserted, and returns the position behind it.
+// follow applies the changes of a cursor until a row "end" is inserted, and returns the position after it.
 func follow(t *testing.T, in connect.Cursor[struct{}, postgres.Change], r replica) dataflow.Position {
 	t.Helper()
 	var b connect.Batch[struct{}, postgres.Change]
@@ -73,8 +73,8 @@ func follow(t *testing.T, in connect.Cursor[struct{}, postgres.Change], r replic
 	}
 }
 
-// Case 44: a snapshot that is interrupted is given again as another split, and what the changes make is the table, whatever was
-// written in between. A reader that has the whole snapshot goes on behind it, also if it never confirmed that.
+// Case 44: an interrupted snapshot is read again as another split, and the changes yield the table, whatever was written in
+// between. A reader that has the whole snapshot continues after it, even if it never confirmed it.
 func TestSnapshot(t *testing.T) {
 	slot, c := published(t, "create table item (id int primary key, v text)", "insert into item select i, 'old' from generate_series(1, 3000) i")
 	slot.Snapshot = true
@@ -124,7 +124,8 @@ func TestSnapshot(t *testing.T) {
 	}
 }
 
-// A row that is committed while the snapshot is begun is in it, or is a change, and not both.
+// TestSnapshotIsOfTheSlot checks that a row that is committed while the snapshot begins is either in the snapshot or a change,
+// and not both.
 func TestSnapshotIsOfTheSlot(t *testing.T) {
 	slot, c := published(t, "create table item (id int primary key, v text)")
 	slot.Snapshot = true
@@ -144,7 +145,8 @@ func TestSnapshotIsOfTheSlot(t *testing.T) {
 	}
 }
 
-// A snapshot has the columns, rows and tables that the publication has, as changes have them.
+// TestSnapshotOfPublication checks that a snapshot has the columns, rows and tables of the publication, in the form that changes
+// have.
 func TestSnapshotOfPublication(t *testing.T) {
 	slot, c := published(t, "create table only_some (id int primary key, v text, secret text, twice int generated always as (id * 2) stored)",
 		"create table parent (id int primary key, v text)", "create table child (primary key (id)) inherits (parent)",
@@ -181,7 +183,7 @@ func TestSnapshotOfPublication(t *testing.T) {
 	}
 }
 
-// What keeps a slot from being read is said before it is made.
+// TestCheck checks that Check reports what would keep a slot from being read, before the slot is created.
 func TestCheck(t *testing.T) {
 	slot, c := published(t, "create table item (id int primary key)", "create table keyless (id int)")
 	err := slot.Check(t.Context())

@@ -21,7 +21,7 @@ type place struct {
 	change postgres.Change
 }
 
-// published is a database with tables and a publication "p" of all of them, and the slot of this test.
+// published creates a database with tables, a publication "p" of all of them, and the slot of this test.
 func published(t testing.TB, statements ...string) (postgres.Slot, *pgx.Conn) {
 	t.Helper()
 	db, c := prepared(t, statements...)
@@ -39,7 +39,7 @@ func published(t testing.TB, statements ...string) (postgres.Slot, *pgx.Conn) {
 	return postgres.Slot{Database: db, Name: name, Publication: "p"}, c
 }
 
-// splitOf returns the slot's split.
+// splitOf returns the only split of a slot.
 func splitOf[K comparable, V any](t testing.TB, r connect.Reader[K, V]) connect.Split {
 	t.Helper()
 	ss, err := r.Splits(t.Context())
@@ -49,7 +49,7 @@ func splitOf[K comparable, V any](t testing.TB, r connect.Reader[K, V]) connect.
 	return ss[0]
 }
 
-// cursorAt opens a cursor that ends with the test. A slot that was just left may still be in use.
+// cursorAt opens a cursor that is closed when the test ends. It retries, because a slot that was just left may still be in use.
 func cursorAt[K comparable, V any](t testing.TB, r connect.Reader[K, V], s connect.Split, after dataflow.Position) connect.Cursor[K, V] {
 	t.Helper()
 	for {
@@ -83,7 +83,7 @@ func next(t testing.TB, c connect.Cursor[struct{}, postgres.Change], n int) (got
 	return got
 }
 
-// told is a change in one line.
+// told formats a change in one line.
 func told(c postgres.Change) string {
 	row := func(r postgres.Row) (s string) {
 		for _, x := range r {
@@ -195,7 +195,7 @@ type row struct {
 	At   time.Time
 }
 
-// Case 42: a column that was added is left out, and one whose type no longer fits makes its table's changes poison.
+// Case 42: an added column is left out. A column whose type no longer fits makes the changes of its table poison.
 func TestScan(t *testing.T) {
 	slot, c := published(t, "create table item (id int primary key, name text, long text, at timestamptz)", "alter table item alter long set storage external")
 	r := postgres.Decoded(slot, func(c postgres.Change) (int64, row, error) {

@@ -14,8 +14,8 @@ import (
 	"github.com/millrace/millrace/dataflow/connect/postgres/postgrestest"
 )
 
-// Four writers commit transactions, some of which are longer than a batch of changes. Each comes whole and once, also behind every
-// position, and is as long as it says.
+// TestTransactions has four writers that commit transactions, some of them longer than a batch of changes. Each transaction
+// arrives whole and once, also after a resume at any position, and has as many changes as it says.
 func TestTransactions(t *testing.T) {
 	slot, c := published(t, "create table part (writer int, transaction int, size int)", "alter table part replica identity full")
 	postgrestest.Exec(t, c, "insert into part select -1, i, 1 from generate_series(1, 1500) i") // rows of the snapshot
@@ -128,7 +128,7 @@ func TestTransactions(t *testing.T) {
 	}
 }
 
-// The reader is as one has to be, also through flows that crash.
+// TestTransactionsReader runs the kit on the reader, also through flows that crash.
 func TestTransactionsReader(t *testing.T) {
 	connecttest.Reader(t, func(t *testing.T) connecttest.Source[struct{}, []postgres.Change] {
 		slot, c := published(t, "create table item (writer int, n int)", "alter table item replica identity full")

@@ -15,7 +15,7 @@ import (
 
 type office struct{ dataflow.Process }
 
-// Orders are posted to an endpoint. It refuses one, which is printed.
+// Orders are posted to an endpoint. It refuses one of them, and the refusal is printed.
 func Example() {
 	ctx := context.Background()
 	endpoint := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -53,7 +53,7 @@ func Example() {
 	if err := app.Stop(ctx); err != nil {
 		log.Fatal(err)
 	}
-	<-drains.Done() // when all is written
+	<-drains.Done() // everything is written
 	if err := drains.Err(); err != nil {
 		log.Fatal(err)
 	}
@@ -63,7 +63,7 @@ func Example() {
 	// office/orders/0/3: "milk"
 }
 
-// Requests are signed as Standard Webhooks says, and the id of the message is the key.
+// Requests are signed according to Standard Webhooks. The message id is the key.
 func ExampleSink() {
 	ctx := context.Background()
 	endpoint := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

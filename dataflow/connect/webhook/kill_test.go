@@ -19,7 +19,7 @@ import (
 	"github.com/millrace/millrace/dataflow/durable/disklog"
 )
 
-// A kill needs a process of its own, so the test binary is run again.
+// A kill needs a process of its own, so the test runs its binary again.
 const (
 	urlVar = "MILLRACE_WEBHOOK_URL"
 	dirVar = "MILLRACE_WEBHOOK_DIR"
@@ -36,7 +36,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// killNumbers is how many elements there are.
+// killNumbers is the number of elements.
 const killNumbers = 3000
 
 type shop struct{ dataflow.Process }
@@ -51,7 +51,7 @@ func buildNumbers(f *dataflow.Flow) numbers {
 	return numbers{in, dataflow.Output(xs, "out")}
 }
 
-// postNumbers is a child that posts what a durable flow gives, and ends when all of it was taken.
+// postNumbers is a child that posts the output of a durable flow and ends when everything was accepted.
 func postNumbers(url string) error {
 	ctx := context.Background()
 	app, err := durable.Start(ctx, buildNumbers, durable.Options{Log: disklog.Dir(os.Getenv(dirVar)), Logger: slog.New(slog.DiscardHandler)})
@@ -68,15 +68,15 @@ func postNumbers(url string) error {
 			return errors.Join(err, drains.Err())
 		}
 	}
-	if err := app.Stop(ctx); err != nil { // and Drain ends when all is written
+	if err := app.Stop(ctx); err != nil { // Drain ends when everything is written
 		return err
 	}
 	<-drains.Done()
 	return drains.Err()
 }
 
-// A process that posts is killed again and again, and the receiver is not always willing. Each element has its effect once, under the same
-// key.
+// TestKilled kills a process that posts again and again, and has a receiver that sometimes refuses. Each element takes effect
+// once, under the same key.
 func TestKilled(t *testing.T) {
 	posted := make(chan struct{}, 1<<20)
 	r := startAnswering(t, func(w http.ResponseWriter, req *http.Request, body []byte) bool {

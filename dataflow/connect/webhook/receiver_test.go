@@ -16,14 +16,14 @@ import (
 
 var lane = connect.Lane{Flow: "shop", Output: "orders", Partition: 3}
 
-// A receiver does once what comes with a key.
+// A receiver processes each key once.
 type receiver struct {
 	*httptest.Server
-	// answer is asked before anything else; it returns true if it has answered.
+	// answer is called first. It returns true if it has answered.
 	answer func(w http.ResponseWriter, r *http.Request, body []byte) bool
 
 	mu      sync.Mutex
-	effects []int // what came, each key once
+	effects []int // the elements, each key once
 	keys    map[string]int
 	posts   []time.Time
 }
@@ -61,7 +61,7 @@ func (r *receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	}
 }
 
-// got returns what had its effect.
+// got returns the elements that took effect.
 func (r *receiver) got() []int {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -35,7 +35,8 @@ func TestKit(t *testing.T) {
 	}
 }
 
-// Case 50: the receiver answers 500 twice, and then takes the element; another one it refuses.
+// Case 50: the receiver answers 500 and 503 before it accepts an element. It refuses another
+// element.
 func TestTriedAgain(t *testing.T) {
 	r := startReceiver(t)
 	answers := []int{500, 503, 0, 0, 400, 0}
@@ -81,7 +82,7 @@ func TestStatuses(t *testing.T) {
 			w.Header()[name] = values
 		}
 		w.WriteHeader(status)
-		status = 0 // and take it then
+		status = 0 // the next request succeeds
 		return true
 	}
 	ended := errors.New("refused")
@@ -109,7 +110,7 @@ func TestStatuses(t *testing.T) {
 	}
 }
 
-// The time that the receiver asks for is waited.
+// TestRetryAfter checks that a sink waits for as long as the receiver asks.
 func TestRetryAfter(t *testing.T) {
 	r := startReceiver(t)
 	r.answer = func(w http.ResponseWriter, req *http.Request, body []byte) bool {
@@ -120,7 +121,7 @@ func TestRetryAfter(t *testing.T) {
 		w.WriteHeader(http.StatusTooManyRequests)
 		return true
 	}
-	// Patience does not shorten it.
+	// Patience does not shorten the wait.
 	if _, err := open(t, webhook.Sink[int]{URL: r.URL, Patience: time.Nanosecond}).Write(t.Context(), 1, []int{1}); err != nil {
 		t.Fatal(err)
 	}
@@ -130,7 +131,8 @@ func TestRetryAfter(t *testing.T) {
 	}
 }
 
-// Without an answer, an element is sent again; after a while the error is shown, and passes.
+// TestNoAnswer checks that an element is sent again when there is no answer. After a while the
+// error is returned, and it passes.
 func TestNoAnswer(t *testing.T) {
 	r := startReceiver(t)
 	var broken atomic.Int32
@@ -167,7 +169,8 @@ func TestNoAnswer(t *testing.T) {
 	}
 }
 
-// A receiver that never answers is given up after the time of a request.
+// TestTimeout checks that a sink gives up on a receiver that does not answer within the timeout of
+// a request.
 func TestTimeout(t *testing.T) {
 	r := startReceiver(t)
 	var first atomic.Bool
@@ -229,7 +232,7 @@ func TestSignatures(t *testing.T) {
 	}
 }
 
-// No two elements have one key.
+// TestKeys checks that no two elements have the same key.
 func TestKeys(t *testing.T) {
 	r := startReceiver(t)
 	n := 0
@@ -286,7 +289,8 @@ func TestParallel(t *testing.T) {
 	}
 }
 
-// What is too long is refused here, and nothing of it is sent.
+// TestMaxBody checks that a body that is too long is refused locally, and that no part of it is
+// sent.
 func TestMaxBody(t *testing.T) {
 	r := startReceiver(t)
 	var refused []uint64
@@ -311,7 +315,7 @@ func TestMaxBody(t *testing.T) {
 	}
 }
 
-// An answer that never ends, of a status that says yes, is not read to its end.
+// TestLongAnswers checks that an endless body of a successful answer is not read to its end.
 func TestLongAnswers(t *testing.T) {
 	r := startReceiver(t)
 	r.answer = func(w http.ResponseWriter, req *http.Request, body []byte) bool {

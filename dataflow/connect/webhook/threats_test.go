@@ -18,7 +18,7 @@ import (
 	"github.com/millrace/millrace/internal/netguard/netguardtest"
 )
 
-// Threat 62: a receiver that redirects gets no request to another place, nor does what is secret in one.
+// Threat 62: when a receiver redirects, neither a request nor a secret goes to the other address.
 func TestRedirects(t *testing.T) {
 	other := startReceiver(t)
 	for _, status := range []int{301, 302, 303, 307, 308} {
@@ -38,8 +38,8 @@ func TestRedirects(t *testing.T) {
 	}
 }
 
-// Threat 62: a name that resolves to an address of this machine, of its network or of a cloud's metadata is not connected to, and a
-// public address only with TLS.
+// Threat 62: a name that resolves to an address of this machine, its network or a cloud's metadata service is not connected to. A
+// public address requires TLS.
 func TestAddresses(t *testing.T) {
 	r := startReceiver(t)
 	_, port, err := net.SplitHostPort(strings.TrimPrefix(r.URL, "http://"))
@@ -61,14 +61,14 @@ func TestAddresses(t *testing.T) {
 		t.Errorf("a network that is allowed: %v", err)
 	}
 	equal(t, "effects", r.got(), []int{1})
-	// A proxy would be connected to in place of the endpoint.
+	// With a proxy, the sink would connect to the proxy instead of the endpoint.
 	t.Setenv("HTTP_PROXY", "http://127.0.0.1:1")
 	if _, err := open(t, webhook.Sink[int]{URL: r.URL}).Write(t.Context(), 2, []int{2}); err != nil {
 		t.Errorf("with a proxy in the environment: %v", err)
 	}
 }
 
-// Threat 62: what is secret is in no error and not printed.
+// Threat 62: no secret is in an error or is printed.
 func TestSecrets(t *testing.T) {
 	const word = "s3cr3tword"
 	key := "whsec_" + base64.StdEncoding.EncodeToString([]byte(strings.Repeat("k", 24)))
@@ -83,7 +83,7 @@ func TestSecrets(t *testing.T) {
 	r := startReceiver(t)
 	r.answer = func(w http.ResponseWriter, req *http.Request, body []byte) bool {
 		w.WriteHeader(400)
-		fmt.Fprint(w, req.Header) // as some do
+		fmt.Fprint(w, req.Header) // as some servers do
 		return true
 	}
 	host := strings.TrimPrefix(r.URL, "http://")

@@ -6,7 +6,7 @@ import (
 	"github.com/millrace/millrace/dataflow/connect/postgres/postgrestest"
 )
 
-// All tests of a program share one server, each with a database of its own, and its TestMain stops the server.
+// All tests of a program share one server, which its TestMain stops. Each test has a database of its own.
 func Example() {
 	_ = func(m *testing.M) { // func TestMain(m *testing.M)
 		postgrestest.Main(m)

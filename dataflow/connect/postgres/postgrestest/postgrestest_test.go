@@ -7,7 +7,7 @@ import (
 
 func TestMain(m *testing.M) { Main(m) }
 
-// What was committed is there after a server was stopped without a word.
+// TestStop checks that committed rows survive an abrupt stop of the server.
 func TestStop(t *testing.T) {
 	s := Start(t)
 	dsn := s.Database(t)
@@ -29,7 +29,7 @@ func TestStop(t *testing.T) {
 	}
 }
 
-// Databases of one server are apart.
+// TestShared checks that the databases of one server are separate.
 func TestShared(t *testing.T) {
 	a, b := Shared(t).Database(t), Shared(t).Database(t)
 	Exec(t, Connect(t, a), "create table here (n int)")

@@ -11,10 +11,10 @@ import (
 	"github.com/millrace/millrace/keyedstream"
 )
 
-// Rooms are divided by room: see [seatKey].
+// Rooms is a location whose keys are divided by room: see [seatKey].
 type Rooms struct{ dataflow.Cluster }
 
-// Halls is another location of rooms.
+// Halls is another location with the same division.
 type Halls struct{ dataflow.Cluster }
 
 // A seatKey belongs to its room.
@@ -30,8 +30,9 @@ type roomKey string
 
 func (k roomKey) Affinity() string { return string(k) }
 
-// TestAffinity would catch an entry that is made of a record of another partition, and that a durable flow
-// with several of them would not find: a simulation has one partition, where nothing is ever missed.
+// TestAffinity checks that a simulation reports an entry made from a record of another partition. A
+// durable flow with several partitions would not find the entry. A simulation has one partition, where
+// nothing would be missing.
 func TestAffinity(t *testing.T) {
 	type sends = func(b bench) error
 	byRoom := func(rooms dataflow.KeyedStream[roomKey, string, Rooms, unbounded, dataflow.NoOrder, once]) {

@@ -27,14 +27,14 @@ func fresh(acc *numbers, x int) {
 
 func alone(x int) numbers { return numbers{x: true} }
 
-// spoil changes what it is given.
+// spoil changes its argument.
 func spoil(m numbers) int { m[-1] = true; return len(m) }
 
 func size(m numbers) int { return len(m) }
 
-// TestAliases has a value that is changed after each way in which it comes to a second reader,
-// and the program beside it that does not change it, or has one reader only. It would miss a
-// way that is not looked at, and a program that is refused though nobody can see a difference.
+// TestAliases changes a value after each way in which it can reach a second reader. Beside each is
+// a program that does not change the value, or has one reader only. It catches a way that is not
+// checked, and a program that is refused although no difference is visible.
 func TestAliases(t *testing.T) {
 	cell := func(b bench, step func(*numbers, int)) dataflow.Singleton[numbers, Server, unbounded] {
 		return dataflow.Fold(b.stream("xs", 1, 2), noNumbers, step)

@@ -8,7 +8,7 @@ import (
 	"github.com/millrace/millrace/slice"
 )
 
-// BenchmarkExhaustive explores a batch of 12 elements in order, which is 2,048 executions.
+// BenchmarkExhaustive explores a batch of 12 ordered elements: 2,048 executions.
 func BenchmarkExhaustive(b *testing.B) {
 	f := func(s *sim.Sim) {
 		b := bench{s, dataflow.At[Server](s.Flow())}

@@ -28,7 +28,7 @@ type register struct {
 	value *dataflow.SingletonOutputPort[int]
 }
 
-// lostUpdate is a register that is written with what was read before.
+// lostUpdate is a register that clients read and then write.
 func lostUpdate() sim.Spec[register] {
 	add := func(c *sim.Ctx, p register) error {
 		n, _ := p.value.Latest()
@@ -85,7 +85,7 @@ type leased struct {
 	says *dataflow.OutputPort[string]
 }
 
-// lateTimer has a lease that ends before it is renewed.
+// lateTimer has a lease that expires before it is renewed.
 func lateTimer() sim.Spec[leased] {
 	const end keyedstream.Timer = 0
 	type turn = keyedstream.TimedTurn[string, string, bool]
@@ -112,8 +112,8 @@ func lateTimer() sim.Spec[leased] {
 var lineNumbers = regexp.MustCompile(`\.go:\d+`)
 
 // TestCharts compares the shortest counterexamples of typical bugs with golden files, as text and
-// as a diagram. It catches a counterexample that is longer than it has to be, depends on how
-// it was found, or is wider than a page.
+// as a diagram. It catches a counterexample that is longer than necessary, depends on how it was
+// found, or is wider than a page.
 func TestCharts(t *testing.T) {
 	charts(t, "lost-update", lostUpdate())
 	charts(t, "stale-read", staleRead())
@@ -122,7 +122,7 @@ func TestCharts(t *testing.T) {
 	charts(t, "crash", crash())
 }
 
-// lostMessage is a count at a location to which a message does not come.
+// lostMessage is staleRead with a message that may be lost.
 func lostMessage() sim.Spec[pinged] {
 	spec := staleRead()
 	spec.Faults = sim.Faults{Lose: 1}
@@ -136,7 +136,7 @@ func lostMessage() sim.Spec[pinged] {
 	return spec
 }
 
-// crash is the same where the location may stop.
+// crash is lostMessage with a location that may stop.
 func crash() sim.Spec[pinged] {
 	spec := lostMessage()
 	spec.Faults = sim.Faults{Halts: 1, Locations: []string{"Away"}}

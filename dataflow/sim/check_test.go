@@ -20,7 +20,7 @@ type counted struct {
 	out   *dataflow.OutputPort[int]
 }
 
-// buildCounted counts what two inputs get, each on its own.
+// buildCounted counts the records of each of two inputs.
 func buildCounted(f *dataflow.Flow) counted {
 	at := dataflow.At[Server](f)
 	in, es := keyedsingleton.Input[int, int](at, "entries")
@@ -53,8 +53,8 @@ func sends(name string, xs ...int) sim.Client[counted] {
 	}}
 }
 
-// TestCheck explores clients that race: one counts what it sees, before and after the other.
-// It catches clients whose uses of ports are no moves.
+// TestCheck explores clients that race: one counts what it sees, before and after the other. It
+// catches clients whose uses of ports are not moves of the search.
 func TestCheck(t *testing.T) {
 	var seen []int
 	report, err := sim.Check(t.Context(), sim.Spec[counted]{
@@ -86,9 +86,8 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// TestAlwaysSeesStatesBetween: the two counts differ in a state between moves that have nothing
-// to do with each other, in an order that the reduction would not try for the clients. It
-// catches a property whose looks are not noted.
+// TestAlwaysSeesStatesBetween has two counts differ between independent moves, in an order that the
+// reduction would not try for the clients alone. It catches a property whose reads are not recorded.
 func TestAlwaysSeesStatesBetween(t *testing.T) {
 	for _, want := range [][2]int{{0, 1}, {1, 0}, {2, 0}, {0, 2}, {1, 2}} {
 		_, err := sim.Check(t.Context(), sim.Spec[counted]{

@@ -12,9 +12,9 @@ import (
 	"github.com/millrace/millrace/dataflow/sim"
 )
 
-// TestResume: a search that is stopped again and again makes the same executions as one that is
-// not, each once. It catches a checkpoint without what sleeps, what is still to be tried or
-// what was found for earlier places, and digests that mean something else later.
+// TestResume stops and resumes a search repeatedly. It makes the same executions as an uninterrupted one, each once. It
+// catches a checkpoint that lacks the sleep sets, the branches still to be tried or those found for earlier places, and
+// digests whose meaning changes later.
 func TestResume(t *testing.T) {
 	for _, test := range countsTests() {
 		if test.n < 12 {
@@ -41,13 +41,13 @@ func TestResume(t *testing.T) {
 	}
 }
 
-// TestResumeOther: a checkpoint is refused by another program, and one that is damaged by any.
+// TestResumeOther checks that a checkpoint is refused by another program, and that a damaged one is refused by any.
 func TestResumeOther(t *testing.T) {
 	counts := countsTests()
 	batch := 4
 	one := func(s *sim.Sim) { counts[batch].p(bench{s, dataflow.At[Server](s.Flow())}) }
 	other := func(s *sim.Sim) { one(s) }
-	also := func(string) { batch = 3 } // elements: the same function with other values
+	also := func(string) { batch = 3 } // the same function with other captured values
 	for _, test := range []struct {
 		want  string
 		spoil func(path string)
@@ -81,8 +81,8 @@ func TestResumeOther(t *testing.T) {
 	}
 }
 
-// TestResumeCheck: a specification is explored in parts as it is at once, with all that its report counts. It would catch a
-// checkpoint without them, one that counts an execution twice, and one that is taken for another specification.
+// TestResumeCheck explores a specification in parts, with the same report as in one run. It catches a checkpoint without
+// the counts of the report, one that counts an execution twice, and one that is accepted for another specification.
 func TestResumeCheck(t *testing.T) {
 	spec := func(crashes int) sim.Spec[counted] {
 		return sim.Spec[counted]{

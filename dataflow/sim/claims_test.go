@@ -17,8 +17,8 @@ import (
 
 const claimed = "it is claimed"
 
-// claim runs a program and returns the broken claim that ends it, if one does. It has to show
-// in the first schedule, or in the first one that has a batch of two.
+// claim runs a program and returns the broken claim that ends it, if any. The claim must break in
+// the first schedule, or in the first one that has a batch of two.
 func claim(t *testing.T, build func(b bench)) *sim.ClaimError {
 	t.Helper()
 	var broken *sim.ClaimError
@@ -34,7 +34,7 @@ func claim(t *testing.T, build func(b bench)) *sim.ClaimError {
 	return broken
 }
 
-// Quiesces drives the flow and keeps the broken claim that ends it, which fails the schedule.
+// Quiesces runs the flow and stores the broken claim that ends it, which fails the schedule.
 func (b bench) Quiesces(app *dataflow.App, broken **sim.ClaimError) {
 	defer func() {
 		if err := app.Err(); err != nil {
@@ -48,7 +48,7 @@ func (b bench) Quiesces(app *dataflow.App, broken **sim.ClaimError) {
 
 func zero() int { return 0 }
 
-// shown is what a broken claim says.
+// shown returns the message of a broken claim.
 func shown(e *sim.ClaimError) string {
 	if e == nil {
 		return ""
@@ -59,7 +59,7 @@ func shown(e *sim.ClaimError) string {
 // digits is a step that is not commutative.
 func digits(acc *int, x int) { *acc = *acc*10 + x }
 
-// in has f read a batch of the elements in one slice.
+// in passes a batch of the elements to f, in one slice.
 func in[T any](b bench, s stream[T], f func(batch[T])) { f(slice.Batch(slice.At(b.at), s, tried)) }
 
 // keys returns the values under the key of each.
@@ -69,10 +69,10 @@ func join(acc *[]string, v string) { *acc = append(*acc, v) }
 
 func noStrings() []string { return nil }
 
-// TestClaims has a wrong function for each claim, at each place where it can be made, with
-// as little as can show it: two values of one input. The right one beside it must pass. It would
-// miss a check that only schedules with several inputs or in another order make, or one
-// that a step disturbs which changes its state in place.
+// TestClaims has a wrong function for each claim, at each place where it can be made, with the
+// smallest input that shows it: two values of one input. The correct function beside it must pass.
+// It catches a check that only schedules with several inputs or in another order make, and a check
+// disturbed by a step that changes its state in place.
 func TestClaims(t *testing.T) {
 	put := func(acc *map[string]bool, v string) { (*acc)[v] = true }
 	noSet := func() map[string]bool { return map[string]bool{} }
@@ -215,7 +215,7 @@ func TestClaims(t *testing.T) {
 	}
 }
 
-// TestClaimError has all that finds the claim in the program, and the values in the message.
+// TestClaimError checks that a ClaimError locates the claim in the program and shows the values.
 func TestClaimError(t *testing.T) {
 	got := claim(t, func(b bench) {
 		words := dataflow.Map(b.stream("xs", 1, 2), func(x int) string { return strings.Repeat("w", 300*x) })
@@ -235,7 +235,7 @@ func TestClaimError(t *testing.T) {
 	}
 }
 
-// spoken is a test that keeps what is logged.
+// spoken is a test that stores what is logged.
 type spoken struct {
 	testing.TB
 	lines []string
@@ -247,13 +247,13 @@ func (s *spoken) Logf(format string, args ...any) {
 }
 func (s *spoken) Log(args ...any) { s.lines = append(s.lines, fmt.Sprint(args...)) }
 
-// TestUnchecked says which claims were not checked, once each, and why.
+// TestUnchecked checks that the log lists each unchecked claim once, with the reason.
 func TestUnchecked(t *testing.T) {
 	out := &spoken{TB: t}
 	sim.Exhaustive(out, func(s *sim.Sim) {
 		b := bench{s, dataflow.At[Server](s.Flow())}
 		xs := dataflow.Map(b.stream("xs", 1, 2), func(x int) io.Reader { return strings.NewReader(fmt.Sprint(x)) })
-		dataflow.FoldCommutative(xs, zero, func(acc *int, _ io.Reader) { *acc++ }, claimed) // can be
+		dataflow.FoldCommutative(xs, zero, func(acc *int, _ io.Reader) { *acc++ }, claimed) // this one can be checked
 		fs := dataflow.Map(b.stream("ys", 1, 2), func(x int) func() int { return func() int { return x } })
 		dataflow.FoldCommutative(fs, zero, func(acc *int, f func() int) { *acc = *acc*10 + f() }, claimed)
 		dataflow.FoldGrowing(b.stream("zs", 1), func() []int { return nil }, func(acc *[]int, x int) { *acc = append(*acc, x) }, claimed)

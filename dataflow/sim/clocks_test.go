@@ -20,8 +20,8 @@ import (
 
 var clockPrograms = flag.Int("clock.programs", long.Of(10, 60), "how many random programs TestClocksAtRandom compares")
 
-// TestTimersOfKeys: timers of keys that nobody compares are one schedule, however many they are, and
-// whatever they are set to. The first execution finds out that they have clocks of their own.
+// TestTimersOfKeys checks that timers of keys that nothing compares need one schedule, whatever their
+// number and durations. The first execution discovers that the keys have separate clocks.
 func TestTimersOfKeys(t *testing.T) {
 	for n := 1; n <= 5; n++ {
 		schedules, executions := sim.Explore(t, func(s *sim.Sim) {
@@ -42,7 +42,7 @@ func TestTimersOfKeys(t *testing.T) {
 	}
 }
 
-// fates says of each key whether it was over before it was cancelled.
+// fates reports for each key whether its timer fired before the key was cancelled.
 func fates(s *sim.Sim, waits ...int) (all []string) {
 	b := bench{s, dataflow.At[Server](s.Flow())}
 	in, entries := keyedsingleton.Input[int, int](b.at, "waits")
@@ -64,8 +64,8 @@ func fates(s *sim.Sim, waits ...int) (all []string) {
 	return all
 }
 
-// TestFates: each key has its fate by itself, and a failure that needs one of each key is made
-// shorter and comes again from its choices, which say that the keys have clocks of their own.
+// TestFates checks that the keys have independent fates. A failure that needs one fate of each key is
+// shortened and can be rerun from its choices, which include that the keys have separate clocks.
 func TestFates(t *testing.T) {
 	ways := 1 // a cancellation comes before the entry, or before its timer, or after that
 	for n := 1; n <= 4; n++ {
@@ -91,8 +91,8 @@ func TestFates(t *testing.T) {
 	}
 }
 
-// TestCancelledLate: who cancels a key after it has seen a longer timer fire that was set later is too
-// late. It would catch a cancellation that comes before a timer that was due.
+// TestCancelledLate checks that a client is too late to cancel a key after it has seen a longer timer
+// fire that was set later. It catches a cancellation that comes before a timer that was due.
 func TestCancelledLate(t *testing.T) {
 	cancelled := 0
 	sim.Exhaustive(t, func(s *sim.Sim) {
@@ -131,8 +131,8 @@ func TestCancelledLate(t *testing.T) {
 	}
 }
 
-// TestTimeTold: a function that asks for the time sees that a timer of another key has fired before. It
-// would catch a search in which time passes for that timer only.
+// TestTimeTold checks that a function that asks for the time sees that a timer of another key fired
+// before. It catches a search in which time passes for that timer only.
 func TestTimeTold(t *testing.T) {
 	seen := make(map[bool]bool)
 	sim.Exhaustive(t, func(s *sim.Sim) {
@@ -170,8 +170,8 @@ func (q query) String() string { return fmt.Sprintf("%c%d", q.what, q.key) }
 // A timedProgram has timers of several keys, and asks about them.
 type timedProgram struct {
 	waits   []int // seconds of each key
-	twice   bool  // a key that is over waits once more, for a second
-	ordered bool  // somebody sees in which order they are over
+	twice   bool  // an expired key waits once more, for a second
+	ordered bool  // a reader sees the order in which keys expire
 	queries []query
 }
 
@@ -188,14 +188,14 @@ func drawTimed(rng *rand.Rand) (p timedProgram) {
 	}
 	rng.Shuffle(len(p.queries), func(i, j int) { p.queries[i], p.queries[j] = p.queries[j], p.queries[i] })
 	put := make(map[int]bool)
-	p.queries = slices.DeleteFunc(p.queries, func(q query) bool { // who waits for what was not put waits for ever
+	p.queries = slices.DeleteFunc(p.queries, func(q query) bool { // waiting for a key that was not put never ends
 		put[q.key] = put[q.key] || q.what == 'p'
 		return !put[q.key]
 	})
 	return p
 }
 
-// run makes the queries, and returns what they show.
+// run makes the queries, and returns the answers.
 func (p timedProgram) run(s *sim.Sim) (shown string) {
 	in, waits := keyedsingleton.Input[int, int](dataflow.At[Server](s.Flow()), "waits")
 	taken := keyedsingleton.Output(waits, "taken")
@@ -235,10 +235,9 @@ func (p timedProgram) run(s *sim.Sim) (shown string) {
 	return shown
 }
 
-// TestClocksSeen: a timer that was set first and is shorter has fired when another one has, for
-// whoever has seen that. No schedule that is run shows anything else, and no failure is reported
-// that comes of one which is none. A search that finds out too late that both timers have one clock
-// would have run such a schedule.
+// TestClocksSeen checks that a client that has seen a timer fire also sees every shorter timer that was
+// set earlier fired. No schedule shows anything else, and no impossible schedule is reported as a failure.
+// A search that finds out too late that both timers share a clock would have run such a schedule.
 func TestClocksSeen(t *testing.T) {
 	steps := func(words ...string) (all []query) {
 		for _, w := range words {
@@ -268,9 +267,9 @@ func TestClocksSeen(t *testing.T) {
 	}
 }
 
-// TestClocksSeenLate is TestClocksSeen for a caller who looks at the shorter timer only if the record
-// of another input was not taken, which no execution shows before there are several clocks. It would
-// catch a failure that is reported although it comes of timers that fire in an impossible order.
+// TestClocksSeenLate is TestClocksSeen for a client that looks at the shorter timer only if the record
+// of another input was not taken. No execution shows this before there are several clocks. It catches a
+// reported failure whose timers fire in an impossible order.
 func TestClocksSeenLate(t *testing.T) {
 	looked := 0
 	sim.Explore(t, func(s *sim.Sim) {
@@ -305,10 +304,10 @@ func TestClocksSeenLate(t *testing.T) {
 	}
 }
 
-// TestClocksAtRandom: clocks of their own change nothing of what a client sees, in any schedule that is
-// run: an outcome with a late timer that no clock of a location allows would be one too many, and
-// one that needs the order of two timers one too few. Programs of keys, timers and questions about
-// them are drawn at random and explored without the reduction, where a location has one clock.
+// TestClocksAtRandom checks that separate clocks change nothing that a client sees. It draws programs
+// of keys, timers and queries at random, and compares their outcomes with those without the reduction,
+// where each location has one clock. It catches an outcome with a late timer that no single clock
+// allows, and a missing outcome that needs the order of two timers.
 func TestClocksAtRandom(t *testing.T) {
 	apart := 0
 	for n := range *clockPrograms {

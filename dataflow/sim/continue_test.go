@@ -18,8 +18,8 @@ import (
 	"github.com/millrace/millrace/slice"
 )
 
-// A went is a program with all that can be under way when a recording ends: an entry that waits for
-// a timer, a call without an answer, and records that go round a cycle and to another location.
+// A went is a program with everything that can be in progress when a recording ends: an entry that waits
+// for a timer, a call without an answer, and records that go round a cycle and to another location.
 type went struct {
 	orders *dataflow.EntryInputPort[int, int]
 	xs     *dataflow.InputPort[int]
@@ -48,13 +48,12 @@ func newWent(flow *dataflow.Flow, times int, ask func(context.Context, int) int)
 	return w
 }
 
-// recordWent records a run in production that takes an order and two numbers, and whose call gets
-// no answer.
+// recordWent records a production run that takes an order and two numbers, and whose call gets no answer.
 func recordWent(t *testing.T) *dataflow.Recording {
 	t.Helper()
 	recording := new(dataflow.Recording)
 	flow := dataflow.NewWithOptions(dataflow.Options{Record: recording})
-	ended := make(chan struct{}) // the call goes on until then: an answer would be recorded if the flow is slow to end
+	ended := make(chan struct{}) // the call runs until then: an answer would be recorded if the flow is slow to end
 	defer close(ended)
 	w := newWent(flow, 10, func(context.Context, int) int { <-ended; return 0 })
 	ctx, cancel := context.WithCancel(t.Context())
@@ -69,7 +68,7 @@ func recordWent(t *testing.T) *dataflow.Recording {
 	check(w.orders.Put(ctx, 7, 70))
 	_, err = w.xs.SendBatch(ctx, []int{1, 2})
 	check(err)
-	for _, out := range []*dataflow.OutputPort[int]{w.away, w.away, w.down} { // so all of it is taken
+	for _, out := range []*dataflow.OutputPort[int]{w.away, w.away, w.down} { // so that all of it is taken
 		_, err = out.Next(ctx)
 		check(err)
 	}
@@ -80,8 +79,8 @@ func recordWent(t *testing.T) *dataflow.Recording {
 	return recording
 }
 
-// TestContinue: what was under way goes on, also after a recording was written and read. It would
-// find state that the recorded steps do not bring back.
+// TestContinue checks that everything in progress continues, also after a recording was written and
+// read. It catches state that the recorded steps do not restore.
 func TestContinue(t *testing.T) {
 	recording := recordWent(t)
 	var file bytes.Buffer
@@ -123,11 +122,11 @@ func TestContinue(t *testing.T) {
 	}
 }
 
-// continued is how many schedules there were when this was written.
+// continued is the expected number of schedules.
 const continued = 40
 
-// TestContinueIsExhaustive: the schedules behind a recorded run are those of the whole program that
-// begin with it.
+// TestContinueIsExhaustive checks that the schedules that continue a recorded run are exactly those
+// of the whole program that begin with it.
 func TestContinueIsExhaustive(t *testing.T) {
 	build := func(flow *dataflow.Flow) (*dataflow.KeyedInputPort[string, int], *dataflow.OutputPort[string]) {
 		in, xs := keyedstream.Input[string, int](dataflow.At[Server](flow), "xs")
@@ -145,7 +144,7 @@ func TestContinueIsExhaustive(t *testing.T) {
 		t.Fatal(err)
 	}
 	var began []string
-	for len(began) == 0 || began[len(began)-1] != "{a:1}" { // before it is that of the start, perhaps
+	for len(began) == 0 || began[len(began)-1] != "{a:1}" { // an earlier batch may be that of the start
 		x, err := out.Next(t.Context())
 		if err != nil {
 			t.Fatal(err)
@@ -188,8 +187,8 @@ func TestContinueIsExhaustive(t *testing.T) {
 	}
 }
 
-// TestContinueRefuses: a function that does not give again what it gave, and another flow, are
-// errors with the step.
+// TestContinueRefuses checks that a function that gives another result than in the recording, and
+// another flow, are errors that name the step.
 func TestContinueRefuses(t *testing.T) {
 	recording := recordWent(t)
 	for _, test := range []struct {

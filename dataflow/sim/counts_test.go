@@ -35,7 +35,7 @@ type (
 
 const tried = "the simulator tries all of them"
 
-// A bench is one schedule with what the programs below need again and again.
+// A bench is one schedule, with helpers for the programs below.
 type bench struct {
 	*sim.Sim
 	at Server
@@ -50,7 +50,7 @@ func (b bench) stream(name string, xs ...int) stream[int] {
 	return s
 }
 
-// unordered returns the values of entries that have no order between them.
+// entries sends entries, which have no order between them, and returns them.
 func (b bench) entries(name string, xs ...int) entries[int, int] {
 	in, s := keyedsingleton.Input[int, int](b.at, name)
 	for i, x := range xs {
@@ -81,7 +81,7 @@ func list[T any](s batch[T]) dataflow.Singleton[[]T, inside, bounded] {
 	return dataflow.Fold(s, func() []T { return nil }, func(acc *[]T, x T) { *acc = append(*acc, x) })
 }
 
-// emit returns an output with the value that a singleton has in each run of its slice.
+// emit returns an output of the values that a singleton has in each run of its slice.
 func emit[T any](x dataflow.Singleton[T, inside, bounded]) *dataflow.OutputPort[T] {
 	return dataflow.Output(slice.Emit(singleton.IntoStream(x)), "emitted")
 }
@@ -91,16 +91,16 @@ func set[K comparable, V any](ks entriesInside[K, V]) dataflow.Singleton[string,
 	return singleton.Map(keyedsingleton.IntoSingleton(ks), dataflow.View[K, V].String)
 }
 
-// An uncopied is a state that cannot be copied, so that claims about it are not checked.
+// An uncopied is a state that cannot be copied, so claims about it are not checked.
 type uncopied struct {
 	words string
 	no    func()
 }
 
-// A program builds a flow, runs it to its end, and returns what came out.
+// A program builds a flow, runs it to its end, and returns what its outputs gave.
 type program func(b bench) string
 
-// run drives the flow and returns what the outputs gave.
+// run runs the flow and returns what the outputs gave.
 func run[T any](b bench, outs ...*dataflow.OutputPort[T]) string {
 	b.Start()
 	var words []string
@@ -110,7 +110,7 @@ func run[T any](b bench, outs ...*dataflow.OutputPort[T]) string {
 	return strings.Join(words, " ")
 }
 
-// outcomes explores a program and returns the number of schedules and what came out.
+// outcomes explores a program and returns the number of schedules and the distinct results.
 func outcomes(t *testing.T, p program) (n int, got []string) {
 	t.Helper()
 	all := make(map[string]bool)
@@ -118,7 +118,7 @@ func outcomes(t *testing.T, p program) (n int, got []string) {
 	return n, slices.Sorted(maps.Keys(all))
 }
 
-// A countsTest is a program with the number of its schedules.
+// A countsTest is a program with its number of schedules.
 type countsTest struct {
 	name string
 	p    program
@@ -126,8 +126,8 @@ type countsTest struct {
 	want []string // nil where only the count is asserted
 }
 
-// TestCounts asserts the number of schedules of programs that are small enough to
-// count by hand, and for some all that can come out.
+// TestCounts checks the number of schedules of programs that are small enough to count by hand and,
+// for some, all possible results.
 func TestCounts(t *testing.T) {
 	for _, test := range countsTests() {
 		t.Run(test.name, func(t *testing.T) {
@@ -314,8 +314,7 @@ func countsTests() []countsTest {
 	}
 }
 
-// TestReadYourWrites is F1 and F2: a counter whose writes are acknowledged from the
-// location, and read by a snapshot.
+// TestReadYourWrites is F1 and F2: a counter whose location acknowledges writes, and that is read through a snapshot.
 func TestReadYourWrites(t *testing.T) {
 	build := func(b bench) (write, read *dataflow.InputPort[string], acks *dataflow.OutputPort[string], values *dataflow.OutputPort[int]) {
 		write, writes := dataflow.Input[string](b.at, "writes")

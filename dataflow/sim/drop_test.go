@@ -14,16 +14,16 @@ import (
 	"github.com/millrace/millrace/keyedstream"
 )
 
-// TestDropped has somebody look twice while an entry comes and is dropped: neither look sees it, the
-// first, the second or both. It catches a search to which the step that drops an entry depends on no
-// look at it.
+// TestDropped has a client look twice while an entry arrives and is dropped. Neither look sees the
+// entry, or the first, the second or both do. It catches a search that treats the step that drops an
+// entry as independent of looks at the entry.
 func TestDropped(t *testing.T) {
 	type ports struct {
 		in  *dataflow.EntryInputPort[int, string]
 		old *dataflow.KeyedInputPort[int, bool]
 		out *port.EntryOutput[int, string]
 	}
-	forgets := false // an output of entries that may be forgotten drops them in another way
+	forgets := false // an output whose entries may be forgotten drops them in another way
 	spec := sim.Spec[ports]{
 		Build: func(flow *dataflow.Flow) (p ports) {
 			here := dataflow.At[Server](flow)
@@ -57,7 +57,7 @@ func TestDropped(t *testing.T) {
 				t.Errorf("forgets %v: %v\n%v", forgets, err, report)
 			}
 		}
-		// If it is dropped before it comes, it stays.
+		// An entry that is dropped before it arrives stays.
 		for _, whole := range []bool{false, true} {
 			n := sim.ExploreAs(t, sim.Exploring{Whole: whole}, func(s *sim.Sim) {
 				p := spec.Build(s.Flow())
@@ -75,8 +75,9 @@ func TestDropped(t *testing.T) {
 	}
 }
 
-// TestForgottenKey has a key forgotten while somebody puts it again, who is refused before that and not
-// after it. It catches a search to which the step that forgets a key does not touch it.
+// TestForgottenKey has a key forgotten while a client puts it again. The put is refused before the key
+// is forgotten, and accepted after. It catches a search that treats the step that forgets a key as
+// independent of the key.
 func TestForgottenKey(t *testing.T) {
 	type ports struct {
 		in  *port.KeyedInput[int, string]
@@ -115,8 +116,8 @@ func TestForgottenKey(t *testing.T) {
 	}
 }
 
-// TestHistoryOfBatches: a property sees what became of a batch. It catches a history that has the
-// batch before it is known what became of it.
+// TestHistoryOfBatches checks that a property sees the result of a batch. It catches a history that
+// includes the batch before its result is known.
 func TestHistoryOfBatches(t *testing.T) {
 	type ports struct {
 		in *dataflow.EntryInputPort[int, string]

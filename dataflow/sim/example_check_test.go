@@ -17,7 +17,7 @@ type till struct {
 	Total *dataflow.SingletonOutputPort[int]
 }
 
-// tills is what a till is for. Production calls the same Build.
+// tills specifies a till. Production calls the same Build.
 var tills = sim.Spec[till]{
 	Build: func(f *dataflow.Flow) till {
 		in, paid := dataflow.SharedInput[int](dataflow.At[Server](f), "pay")

@@ -9,7 +9,7 @@ import (
 	"github.com/millrace/millrace/dataflow/sim"
 )
 
-// A shop keeps a log that nobody reads. It stops when the log is full.
+// A shop has a log that nobody reads. The shop stops when the log is full.
 func ExampleSim_Buffer() {
 	type shop struct {
 		orders *dataflow.InputPort[int]

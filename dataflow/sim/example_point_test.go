@@ -10,8 +10,8 @@ import (
 	"github.com/millrace/millrace/keyedsingleton"
 )
 
-// Two payments draw from one account that is outside of the flow. Nothing goes wrong as long as each
-// reads and writes it in one go; what comes between the two overdraws it.
+// Two payments draw from one account outside the flow. Nothing goes wrong as long as each payment reads
+// and writes without interruption. An operation between the read and the write overdraws the account.
 func ExamplePoint() {
 	type bank struct {
 		payments *dataflow.EntryInputPort[string, int]

@@ -13,23 +13,24 @@ import (
 	"github.com/millrace/millrace/dataflow"
 )
 
-// Explore is Exhaustive with the number of executions, reduced or not.
+// Explore explores f like Exhaustive and returns the number of executions too, without the
+// reduction if whole is set.
 func Explore(t *testing.T, f func(*Sim), whole bool) (schedules, executions int) {
 	return explore(t, subject{ctx: t.Context(), f: f}, whole)
 }
 
-// Exploring says how an exploration is made.
+// Exploring configures an exploration.
 type Exploring struct {
 	Whole          bool
-	Workers, Limit int // 1 and a million if 0
+	Workers, Limit int // default 1 and a million
 	Checkpoint     string
 }
 
-// Explored is what came of an exploration.
+// Explored is the result of an exploration.
 type Explored struct {
 	Schedules, Executions int
 	Complete              bool
-	Failed                string // trace and log of the schedule that failed, or the error of the search
+	Failed                string // trace and log of the failed schedule, or the error of the search
 }
 
 // ExploreAs goes through all schedules.
@@ -48,7 +49,7 @@ func ExploreAs(t testing.TB, how Exploring, f func(*Sim)) Explored {
 	return Explored{Schedules: found.schedules, Executions: found.executions, Complete: found.complete}
 }
 
-// SpoilCheckpoint makes a checkpoint that of another executable.
+// SpoilCheckpoint changes a checkpoint to be from another executable.
 func SpoilCheckpoint(t testing.TB, path string) {
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -67,7 +68,7 @@ func SpoilCheckpoint(t testing.TB, path string) {
 	}
 }
 
-// Sampled is what came of schedules chosen by priorities.
+// Sampled is the result of schedules chosen by priorities.
 type Sampled struct {
 	Schedules, Processes, Moves, Found int
 	Chance, Missed                     float64
@@ -96,8 +97,7 @@ func ExploreAt(t testing.TB, level Level, f func(*Sim), whole bool) (schedules, 
 	return found.schedules, found.executions
 }
 
-// Fails runs f under all schedules and returns the story of the first that fails and
-// its choices.
+// Fails runs f under all schedules and returns the story and the choices of the first that fails.
 func Fails(t testing.TB, f func(*Sim)) (story, trace string) {
 	x := subject{ctx: t.Context(), f: f}
 	found := x.explore(false, 1_000_000)
@@ -111,7 +111,7 @@ func Fails(t testing.TB, f func(*Sim)) (story, trace string) {
 	return x.execute(c, &printout{}).story(), found.failed.trace
 }
 
-// FailsAtRandom is Fails with the random schedule, of n, that fails with the longest story.
+// FailsAtRandom is Fails with n random schedules. It returns the longest story of those that fail.
 func FailsAtRandom(t testing.TB, n int, f func(*Sim)) (story, trace string) {
 	x := subject{ctx: t.Context(), f: f}
 	for seed := range n {
@@ -143,7 +143,7 @@ func RerunFails(t testing.TB, recording *dataflow.Recording, f func(*Sim)) strin
 	return run.story()
 }
 
-// Hangs returns what an exploration says of outputs that nobody reads.
+// Hangs returns the errors of an exploration about outputs that nobody reads.
 func Hangs(t *testing.T, f func(*Sim)) (all []string) {
 	found := subject{ctx: t.Context(), f: f}.explore(false, 1_000_000)
 	for _, err := range found.outs.hang() {
@@ -152,7 +152,7 @@ func Hangs(t *testing.T, f func(*Sim)) (all []string) {
 	return all
 }
 
-// ContinueFails returns the story of what fails behind a recorded run.
+// ContinueFails returns the story of a failure after a recorded run.
 func ContinueFails(t testing.TB, recording *dataflow.Recording, f func(*Sim)) string {
 	run := subject{ctx: t.Context(), f: f, from: recording}.execute(&script{repeats: 1}, &printout{})
 	if !run.failed {
@@ -161,11 +161,11 @@ func ContinueFails(t testing.TB, recording *dataflow.Recording, f func(*Sim)) st
 	return run.story()
 }
 
-// Unreduced is an option: nothing is reduced.
+// Unreduced is an option that turns the reduction off.
 func Unreduced() Option { return Option{func(o *options) { o.whole = true }} }
 
-// Shorten returns the trace of the shortest schedule that fails, given one that does. It reports
-// false if one of the two does not fail when it is run again; the shortest is run last.
+// Shorten returns the trace of the shortest failing schedule, given one that fails. It reports
+// false if one of the two does not fail when run again. It runs the shortest one last.
 func Shorten(t testing.TB, trace string, f func(*Sim)) (short string, ok bool) {
 	x := subject{ctx: t.Context(), f: f}
 	again := func(trace string) execution {

@@ -15,7 +15,7 @@ import (
 	"github.com/millrace/millrace/keyedstream"
 )
 
-// calling is a program of some calls at a location, which are made as often as it returns.
+// calling makes some calls at a location and returns how often each was made.
 func calling[L dataflow.Location](s *sim.Sim, at L, calls, concurrency int) string {
 	in, asked := keyedsingleton.Input[int, int](at, "asked")
 	made := make([]int, calls)
@@ -37,9 +37,9 @@ func calling[L dataflow.Location](s *sim.Sim, at L, calls, concurrency int) stri
 	return strings.Trim(fmt.Sprint(made), "[]")
 }
 
-// TestCrashes counts how often calls are made when their location crashes. It would miss a call
-// that is not made again, one that is made again although its answer was kept, an answer that
-// counts twice, and a crash that is left out by the reduction.
+// TestCrashes counts how often calls are made when their location crashes. It catches a call that is
+// not repeated, one that is repeated although its answer was stored, an answer that counts twice, and a
+// crash that the reduction omits.
 func TestCrashes(t *testing.T) {
 	tests := []struct {
 		calls, concurrency    int
@@ -68,8 +68,8 @@ func TestCrashes(t *testing.T) {
 // Partitioned is a location whose keys are divided.
 type Partitioned struct{ dataflow.Cluster }
 
-// TestPartitionCrashes: a call of the partition that crashes is made again, and one of another
-// partition is not, although it is still under way when the first has its answer.
+// TestPartitionCrashes checks that a crash of a partition repeats its calls only. A call of another
+// partition is not repeated, although it is still running when the first call has its answer.
 func TestPartitionCrashes(t *testing.T) {
 	found := func(cluster bool) []string {
 		_, _, got := explored(t, func(s *sim.Sim) string {
@@ -93,7 +93,7 @@ func TestPartitionCrashes(t *testing.T) {
 	}
 }
 
-// ordering is a program of two calls that share what they write to.
+// ordering makes two calls that write to shared state.
 func ordering[L dataflow.Location](s *sim.Sim, at L) string {
 	in, asked := keyedsingleton.Input[string, string](at, "asked")
 	var made []string
@@ -115,8 +115,8 @@ func ordering[L dataflow.Location](s *sim.Sim, at L) string {
 	return strings.Join(made, " ") + got
 }
 
-// TestLostAcks: a sender that has no answer sends again. An entry that was kept is refused then,
-// an element with a number is taken once, and one without a number twice.
+// TestLostAcks checks that a sender without an answer sends again. A stored entry is then refused, a
+// numbered element is taken once, and an unnumbered one twice.
 func TestLostAcks(t *testing.T) {
 	schedules, executions, got := explored(t, func(s *sim.Sim) string {
 		s.Inject(sim.Faults{LostAcks: 1})
@@ -152,10 +152,10 @@ func TestLostAcks(t *testing.T) {
 	wantsAll(t, schedules, executions, got, 4, 7, "[? duplicate] [2] [3] [?] [2] [3 3] [?] [2] [3] [] [2] [3]")
 }
 
-// TestCallsWithInputs counts programs of the shape of a protocol: calls with two inputs and a deadline
-// each, of which the first wins, and a crash. The inputs have no order, so two of them and the deadline
-// come in 3! orders, and a crash makes each of the calls that are under way again: 6 ways to be won
-// by 2 ways to be made, for each call.
+// TestCallsWithInputs counts programs shaped like a protocol: each call has two inputs and a deadline,
+// and the first of the three wins; a location may crash. The inputs are unordered, so two inputs and
+// the deadline have 3! orders. A crash repeats each call that is running. Each call therefore has 6
+// ways to be won and 2 ways to be made.
 func TestCallsWithInputs(t *testing.T) {
 	for _, test := range []struct{ calls, inputs, crashes, schedules, most int }{
 		{1, 2, 0, 6, 8}, {1, 2, 1, 12, 14},

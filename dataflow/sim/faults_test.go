@@ -13,8 +13,8 @@ import (
 	"github.com/millrace/millrace/keyedsingleton"
 )
 
-// explored explores what f returns, reduced and whole, and fails t unless both have the same. It
-// returns the number of schedules, of executions, and what came.
+// explored explores f with and without the reduction, and fails t unless both find the same results.
+// It returns the numbers of schedules and executions, and the results.
 func explored(t *testing.T, f func(s *sim.Sim) string) (schedules, executions int, got []string) {
 	t.Helper()
 	seen := make(map[string]bool)
@@ -37,8 +37,8 @@ func wantsAll(t *testing.T, schedules, executions int, got []string, n, most int
 	}
 }
 
-// TestMessages counts what becomes of messages on a link. It would miss a fault that is not tried,
-// one that is tried more often than its budget allows, and a message that is both lost and delivered.
+// TestMessages counts the fates of messages on a link. It catches a fault that is not tried, one that
+// is tried more often than its budget allows, and a message that is both lost and delivered.
 func TestMessages(t *testing.T) {
 	tests := []struct {
 		name                  string
@@ -72,7 +72,7 @@ func TestMessages(t *testing.T) {
 	}
 }
 
-// TestKinds: what has no order is not delayed, and an entry is not repeated.
+// TestKinds checks that unordered elements are not delayed and that entries are not repeated.
 func TestKinds(t *testing.T) {
 	faults := sim.Faults{Lose: 1, Repeat: 1, Delay: 1}
 	schedules, executions, got := explored(t, func(s *sim.Sim) string {
@@ -86,8 +86,8 @@ func TestKinds(t *testing.T) {
 	wantsAll(t, schedules, executions, got, 3, 4, "[1 2] [1] [2]")
 }
 
-// TestIsolation: between two moments a location gets nothing and nothing of it comes, and what comes
-// afterwards is there.
+// TestIsolation checks that an isolated location neither receives nor delivers anything between two
+// moments, and that everything arrives afterwards.
 func TestIsolation(t *testing.T) {
 	schedules, executions, got := explored(t, func(s *sim.Sim) string {
 		s.Inject(sim.Faults{Isolations: 1, Locations: []string{"Client"}})
@@ -98,8 +98,8 @@ func TestIsolation(t *testing.T) {
 	wantsAll(t, schedules, executions, got, 8, 100, "[1 2 3] [1 2] [1 3] [1] [2 3] [2] [3] []")
 }
 
-// TestHalts: a member stops between any two of its moves. What it has sent comes, and who waits
-// for it has the error.
+// TestHalts checks that a member can stop between any two of its moves. What it has sent arrives, and
+// a caller that waits for it gets the error.
 func TestHalts(t *testing.T) {
 	schedules, executions, got := explored(t, func(s *sim.Sim) string {
 		s.Inject(sim.Faults{Halts: 1, Locations: []string{"Client"}})
@@ -117,11 +117,11 @@ func TestHalts(t *testing.T) {
 	wantsAll(t, schedules, executions, got, 3, 6, "0 true [] 1 false [1 2] 1 false [1]")
 }
 
-// TestFaultsSaid: the story of a schedule that fails names each fault, what it happened to and where.
+// TestFaultsSaid checks that the story of a failed schedule names each fault, the record it affected, and the place.
 func TestFaultsSaid(t *testing.T) {
 	tests := []struct {
 		faults sim.Faults
-		fails  string // what comes of it
+		fails  string // the outcome that fails
 		want   []string
 	}{
 		{sim.Faults{Lose: 1}, "[1]", []string{"take 2 from dataflow.Send (faults_test.go:", "it is lost on the way from Server to Client"}},
@@ -155,7 +155,7 @@ func inOrder[T any](s *sim.Sim, out *dataflow.OutputPort[T]) string {
 	return fmt.Sprint(sim.Collect(s, out))
 }
 
-// TestFaultsMisused: what cannot be is an error that says what there is, and not a proof of nothing.
+// TestFaultsMisused checks that impossible faults are an error that lists the possible ones, and not a proof of nothing.
 func TestFaultsMisused(t *testing.T) {
 	tests := []struct {
 		faults sim.Faults

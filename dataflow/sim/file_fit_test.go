@@ -36,7 +36,7 @@ func recorded(t *testing.T) *dataflow.Recording {
 	return &recording
 }
 
-// loaded returns a recording as another process has it.
+// loaded returns a recording as another process reads it.
 func loaded(t *testing.T, r *dataflow.Recording) *dataflow.Recording {
 	t.Helper()
 	var b bytes.Buffer
@@ -50,8 +50,8 @@ func loaded(t *testing.T, r *dataflow.Recording) *dataflow.Recording {
 	return r
 }
 
-// TestOtherFlow: a recording of another flow is refused before a step is made, and the message
-// has the first operator that differs, as it was and as it is.
+// TestOtherFlow checks that a recording of another flow is refused before a step is made, and that
+// the message shows the first operator that differs, in the recording and in the flow now.
 func TestOtherFlow(t *testing.T) {
 	even := func(x int) int { return x % 2 }
 	tests := []struct {
@@ -105,11 +105,11 @@ func TestOtherFlow(t *testing.T) {
 	}
 }
 
-// An older is what a later program calls newer, with a field of another type.
+// An older has the name of a type of a later program, whose field has another type.
 type older struct{ N string }
 
-// TestOtherValues: a file whose records cannot be decoded by the flow, although its operators are
-// the same, is refused with the step and the operator.
+// TestOtherValues checks that a file is refused if the flow has the same operators but cannot
+// decode its records. The message names the step and the operator of the record that does not fit.
 func TestOtherValues(t *testing.T) {
 	build := func(f *dataflow.Flow) *dataflow.InputPort[older] {
 		in, xs := dataflow.Input[older](dataflow.At[Server](f), "xs")
@@ -142,8 +142,8 @@ func TestOtherValues(t *testing.T) {
 	}
 }
 
-// TestFailedStep: a run in which a function panicked has the step that did not come to its end,
-// so that it fails in the same way when it is run again.
+// TestFailedStep checks that the recording of a run in which a function panicked includes the step
+// that did not end, so that a rerun fails in the same way.
 func TestFailedStep(t *testing.T) {
 	build := func(f *dataflow.Flow) *dataflow.InputPort[int] {
 		in, xs := dataflow.Input[int](dataflow.At[Server](f), "xs")
@@ -181,7 +181,7 @@ func TestFailedStep(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i, r := range []*dataflow.Recording{&inMemory, loaded(t, &inMemory), fromFile} {
-		if r.Steps() != 5 { // the first one runs what hangs on constants
+		if r.Steps() != 5 { // the first one runs the operators that depend on constants
 			t.Errorf("recording %d has %d steps", i, r.Steps())
 		}
 		story := sim.RerunFails(t, r, func(s *sim.Sim) {
@@ -194,7 +194,7 @@ func TestFailedStep(t *testing.T) {
 	}
 }
 
-// TestRerunFileCutOff: what is there of a file that is cut off is a run up to some step.
+// TestRerunFileCutOff checks that a truncated file is a run up to some step.
 func TestRerunFileCutOff(t *testing.T) {
 	var b bytes.Buffer
 	if _, err := recordings.Write(&b, recorded(t)); err != nil {

@@ -23,14 +23,14 @@ import (
 	"github.com/millrace/millrace/keyedstream"
 )
 
-// A file with the history of a run is read by another process than that which made it: hashes
-// differ there, and so does everything that depends on them by mistake. The test starts itself,
-// with the name of the file in the environment, and compares digests of the outputs.
+// The history of a run is read by another process than the one that recorded it. There hashes
+// differ, and so does everything that depends on them by mistake. The test starts itself, with the
+// file name in the environment, and compares digests of the outputs.
 
 const historyFile = "MILLRACE_TEST_HISTORY"
 
-// elsewhere runs a test of this file again, in another process, and returns the lines that it
-// prints behind "digest ".
+// elsewhere runs this test again in another process, and returns the rest of each line that it
+// prints with the prefix "digest ".
 func elsewhere(t *testing.T, file string) (digests []string) {
 	t.Helper()
 	cmd := exec.Command(os.Args[0], "-test.run", "^"+t.Name()+"$", "-test.v")
@@ -47,7 +47,7 @@ func elsewhere(t *testing.T, file string) (digests []string) {
 	return digests
 }
 
-// digestOf is the same in every process.
+// digestOf returns the same digest in every process.
 func digestOf[T any](all []T) string {
 	return fmt.Sprintf("%x", sha256.Sum256(fmt.Appendf(nil, "%v", all)))
 }
@@ -67,7 +67,7 @@ func written(t *testing.T, r *dataflow.Recording) (path string) {
 	return path
 }
 
-// An order has everything that a record in a file may lose.
+// An order has fields of every kind that a file might lose.
 type order struct {
 	Item  string
 	Count int64
@@ -76,7 +76,7 @@ type order struct {
 	Next  *order
 }
 
-// A mart is a flow of several locations and members, with records of structs.
+// A mart is a flow with several locations and members, and records of structs.
 type mart struct {
 	orders *dataflow.SharedKeyedInputPort[string, order]
 	counts []*dataflow.EntryOutputPort[string, int]
@@ -107,7 +107,7 @@ func newMart(flow *dataflow.Flow) (m mart) {
 
 type member struct{ dataflow.Process }
 
-// outputs returns what there is at the outputs of a mart that has ended.
+// outputs returns the content of all outputs of a mart that has ended.
 func (m mart) outputs(keys []string, back []string) (all []string) {
 	for i, counts := range m.counts {
 		for _, k := range keys {
@@ -119,10 +119,9 @@ func (m mart) outputs(keys []string, back []string) (all []string) {
 	return append(all, back...)
 }
 
-// TestRerunElsewhere writes the run of a flow with members, structs and several locations,
-// through a Recording and through a Recorder, and has another process make the steps again:
-// what the outputs give is the same there. Keys that are divided by a hash of the process would
-// be lost.
+// TestRerunElsewhere records a flow with members, structs and several locations, through a
+// Recording and through a Recorder. Another process runs the same steps again and gets the same
+// outputs. Keys divided by a hash that differs per process would be lost.
 func TestRerunElsewhere(t *testing.T) {
 	var keys []string
 	for i := range 40 {
@@ -206,8 +205,8 @@ func TestRerunElsewhere(t *testing.T) {
 	}
 }
 
-// TestRerunFileOfShop: slices, timers, state and answers of asynchronous calls come out of a
-// file as they were, and what was read is written again byte for byte.
+// TestRerunFileOfShop checks that slices, timers, state and asynchronous answers survive a file,
+// and that a recording that was read is written again byte for byte.
 func TestRerunFileOfShop(t *testing.T) {
 	var recording dataflow.Recording
 	var produced []string

@@ -17,23 +17,23 @@ var (
 	flowSeed = flag.Uint64("seed", 1, "seed of the random flows")
 )
 
-// loosens are the operators that give up the order of one input.
+// loosens lists the operators that give up the order of one input.
 var loosens = []string{
 	"dataflow.WeakenOrder", "keyedstream.WeakenOrder", "keyedstream.Join", "keyedstream.Entries", "keyedstream.Values",
 	"keyedstream.Keys", "keyedsingleton.Entries", "keyedsingleton.Values", "keyedsingleton.Keys",
 }
 
-// timed are operators that set timers.
+// timed lists operators that set timers.
 var timed = []string{
 	"keyedsingleton.After", "keyedsingleton.AfterEach", "keyedsingleton.ForgetAfter", "keyedsingleton.InputWithin",
 	"keyedstream.FirstWithin", "keyedstream.FoldEarlyStopWithin", "dataflow.Interval",
 }
 
-// TestRandomFlows explores random programs of all operators with the reduction and without it.
-// It catches a move that touches something of which the simulator is not told, and a search that
-// leaves out what could be seen. In two of three programs a fault may happen: a crash, a message that is late, a location
-// that is cut off or stops for ever. In every fourth program a timer is likely. In every second program an operator that gives up an order is
-// likely, and only the ends are looked at, since nothing waits of what is looked at before.
+// TestRandomFlows explores random programs of all operators with and without the reduction. It catches a move that touches
+// something unknown to the simulator, and a search that omits an observable outcome. Two of three programs allow a fault: a
+// crash, a late message, or a location that is cut off or stops for ever. Every fourth program is likely to have a timer. Every
+// second program is likely to have an operator that gives up an order; there the test compares only the final results, because
+// nothing waits for earlier ones.
 func TestRandomFlows(t *testing.T) {
 	const most = 2000 // executions; a program that needs more is left out
 	var faults sim.Faults

@@ -23,13 +23,13 @@ import (
 
 var fullPrograms = flag.Int("full.programs", long.Of(3, 60), "how many random programs with full outputs are explored, and run in production")
 
-// A logged is a flow that answers what it is sent, and keeps a log that somebody has to read.
+// A logged is a flow that answers its input, and writes a log that somebody has to read.
 type logged struct {
 	xs, ys       *dataflow.InputPort[int]
 	log, answers *dataflow.OutputPort[int]
 }
 
-// loggedFlows are flows in which an output that nobody reads keeps answers from coming.
+// loggedFlows are flows in which an unread output blocks answers.
 var loggedFlows = map[string]func(*dataflow.Flow) logged{
 	"one input": func(flow *dataflow.Flow) (p logged) {
 		in, xs := dataflow.Input[int](dataflow.At[Server](flow), "xs")
@@ -60,8 +60,8 @@ var loggedFlows = map[string]func(*dataflow.Flow) logged{
 	},
 }
 
-// A loggedProgram is a flow, and what clients do with it, an operation a letter: x and y send, l and a read the
-// log and an answer.
+// A loggedProgram is a flow and the operations of its clients, one letter each: x and y send, l and a read the log and an
+// answer.
 type loggedProgram struct {
 	flow          string
 	clients       []string
@@ -83,7 +83,8 @@ func drawLogged(rng *rand.Rand) loggedProgram {
 	return p
 }
 
-// client returns what a client does, as a function that returns what came of it: it ends when it would wait for ever.
+// client returns a function that performs the operations of client i and returns their results. It ends when it would wait for
+// ever.
 func (p loggedProgram) client(i int, ports logged) func(ctx context.Context) (string, error) {
 	return func(ctx context.Context) (string, error) {
 		var b strings.Builder
@@ -114,7 +115,7 @@ func (p loggedProgram) client(i int, ports logged) func(ctx context.Context) (st
 	}
 }
 
-// explore returns what clients see in all schedules. It reports false if there are too many.
+// explore returns what clients see in all schedules. It reports false if there are too many schedules.
 func (p loggedProgram) explore(t *testing.T, level sim.Level, opts ...sim.Option) (seen map[string]bool, report *sim.Report, ok bool) {
 	seen = make(map[string]bool)
 	var all []string
@@ -168,9 +169,9 @@ func (p loggedProgram) produce(t *testing.T) string {
 	return strings.Join(all, ";")
 }
 
-// TestFull has clients fill outputs and queues. It catches a location that makes a step although its output is full, a client that is
-// not told which output, a step that cannot have more in it than what filled the output, and a search that leaves out who
-// reads, or sends, before another client that leaves nothing to read, or no room.
+// TestFull has clients fill outputs and queues. It catches a location that makes a step although its output is full, a client
+// that is not told which output is full, a step that cannot contain more than what filled the output, and a search that omits
+// schedules in which one client reads or sends before another and leaves it nothing to read, or no room.
 func TestFull(t *testing.T) {
 	const waits = " waits for ever, told of a full output: "
 	for _, test := range []struct {
@@ -180,14 +181,14 @@ func TestFull(t *testing.T) {
 		// The second element fills the log, in the same step as its answer.
 		{loggedProgram{"one input", []string{"xxaa"}, 1, 2}, []string{" x0 x1 a0 a10"}, nil},
 		{loggedProgram{"one input", []string{"xxxaaa"}, 1, 4}, []string{" x0 x1 x2 a0 a10 a" + waits + "true", " x0 x1 x2 a0 a10 a20"}, nil},
-		// The third waits until the log was read down to half.
+		// The third waits until half of the log was read.
 		{loggedProgram{"one input", []string{"xxxxaaala"}, 2, 4}, []string{" x0 x1 x2 x3 a0 a10 a20 l0 a" + waits + "true", " x0 x1 x2 x3 a0 a10 a20 l0 a30"}, nil},
 		{loggedProgram{"one input", []string{"xxxxaaalla"}, 2, 4}, []string{" x0 x1 x2 x3 a0 a10 a20 l0 l1 a30"}, nil},
-		// Nobody takes what is sent to a location that is stopped, and the one that sends to it stops as well.
+		// Nobody takes records sent to a stopped location, so the sending location stops as well.
 		{loggedProgram{"two locations", []string{"xaxaxaxx"}, 1, 1}, []string{" x0 a0 x2 a20 x4 a40 x6 x" + waits + "true", " x0 a0 x2 a20 x4 a40 x6 x7"}, nil},
 		// The first step fills the log.
 		{loggedProgram{"a constant", []string{"xa"}, 2, 4}, []string{" x0 a" + waits + "true", " x0 a0"}, []string{" x0 a" + waits + "true"}},
-		// Two clients read one output, and the one that comes second finds nothing, or what is sent after the first has read.
+		// Two clients read one output. The second finds nothing, or what is sent after the first has read.
 		{loggedProgram{"one input", []string{"xl", "al"}, 2, 4}, []string{" x0 l0; a0 l" + waits + "false", " x0 l" + waits + "false; a0 l0"}, nil},
 	} {
 		if test.engine == nil {
@@ -202,9 +203,9 @@ func TestFull(t *testing.T) {
 	}
 }
 
-// TestFirstToRead: of clients that read one output, or send where there is room for one, each may be the first. These are programs of
-// which a search misses schedules that does not try a reader before another one on whom it depends, or forgets what the last move of an
-// execution has made impossible.
+// TestFirstToRead checks that any of several clients may be the first to read an output, or to send into the last free place.
+// The search would miss schedules of these programs if it did not try a reader before another reader on which it depends, or
+// forgot what the last move of an execution made impossible.
 func TestFirstToRead(t *testing.T) {
 	for _, p := range []loggedProgram{
 		{"a slice", []string{"xlxa", "al"}, 2, 1},
@@ -217,8 +218,8 @@ func TestFirstToRead(t *testing.T) {
 	}
 }
 
-// TestFirstToTake: of two clients that take one entry, either may be the first, also one that begins to wait for it when the
-// other one has taken it.
+// TestFirstToTake checks that either of two clients may be the first to take an entry, even if it begins to wait after the
+// other has taken it.
 func TestFirstToTake(t *testing.T) {
 	type shop struct {
 		orders *dataflow.EntryInputPort[int, int]
@@ -263,8 +264,8 @@ func TestFirstToTake(t *testing.T) {
 	}
 }
 
-// compare explores a program with the reduction and without, and runs it in production. It reports at how many levels a client waits
-// for a full output in some schedule, and at how many there are too many schedules.
+// compare explores a program with and without the reduction, and runs it in production. It returns at how many levels a client
+// waits for a full output in some schedule, and at how many levels there are too many schedules.
 func (p loggedProgram) compare(t *testing.T) (stuck, many int) {
 	t.Helper()
 	for _, level := range []sim.Level{sim.Types, sim.Engine} {
@@ -289,9 +290,9 @@ func (p loggedProgram) compare(t *testing.T) (stuck, many int) {
 	return stuck, many
 }
 
-// TestFullAtRandom draws programs of clients that fill outputs and queues. It catches a location that goes
-// on in all schedules although its output is full, one that stops where production does not, and a search that
-// does not see what stops a location.
+// TestFullAtRandom draws programs of clients that fill outputs and queues. It catches a location that continues in all
+// schedules although its output is full, one that stops where production does not, and a search that misses what stops a
+// location.
 func TestFullAtRandom(t *testing.T) {
 	stuck, many := 0, 0
 	for n := range *fullPrograms {

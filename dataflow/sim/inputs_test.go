@@ -30,8 +30,7 @@ func sharedBy[T any](b bench, xs ...T) shared[T] {
 	return s
 }
 
-// TestInputs counts the schedules of inputs by what they promise: which records have an
-// order between them, and which may come again.
+// TestInputs counts the schedules of inputs by their guarantees: which records are ordered, and which may be repeated.
 func TestInputs(t *testing.T) {
 	inOrder := func(xs ...int) program {
 		return func(b bench) string {
@@ -143,7 +142,7 @@ func TestInputs(t *testing.T) {
 			return run(b, dataflow.Output(dataflow.AssumeOrder(keyedstream.Values(s), tried), "out"))
 		}, 6, []string{"[a1 a2 b1 b2]", "[a1 b1 a2 b2]", "[a1 b1 b2 a2]", "[b1 a1 a2 b2]", "[b1 a1 b2 a2]", "[b1 b2 a1 a2]"}},
 
-		// Two records are not one because their keys and values are the same ones the other way round.
+		// Two records are distinct even if the key of one is the value of the other.
 		{"shared by key, key and value change places", func(b bench) string {
 			in, s := keyedstream.SharedInput[int, int](b.at, "xs")
 			for _, k := range []int{1, 2, 3} {
@@ -153,7 +152,7 @@ func TestInputs(t *testing.T) {
 			return run(b, dataflow.Output(dataflow.AssumeOrder(keyedstream.Values(s), tried), "out"))
 		}, 6, []string{"[1 2 3]", "[1 3 2]", "[2 1 3]", "[2 3 1]", "[3 1 2]", "[3 2 1]"}},
 
-		// One batch or two; what inspects them is shown elements without order.
+		// There are one or two batches. The inspecting function receives their elements without order.
 		{"shared, two different in batches, inspected", func(b bench) string {
 			dataflow.Inspect(slice.Batch(slice.At(b.at), sharedBy(b, 1, 2), tried), func(int) {})
 			b.Start()
@@ -161,7 +160,7 @@ func TestInputs(t *testing.T) {
 			return ""
 		}, 3, nil},
 
-		// Without a repeat 2 orders; with one of three records 3 orders for either that is repeated.
+		// Without a repeat there are 2 orders. If one record is repeated, its 3 records have 3 orders, for either record.
 		{"retried, behind both reasons", retried(func(b bench, s dataflow.Stream[int, Server, unbounded, dataflow.NoOrder, dataflow.AtLeastOnce]) string {
 			return run(b, dataflow.Output(dataflow.AssumeOrder(dataflow.AssumeOnce(s, tried), tried), "out"))
 		}), 8, []string{"[1 1 2]", "[1 2 1]", "[1 2 2]", "[1 2]", "[2 1 1]", "[2 1 2]", "[2 1]", "[2 2 1]"}},
@@ -192,11 +191,11 @@ func TestInputs(t *testing.T) {
 	}
 }
 
-// another is a location that gets what comes to the first.
+// another is a location that receives the records of the first.
 type another struct{ dataflow.Process }
 
-// TestRepeatsFindAssumeOnce: a counter behind an AssumeOnce that is not true counts too
-// much, and the simulator finds the schedule, wherever the AssumeOnce is.
+// TestRepeatsFindAssumeOnce checks that a counter behind a false AssumeOnce counts too much, and that
+// the simulator finds the schedule, wherever the AssumeOnce is.
 func TestRepeatsFindAssumeOnce(t *testing.T) {
 	programs := map[string]func(s *sim.Sim) (send func(x int), latest func() (int, bool)){
 		"stream": func(s *sim.Sim) (func(int), func() (int, bool)) {
@@ -238,7 +237,7 @@ func TestRepeatsFindAssumeOnce(t *testing.T) {
 			if want := []int{3, 4, 5, 6}; !slices.Equal(slices.Sorted(maps.Keys(counts)), want) {
 				t.Errorf("random: counted %v, want %v", slices.Sorted(maps.Keys(counts)), want)
 			}
-			// The schedule that fails is printed and can be run again.
+			// The failed schedule is printed and can be run again.
 			check := func(s *sim.Sim) {
 				send, latest := build(s)
 				s.Start()

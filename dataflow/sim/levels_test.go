@@ -14,7 +14,7 @@ import (
 	"github.com/millrace/millrace/slice"
 )
 
-// at explores a program at a level and returns the number of schedules and what came out.
+// at explores a program at a level and returns the number of schedules and the distinct results.
 func at(t *testing.T, level sim.Level, p program) (n int, got []string) {
 	t.Helper()
 	all := make(map[string]bool)
@@ -23,9 +23,9 @@ func at(t *testing.T, level sim.Level, p program) (n int, got []string) {
 	return n, slices.Sorted(maps.Keys(all))
 }
 
-// TestLevels asserts the number of schedules and what can come out at each level. It catches a
-// level Engine with more or less than the loop of the engine can do, and a level Types without
-// something that it can.
+// TestLevels checks the number of schedules and the possible results at each level. It catches a
+// level Engine that allows more or less than the engine's loop can do, and a level Types that lacks
+// something the loop can do.
 func TestLevels(t *testing.T) {
 	tests := []struct {
 		name          string
@@ -87,7 +87,7 @@ func TestLevels(t *testing.T) {
 	}
 }
 
-// calls makes three calls and returns in what order they were made and answered.
+// calls makes three calls and returns the order in which they were made and answered.
 func calls(limit int) program {
 	return func(b bench) string {
 		var made []int

@@ -14,9 +14,9 @@ import (
 	"github.com/millrace/millrace/slice"
 )
 
-// TestLoose asserts the number of schedules of programs that give up the order of one input, with
-// the reduction, without it and with several workers. It catches an order that the types do not promise and the simulator
-// keeps, and one that it does not keep although a type promises it.
+// TestLoose checks the number of schedules of programs that give up the order of one input, with and without the
+// reduction and with several workers. It catches an order that the types do not promise but the simulator keeps, and one
+// that a type promises but the simulator does not keep.
 func TestLoose(t *testing.T) {
 	order := func(n int) program {
 		return func(b bench) string {
@@ -149,14 +149,14 @@ func upTo(n int) (all []int) {
 	return all
 }
 
-// keyedOut returns an output of the first value of each key, in an order that the simulator tries.
+// keyedOut returns an output of the first value of each key. The simulator tries all orders of the values.
 func keyedOut[V any](ks dataflow.KeyedStream[int, V, Server, unbounded, dataflow.NoOrder, once]) *dataflow.OutputPort[dataflow.Entry[int, V]] {
 	return dataflow.Output(keyedsingleton.Entries(keyedstream.First(keyedstream.AssumeOrder(ks, tried))), "first")
 }
 
-// TestLooseKeys: where what comes behind is of one key each, elements of different keys are not
-// permuted against each other: two of each of two keys have 2!·2! orders, found in as many executions. It
-// would find a point that counts as one queue of all keys.
+// TestLooseKeys checks that elements of different keys are not permuted against each other if the operators that follow
+// work per key. Two elements of each of two keys have 2!·2! orders, found in as many executions. It catches a simulator
+// that queues the elements of all keys together.
 func TestLooseKeys(t *testing.T) {
 	found := sim.ExploreAs(t, sim.Exploring{}, func(s *sim.Sim) {
 		b := bench{s, dataflow.At[Server](s.Flow())}
@@ -171,8 +171,8 @@ func TestLooseKeys(t *testing.T) {
 	}
 }
 
-// TestLooseClaim: a step whose order matters only once 3 came first is found behind WeakenOrder, with
-// 3 sent last. It would find a claim that is checked in the order of the input alone.
+// TestLooseClaim checks that behind WeakenOrder the simulator finds a step whose order matters only after 3 came first,
+// although 3 is sent last. It catches a claim that is checked in the order of the input only.
 func TestLooseClaim(t *testing.T) {
 	once3 := func(acc *int, x int) {
 		if *acc == 3 && x == 2 {
@@ -192,8 +192,8 @@ func TestLooseClaim(t *testing.T) {
 	}
 }
 
-// TestLooseContinue: behind a recorded run only what comes after it is permuted. It would find
-// recorded elements that wait where the engine that was recorded had none wait.
+// TestLooseContinue checks that after a recorded run only later elements are permuted. It catches recorded elements that
+// wait although none waited in the recorded engine.
 func TestLooseContinue(t *testing.T) {
 	build := func(flow *dataflow.Flow) (*dataflow.InputPort[int], *dataflow.OutputPort[int]) {
 		in, xs := dataflow.Input[int](dataflow.At[Server](flow), "xs")
@@ -231,8 +231,8 @@ func TestLooseContinue(t *testing.T) {
 	}
 }
 
-// TestLooseReplay: what has failed fails again from its choices. It would find a point that has
-// elements wait only where it is known before that an output is read.
+// TestLooseReplay checks that a failure can be repeated from its choices. It catches a simulator that lets elements wait
+// only where it already knows that an output is read.
 func TestLooseReplay(t *testing.T) {
 	p := func(s *sim.Sim) {
 		b := bench{s, dataflow.At[Server](s.Flow())}
@@ -242,7 +242,7 @@ func TestLooseReplay(t *testing.T) {
 			s.Errorf("it is %s", got)
 		}
 	}
-	if story, trace := sim.Fails(t, p); !strings.Contains(story, "it is 3 1 2") { // which runs it again
+	if story, trace := sim.Fails(t, p); !strings.Contains(story, "it is 3 1 2") { // Fails runs the schedule again
 		t.Errorf("the schedule %q gives %q", trace, story)
 	}
 }

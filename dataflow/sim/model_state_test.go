@@ -11,9 +11,9 @@ import (
 	"github.com/millrace/millrace/slice"
 )
 
-// TestStatesAreOfTheRunBefore has states whose next values are each other: all of them
-// must be what the previous run kept, whichever was made first. A state once took over
-// what was kept in the same run, if that was another state.
+// TestStatesAreOfTheRunBefore has states whose next values are each other's values. Each must be
+// the value of the previous run, whichever was built first. A state once took a value of the same
+// run if it belonged to another state.
 func TestStatesAreOfTheRunBefore(t *testing.T) {
 	type step func(a, b dataflow.Singleton[int, inside, bounded]) (nextA, nextB dataflow.Singleton[int, inside, bounded])
 	add := func(p dataflow.Pair[int, int]) int { return p.First + p.Second }

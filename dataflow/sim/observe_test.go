@@ -8,9 +8,8 @@ import (
 	"github.com/millrace/millrace/keyedstream"
 )
 
-// TestObservedByNobodyElse has two elements, or two values of a key, come in either order to somebody
-// who is allowed to see it, and shows it to nobody. It catches an observer that has seen the same in
-// both.
+// TestObservedByNobodyElse sends two elements, or two values of a key, in either order to an observer that
+// may see the order but shows it to nothing else. It catches an observer that sees the same in both orders.
 func TestObservedByNobodyElse(t *testing.T) {
 	for name, f := range map[string]func(*sim.Sim){
 		"elements": func(s *sim.Sim) {

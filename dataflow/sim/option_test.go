@@ -6,7 +6,7 @@ import (
 	"github.com/millrace/millrace/dataflow/sim"
 )
 
-// TestZeroOption wants the zero Option to change nothing.
+// TestZeroOption checks that the zero Option changes nothing.
 func TestZeroOption(t *testing.T) {
 	plain, err := sim.Check(t.Context(), tills)
 	if err != nil {

@@ -15,8 +15,8 @@ import (
 	"github.com/millrace/millrace/slice"
 )
 
-// outcomesTests are the programs of [TestOutcomes]. Most were found as differences between
-// production and the simulator, or as promises that production once broke.
+// outcomesTests returns the programs of [TestOutcomes]. Most were found as differences between
+// production and the simulator, or as guarantees that production once broke.
 func outcomesTests() []outcomesTest {
 	return []outcomesTest{
 		{name: "AwaitThenLatest", p: awaitThenLatest, simulated: []string{"[1 2]", "[2 2]"}},
@@ -29,7 +29,7 @@ func outcomesTests() []outcomesTest {
 			"[long long! short short!]", "[long short long! short!]", "[long short short! long!]", "[short long short! long!]", "[short short! long long!]",
 		}},
 		{name: "OrderOfCalls", p: orderOfCalls, simulated: []string{"withdrawn: false", "withdrawn: true"}},
-		{name: "OneAtATime", p: oneAtATime, simulated: []string{ // H6: production has the first only
+		{name: "OneAtATime", p: oneAtATime, simulated: []string{ // H6: production shows the first only
 			"[0 1 2]", "[0 2 1]", "[1 0 2]", "[1 2 0]", "[2 0 1]", "[2 1 0]",
 		}},
 		{name: "UnreadOutput", p: unreadOutput, simulated: []string{"all are read"}, beside: map[string]string{"it stops": "H7"}, always: true, hangs: true},
@@ -38,7 +38,7 @@ func outcomesTests() []outcomesTest {
 	}
 }
 
-// awaitThenLatest counts what there is after an entry was seen: at least that one.
+// awaitThenLatest waits for an entry and then counts the entries: at least that one.
 func awaitThenLatest(w world) string {
 	in, es := keyedsingleton.Input[int, int](dataflow.At[Server](w.flow), "in")
 	answers := keyedsingleton.Output(es, "answers")
@@ -57,7 +57,7 @@ func awaitThenLatest(w world) string {
 	return words(got)
 }
 
-// ownWrites looks for an own entry, which was seen at one output, at two others.
+// ownWrites puts an entry, sees it at one output and looks for it at two others.
 func ownWrites(w world) string {
 	in, es := keyedsingleton.Input[int, int](dataflow.At[Server](w.flow), "in")
 	first, second := keyedsingleton.Output(es, "first"), keyedsingleton.Output(es, "second")
@@ -75,7 +75,7 @@ func ownWrites(w world) string {
 	return strings.Join(got, ", ")
 }
 
-// nextThenLatest counts after each element: at least those that were read.
+// nextThenLatest reads elements and looks at their count after each: at least the number read.
 func nextThenLatest(w world) string {
 	in, s := dataflow.Input[int](dataflow.At[Server](w.flow), "in")
 	out, count := dataflow.Output(s, "out"), singleton.Output(dataflow.Count(s), "count")
@@ -92,12 +92,12 @@ func nextThenLatest(w world) string {
 	return strings.Join(got, " ")
 }
 
-// after returns the entries of s as text, d later.
+// after returns the given text for each entry of s, d later.
 func after(s entries[int, int], d time.Duration, text string) dataflow.Stream[string, Server, unbounded, dataflow.NoOrder, once] {
 	return dataflow.Map(keyedsingleton.Keys(keyedsingleton.After(s, d, tried)), func(int) string { return text })
 }
 
-// stalledTimers has a location be busy while two timers come due, of which the later one was
+// stalledTimers lets two timers come due while their location is busy. The timer due later was
 // built first.
 func stalledTimers(w world) string {
 	at := dataflow.At[Server](w.flow)
@@ -113,7 +113,7 @@ func stalledTimers(w world) string {
 	return words(next(w, out, 2))
 }
 
-// closeTimers has two timers come due one after the other, with nothing else to do.
+// closeTimers lets two timers come due one right after the other, with no other work.
 func closeTimers(w world) string {
 	in, es := keyedsingleton.Input[int, int](dataflow.At[Server](w.flow), "in")
 	late := after(es, 2*time.Millisecond+time.Nanosecond, "late")
@@ -134,8 +134,7 @@ func next[T any](w world, out *dataflow.OutputPort[T], n int) (got []T) {
 	return got
 }
 
-// staleCount looks at the count of one location after another location has answered, while
-// the first is busy.
+// staleCount reads the count of one location after another location has answered, while the first is busy.
 func staleCount(w world) string {
 	at, other := dataflow.At[Server](w.flow), dataflow.At[Client](w.flow)
 	busy, writes := dataflow.Input[int](at, "busy")
@@ -169,7 +168,7 @@ func staleCount(w world) string {
 	return got
 }
 
-// longBeforeShort sets a short timer so late that it comes due after a long one.
+// longBeforeShort sets a long timer and then a short one, so late that it comes due after the long one.
 func longBeforeShort(w world) string {
 	in, es := keyedsingleton.Input[string, time.Duration](dataflow.At[Server](w.flow), "in")
 	due := keyedsingleton.AfterEach(es, func(d time.Duration) time.Duration { return d }, tried)
@@ -182,7 +181,7 @@ func longBeforeShort(w world) string {
 	return words(next(w, out, 4))
 }
 
-// orderOfCalls deposits and withdraws with calls that run at the same time.
+// orderOfCalls deposits and withdraws with concurrent calls.
 func orderOfCalls(w world) string {
 	in, s := dataflow.Input[int](dataflow.At[Server](w.flow), "in")
 	var balance atomic.Int64
@@ -218,7 +217,7 @@ func oneAtATime(w world) string {
 	return words(next(w, out, 3))
 }
 
-// unreadOutput has an output that nobody reads, beside one that somebody does.
+// unreadOutput has an output that nobody reads, beside one that is read.
 func unreadOutput(w world) string {
 	in, s := dataflow.Input[int](dataflow.At[Server](w.flow), "in")
 	out := dataflow.Output(s, "out")
@@ -239,7 +238,7 @@ func unreadOutput(w world) string {
 	return "all are read"
 }
 
-// sendThenGet looks for what was put without waiting for it.
+// sendThenGet puts an entry and looks for it without waiting.
 func sendThenGet(w world) string {
 	in, es := keyedsingleton.Input[int, int](dataflow.At[Server](w.flow), "in")
 	out := keyedsingleton.Output(es, "out")
@@ -249,7 +248,7 @@ func sendThenGet(w world) string {
 	return fmt.Sprint(ok)
 }
 
-// orderWithinAStep merges a stream with what is made of it.
+// orderWithinAStep merges a stream with a stream derived from it.
 func orderWithinAStep(w world) string {
 	in, s := dataflow.Input[int](dataflow.At[Server](w.flow), "in")
 	tens := dataflow.Map(s, func(x int) int { return 10 * x })

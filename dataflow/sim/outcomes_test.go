@@ -17,7 +17,7 @@ import (
 	"github.com/millrace/millrace/internal/long"
 )
 
-// A world is where a program runs: in production, or in one schedule.
+// A world is the environment of a program: production, or one schedule.
 type world struct {
 	flow  *dataflow.Flow
 	ctx   context.Context
@@ -25,28 +25,27 @@ type world struct {
 	check func(error)
 	sleep func(time.Duration) // in a function of the flow or a client; no schedule knows how long that takes
 
-	// clients has n clients do first, and then each of them what follows. In production they
-	// race. In a schedule all do first before any goes on, since one goroutine is all of them.
+	// clients has n clients call first, and then each of them then. In production they run
+	// concurrently. In a schedule one goroutine runs all of them: all call first before any calls then.
 	clients func(n int, first, then func(i int))
 }
 
-// An outcomesTest compares what a program can show in production with what the simulator
-// says that it can show.
+// An outcomesTest compares the results that a program shows in production with those that the simulator finds.
 type outcomesTest struct {
 	name string
 	p    func(w world) string
 
 	simulated []string // the outcomes of all schedules
-	// A run of production has one of them, or of those here, with the hole of the simulator
-	// that is the reason. The number of a hole is that of the list in doc/testing-engine.md.
+	// A production run has one of these results, or one of those in beside, each with the
+	// simulator's gap that explains it. The numbers are those of the list in doc/testing-engine.md.
 	beside map[string]string
-	always bool // production always shows what is only in beside
-	hangs  bool // the simulator says that production hangs
+	always bool // production always shows a result that is only in beside
+	hangs  bool // the simulator reports that production hangs
 }
 
-// TestOutcomes runs programs in production, with time that is a bubble's, and asks whether a
-// schedule has what they show. It catches a rule of production that the simulator does not
-// know, and a hole of the simulator that was mended and is still listed.
+// TestOutcomes runs programs in production, in a bubble, and checks that a schedule exists with the
+// same result. It catches a rule of production that the simulator does not implement, and a listed
+// gap of the simulator that has been closed.
 func TestOutcomes(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
 	for _, x := range outcomesTests() {
@@ -92,7 +91,7 @@ func TestOutcomes(t *testing.T) {
 	}
 }
 
-// produced runs the program in production once.
+// produced runs the program once in production.
 func (x outcomesTest) produced(t *testing.T) (got string) {
 	synctest.Test(t, func(t *testing.T) {
 		flow := dataflow.NewWithOptions(dataflow.Options{OnBlocked: func(*dataflow.BlockedError) {}})
@@ -118,7 +117,7 @@ func (x outcomesTest) produced(t *testing.T) (got string) {
 				all.Wait()
 			},
 		})
-		ctx, cancel := context.WithTimeout(ctx, time.Hour) // calls are waited for, an output that nobody reads is not
+		ctx, cancel := context.WithTimeout(ctx, time.Hour) // Stop waits for calls, but not for an output that nobody reads
 		defer cancel()
 		_ = app.Stop(ctx)
 	})

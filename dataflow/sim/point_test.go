@@ -14,7 +14,7 @@ import (
 	"github.com/millrace/millrace/keyedsingleton"
 )
 
-// adding has a call for each of n keys add 1 to what a store has, in two steps if split.
+// adding has calls for n keys add 1 each to a stored number, in two steps if split is set.
 func adding(s *sim.Sim, n, atOnce int, split bool) (stored int) {
 	in, requests := keyedsingleton.Input[int, int](dataflow.At[Server](s.Flow()), "requests")
 	keyedsingleton.Output(keyedsingleton.MapAsync(requests, func(ctx context.Context, x int) int {
@@ -34,9 +34,9 @@ func adding(s *sim.Sim, n, atOnce int, split bool) (stored int) {
 	return stored
 }
 
-// TestPoint: two calls that read and write a store lose a write if other calls come between the two, and
-// do not if they are made one at a time. It would catch a call that is one move although it is split,
-// and one that begins although as many as may are at a point.
+// TestPoint checks that two calls that read and write a store lose a write if other calls run between the
+// two, and lose none if calls run one at a time. It catches a split call that is a single move, and a call
+// that starts although the maximum number of calls is at a point.
 func TestPoint(t *testing.T) {
 	for _, test := range []struct {
 		n, atOnce int
@@ -57,7 +57,8 @@ func TestPoint(t *testing.T) {
 	}
 }
 
-// TestPointFails: a lost write is told move by move, comes again from its choices, and is shortened.
+// TestPointFails checks that the story shows a lost write move by move, that its choices reproduce it, and
+// that it is shortened.
 func TestPointFails(t *testing.T) {
 	f := func(s *sim.Sim) {
 		if n := adding(s, 2, 2, true); n < 2 {
@@ -73,8 +74,8 @@ func TestPointFails(t *testing.T) {
 	}
 }
 
-// TestPointAndPort: a call that was at a point may wait at a port, and so have other moves made within its
-// own, a crash among them. It would catch a call that is gone on with while it runs, or broken off.
+// TestPointAndPort checks that a call that passed a point may wait at a port, so that other moves, including
+// a crash, run within its own move. It catches a call that is resumed while it runs, or is interrupted.
 func TestPointAndPort(t *testing.T) {
 	for crashes := range 2 {
 		sim.Exhaustive(t, func(s *sim.Sim) {
@@ -106,8 +107,8 @@ func TestPointAndPort(t *testing.T) {
 	}
 }
 
-// TestPointCrashes: a location that crashes while a call is at a point makes it anew, and its answer counts
-// once. It would catch a call that goes on after the crash, and one that a crash does not touch.
+// TestPointCrashes checks that a call at a point is made again after a crash of its location, and that its
+// answer counts once. It catches a call that continues after the crash, and one that the crash does not affect.
 func TestPointCrashes(t *testing.T) {
 	seen := make(map[string]bool)
 	sim.Exhaustive(t, func(s *sim.Sim) {
@@ -134,7 +135,7 @@ func TestPointCrashes(t *testing.T) {
 	}
 }
 
-// TestPointOfClients: clients that share a variable can be split as calls can.
+// TestPointOfClients checks that clients that share a variable can be split as calls can.
 func TestPointOfClients(t *testing.T) {
 	seen := make(map[int]bool)
 	type ports struct{ stored *int }
@@ -162,7 +163,7 @@ func TestPointOfClients(t *testing.T) {
 	}
 }
 
-// TestPointOutside: in code that is not simulated a point is nothing.
+// TestPointOutside checks that a point has no effect in code that is not simulated.
 func TestPointOutside(t *testing.T) {
 	sim.Point(context.Background(), "nowhere")
 }

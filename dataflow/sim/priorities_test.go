@@ -11,9 +11,9 @@ import (
 	"github.com/millrace/millrace/slice"
 )
 
-// TestPriorities: schedules by priorities have a slice wait until all has come far more often than
-// equal chances do, and at least as often as is promised. It catches priorities that are drawn
-// anew for each move, and moments of change that are never reached.
+// TestPriorities checks that with priorities a slice waits for all records far more often than with
+// equal chances, and at least as often as promised. It catches priorities that are drawn again for
+// each move, and priority changes that are never reached.
 func TestPriorities(t *testing.T) {
 	const runs = 2000
 	n := 0
@@ -47,9 +47,9 @@ func TestPriorities(t *testing.T) {
 	}
 }
 
-// TestByPriority: a check by priority finds that a slice can wait until all of 12 records have come,
-// which equal chances find in none of as many schedules; and where nothing is wrong it says how
-// likely it is that something was missed. It catches an option that changes nothing.
+// TestByPriority checks that a check by priority finds that a slice can wait until all of 12 records
+// have arrived. Equal chances find this in none of as many schedules. If nothing is wrong, the
+// report says how likely it is that something was missed. It catches an option that changes nothing.
 func TestByPriority(t *testing.T) {
 	type ports struct {
 		in  *dataflow.InputPort[int]

@@ -8,12 +8,12 @@ import (
 	"github.com/millrace/millrace/slice"
 )
 
-// TestQueue has a client send more records than may wait. It catches a client that is told that
-// everything is quiet instead of waiting for room, and a search that does not see that sending
-// depends on taking then.
+// TestQueue has a client send more records than may wait. It catches a client that is told that the
+// flow is quiet instead of waiting for room, and a search that treats sending to a full queue as
+// independent of taking from it.
 func TestQueue(t *testing.T) {
 	for _, test := range []struct{ queue, schedules, executions int }{
-		// 3 records are cut into batches in 4 ways, also if only one can wait.
+		// 3 records are cut into batches in 4 ways, even if only one can wait.
 		{4096, 4, 4}, {2, 4, 16}, {1, 4, 17},
 	} {
 		batches := func(s *sim.Sim) {
@@ -36,7 +36,7 @@ func TestQueue(t *testing.T) {
 	}
 }
 
-// TestManySent sends more than may wait in production by default, in batches too.
+// TestManySent sends more records than may wait by default in production, singly and in batches.
 func TestManySent(t *testing.T) {
 	const many = 5000
 	sim.Random(t, 2, func(s *sim.Sim) {

@@ -18,8 +18,8 @@ import (
 	"github.com/millrace/millrace/slice"
 )
 
-// A shop is a flow with everything that a recording has to keep: inputs that race,
-// batches, snapshots, state, timers and asynchronous answers.
+// A shop is a flow with everything that a recording must preserve: inputs that race, batches,
+// snapshots, state, timers and asynchronous answers.
 type shop struct {
 	prices *dataflow.SharedInputPort[int]
 	orders *dataflow.EntryInputPort[int, int]
@@ -50,8 +50,8 @@ func newShop(flow *dataflow.Flow, ask func(context.Context, int) int) shop {
 	return s
 }
 
-// TestRerun: a production run with many goroutines is one of the
-// schedules, and gives the same output when it is run again.
+// TestRerun checks that a production run with many goroutines is one of the schedules, and that a
+// rerun gives the same output.
 func TestRerun(t *testing.T) {
 	var recording dataflow.Recording
 	var produced []string
@@ -109,7 +109,7 @@ func TestRerun(t *testing.T) {
 	})
 }
 
-// TestRerunOtherFlow: a recording does not fit another flow.
+// TestRerunOtherFlow checks that a recording of another flow is refused.
 func TestRerunOtherFlow(t *testing.T) {
 	var recording dataflow.Recording
 	flow := dataflow.NewWithOptions(dataflow.Options{Record: &recording})

@@ -16,8 +16,7 @@ import (
 	"github.com/millrace/millrace/slice"
 )
 
-// TestIndependent: requests that have nothing to do with each other are one schedule in one
-// execution, however many they are.
+// TestIndependent checks that independent requests make one schedule and one execution, whatever their number.
 func TestIndependent(t *testing.T) {
 	for _, n := range []int{1, 10, 300} {
 		schedules, executions := sim.Explore(t, func(s *sim.Sim) {
@@ -43,8 +42,8 @@ func TestIndependent(t *testing.T) {
 // Away is another location.
 type Away struct{ dataflow.Process }
 
-// features are small programs that share the inputs of a bench. Each returns what asks it what
-// it shows while others still run, and what it shows at the end; either may be nil.
+// features are small programs that share the inputs of a bench. Each returns two functions: look returns
+// what the program shows while others still run, end what it shows at the end. Either may be nil.
 var features = []struct {
 	name string
 	make func(b bench, in sharedInputs) (look, end func() string)
@@ -114,8 +113,8 @@ type sharedInputs struct {
 	entries entries[int, int]
 }
 
-// TestReducedIsWhole compares what can be seen of pairs of programs with the reduction with what
-// can be seen without it, or in schedules chosen at random where there are too many.
+// TestReducedIsWhole compares what pairs of programs show with the reduction and without it. Pairs
+// with too many schedules are compared with random schedules.
 func TestReducedIsWhole(t *testing.T) {
 	saved := 0
 	for i, one := range features {
@@ -193,8 +192,8 @@ func TestReducedIsWhole(t *testing.T) {
 	}
 }
 
-// TestDisabled: a record that stops a timer comes before it or after it, although the timer never
-// fires where the record was first.
+// TestDisabled checks that a record that stops a timer comes before or after its firing, although
+// the timer never fires after the record.
 func TestDisabled(t *testing.T) {
 	const alarm keyedstream.Timer = 0
 	type turn = keyedstream.TimedTurn[string, string, bool]
@@ -222,8 +221,8 @@ func TestDisabled(t *testing.T) {
 	}
 }
 
-// TestSentWithoutOrder: what has no order comes to another location in any, also where one step
-// sends all of it.
+// TestSentWithoutOrder checks that unordered elements reach another location in any order, even if
+// one step sends all of them.
 func TestSentWithoutOrder(t *testing.T) {
 	for _, test := range []struct {
 		send func(s stream[int], to Away) dataflow.Stream[int, Away, unbounded, dataflow.NoOrder, once]

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// shell runs a line in the directory of the tests that fail, and returns what it printed.
+// shell runs a line in the directory of the failing tests, and returns its output.
 func shell(t *testing.T, line string) string {
 	t.Helper()
 	cmd := exec.Command("sh", "-c", line)
@@ -19,7 +19,7 @@ func shell(t *testing.T, line string) string {
 	return string(out)
 }
 
-// linesOf returns the rests of the lines that have a prefix somewhere.
+// linesOf returns what follows prefix in each line that contains it.
 func linesOf(out, prefix string) (all []string) {
 	for line := range strings.Lines(out) {
 		if _, rest, ok := strings.Cut(strings.TrimSpace(line), prefix); ok {
@@ -29,10 +29,9 @@ func linesOf(out, prefix string) (all []string) {
 	return all
 }
 
-// TestRerunLine runs the lines that failures print, as somebody does who copies them: each has
-// to run the schedule that failed, of the test that failed, and nothing else. It catches names
-// that are read as regular expressions or by the shell, and entry points that do not read
-// the flag.
+// TestRerunLine runs the lines that failures print, as a user does who copies them. Each must run
+// the failed schedule of the failed test, and nothing else. It catches names that are read as
+// regular expressions or by the shell, and entry points that ignore the flag.
 func TestRerunLine(t *testing.T) {
 	out := shell(t, "go test .")
 	lines := linesOf(out, "rerun: ")

@@ -8,9 +8,9 @@ import (
 	"github.com/millrace/millrace/keyedstream"
 )
 
-// TestForgottenKeys has an operator that remembers a key, and the one before it. Which keys it
-// forgets depends on the order in which all of them complete: it would miss a search that takes keys
-// for independent there, since each has its own part of every other operator.
+// TestForgottenKeys has an operator that remembers one key and the key before it. Which keys it forgets
+// depends on the order in which all keys complete. It catches a search that treats keys as independent
+// there, because in every other operator they are.
 func TestForgottenKeys(t *testing.T) {
 	n, got := outcomes(t, func(b bench) string {
 		first := keyedstream.FirstWithin(b.keyed("xs", e(1, "a"), e(1, "again"), e(2, "b"), e(3, "c")), keyedstream.Retain{Keys: 1}, tried)
@@ -21,7 +21,8 @@ func TestForgottenKeys(t *testing.T) {
 		return x
 	})
 	// The values of key 1 stay in order, so there are twelve orders. One of the three keys is forgotten
-	// in the end; if it is the first, and comes again, one of the other two is as well.
+	// in the end. If that is the first one, and it comes again, one of the other two is forgotten as
+	// well.
 	if n != 5 {
 		t.Errorf("%d schedules, want 5", n)
 	}

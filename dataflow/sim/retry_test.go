@@ -11,8 +11,7 @@ import (
 	"github.com/millrace/millrace/dataflow/sim"
 )
 
-// repeated returns all sequences of n elements, each of which is there once or again, so often in all
-// at most.
+// repeated returns all sequences that contain each of n elements at least once, with at most again repeats in total.
 func repeated(n, again int) (all []string) {
 	var add func(sofar []string, times []int, left int)
 	add = func(sofar []string, times []int, left int) {
@@ -37,8 +36,8 @@ func repeated(n, again int) (all []string) {
 	return all
 }
 
-// TestRetry: records come again as often as the test says, each in every place, and no other sequence
-// is tried. It would catch a limit of the default that is left, and a repeat that is not counted.
+// TestRetry checks that records are repeated as often as the test says, each at every position, and that
+// no other sequence is tried. It catches a leftover default limit, and a repeat that is not counted.
 func TestRetry(t *testing.T) {
 	for _, test := range []struct{ n, again, schedules int }{{2, 0, 2}, {2, 1, 8}, {1, 4, 5}, {2, 2, 22}, {3, 2, 192}} {
 		got, want := make(map[string]bool), repeated(test.n, test.again)
@@ -62,8 +61,8 @@ func TestRetry(t *testing.T) {
 	}
 }
 
-// TestRetriesOfSpec: a counter that believes in each record once fails with the third repeat, which
-// only a specification with three has.
+// TestRetriesOfSpec has a counter that relies on receiving each record once. It fails at the third
+// repeat, so only a specification with three retries finds it.
 func TestRetriesOfSpec(t *testing.T) {
 	type ports struct {
 		in  *dataflow.SharedInputPort[int]

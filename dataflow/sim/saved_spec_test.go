@@ -9,8 +9,8 @@ import (
 	"github.com/millrace/millrace/dataflow/sim"
 )
 
-// TestSaved: a schedule that fails is saved and run first the next time, and a test that passes
-// writes nothing. It catches a saved schedule that is not run, and one that cannot be deleted.
+// TestSaved checks that a failed schedule is saved and run first the next time, and that a passing
+// test writes nothing. It catches a saved schedule that is not run, and one that cannot be deleted.
 func TestSaved(t *testing.T) {
 	t.Chdir(t.TempDir())
 	files := func() []string {

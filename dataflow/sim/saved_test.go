@@ -17,14 +17,14 @@ import (
 
 var recordSaved = flag.Bool("record.saved", false, "make testdata/sold-twice.mrh again, after a change of the format or of the operators of stock")
 
-// A want is an order of some pieces.
+// A want is an order for some pieces.
 type want struct {
 	From   string
 	Pieces int
 }
 
-// stock is a program that sells three pieces of each article. It is what a saved run is for: its
-// first version sold an article as long as there was one, however many were asked for.
+// stock is a program that sells three pieces of each article. Its first version, which was
+// recorded, sold an article as long as one piece was left, however many were ordered.
 func stock(f *dataflow.Flow, may func(left, pieces int) bool) (*dataflow.SharedKeyedInputPort[string, want], *dataflow.OutputPort[string]) {
 	orders, all := keyedstream.SharedInput[string, want](dataflow.At[Server](f), "orders")
 	inOrder := keyedstream.AssumeOrder(all, "who comes first is served first")
@@ -42,8 +42,8 @@ func stock(f *dataflow.Flow, may func(left, pieces int) bool) (*dataflow.SharedK
 	return orders, dataflow.Output(lines, "sold")
 }
 
-// TestSavedRun is what a regression test of a production run looks like: the file was recorded
-// when the program sold what it did not have, and the program of today makes the same steps.
+// TestSavedRun shows a regression test of a production run. The file was recorded when the program
+// sold pieces that it did not have. The current program runs the same steps.
 func TestSavedRun(t *testing.T) {
 	const path = "testdata/sold-twice.mrh"
 	wrong := func(left, pieces int) bool { return left > 0 } // the program that was recorded

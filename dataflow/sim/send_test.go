@@ -15,21 +15,21 @@ import (
 	"github.com/millrace/millrace/slice"
 )
 
-// Client is the other location of the programs below.
+// Client is the second location of the programs below.
 type Client struct{ dataflow.Process }
 
 type atClient[T any] = dataflow.Stream[T, Client, unbounded, ordered, once]
 
 func client(b bench) Client { return dataflow.At[Client](b.Flow()) }
 
-// batches lets the batches of a stream at the client out.
+// batches returns an output of the batches of a stream at the client.
 func batches(at Client, s atClient[int]) *dataflow.OutputPort[[]int] {
 	list := dataflow.Fold(slice.Batch(slice.At(at), s, tried), func() []int { return nil }, func(acc *[]int, x int) { *acc = append(*acc, x) })
 	return dataflow.Output(slice.Emit(singleton.IntoStream(list)), "batches")
 }
 
-// TestSendCounts asserts the number of schedules of programs of two locations: a
-// message between them is a record like any other, whichever location was made first.
+// TestSendCounts checks the number of schedules of programs with two locations. A message between
+// them is a record like any other, whichever location was built first.
 func TestSendCounts(t *testing.T) {
 	merged := func(ys ...int) program {
 		return func(b bench) string {
@@ -122,7 +122,7 @@ func TestSendCounts(t *testing.T) {
 	}
 }
 
-// all explores what f returns and returns the number of schedules and what came.
+// all explores f and returns the number of schedules and the distinct results.
 func all(t *testing.T, f func(s *sim.Sim) string) (n int, got []string) {
 	t.Helper()
 	seen := make(map[string]bool)
@@ -138,9 +138,8 @@ func wants(t *testing.T, n int, got []string, wantN int, want ...string) {
 	}
 }
 
-// TestSendRoundTrip asks another location, and merges its answers with what comes later:
-// in a circle of locations, an answer can come between any two other records that
-// follow its question.
+// TestSendRoundTrip queries another location, and merges its answers with later records. In a
+// circle of locations, an answer can come between any two other records that follow its question.
 func TestSendRoundTrip(t *testing.T) {
 	n, got := all(t, func(s *sim.Sim) string {
 		b := bench{s, dataflow.At[Server](s.Flow())}
@@ -152,8 +151,8 @@ func TestSendRoundTrip(t *testing.T) {
 	wants(t, n, got, 2, "[1 2 -1 -2]", "[1 -1 2 -2]")
 }
 
-// TestSendBatchOfQuestionAndAnswer is TestSendRoundTrip with one slice that takes both: a
-// batch may have a question and its answer.
+// TestSendBatchOfQuestionAndAnswer is TestSendRoundTrip with one slice for both: a batch may
+// contain a question and its answer.
 func TestSendBatchOfQuestionAndAnswer(t *testing.T) {
 	n, got := all(t, func(s *sim.Sim) string {
 		b := bench{s, dataflow.At[Server](s.Flow())}
@@ -168,8 +167,8 @@ func TestSendBatchOfQuestionAndAnswer(t *testing.T) {
 	wants(t, n, got, 2, "[2]", "[1 1]")
 }
 
-// TestSendHeldUp has a test send to the first location when it has seen something at the
-// second: the first may or may not have handled what it had before.
+// TestSendHeldUp has a test send to the first location after it has seen something at the second.
+// The first location may or may not have handled its earlier records.
 func TestSendHeldUp(t *testing.T) {
 	n, got := all(t, func(s *sim.Sim) string {
 		b := bench{s, dataflow.At[Server](s.Flow())}
@@ -190,8 +189,8 @@ func TestSendHeldUp(t *testing.T) {
 	wants(t, n, got, 4, "[[0 1 2]]", "[[0 1] [2]]", "[[0] [1 2]]", "[[0] [1] [2]]")
 }
 
-// TestDivideDriven divides keys among members: every key has one value at one member, and
-// the same choices give the same in every run.
+// TestDivideDriven divides keys among members. Every key has one value at one member, and the same
+// choices give the same result in every run.
 func TestDivideDriven(t *testing.T) {
 	n, got := all(t, func(s *sim.Sim) string {
 		b := bench{s, dataflow.At[Server](s.Flow())}

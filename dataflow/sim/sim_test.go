@@ -19,8 +19,8 @@ import (
 	"github.com/millrace/millrace/slice"
 )
 
-// TestReduction shows what is saved by not telling apart what nobody can tell apart:
-// the schedules are the same, the executions fewer.
+// TestReduction compares executions with and without the reduction, which merges what nothing can tell apart: the schedules are
+// the same, the executions fewer.
 func TestReduction(t *testing.T) {
 	tests := []struct {
 		name                      string
@@ -55,8 +55,8 @@ func TestReduction(t *testing.T) {
 	}
 }
 
-// TestFailure prints the choices of a schedule that fails, each with its place and
-// reason, and what it prints runs the same schedule.
+// TestFailure checks that a failed schedule prints its choices, each with its place and reason, and that these choices run the
+// same schedule.
 func TestFailure(t *testing.T) {
 	f := func(s *sim.Sim) {
 		b := bench{s, dataflow.At[Server](s.Flow())}
@@ -91,8 +91,8 @@ func TestFailure(t *testing.T) {
 	}
 }
 
-// TestNever is case G1: a check of absence in the middle does not hide what would
-// have happened without it.
+// TestNever is case G1: checking in the middle that something is absent does not hide what would have happened without the
+// check.
 func TestNever(t *testing.T) {
 	lengths := make(map[string]bool)
 	sim.Exhaustive(t, func(s *sim.Sim) {
@@ -126,8 +126,8 @@ func TestAssume(t *testing.T) {
 	}
 }
 
-// TestAliasing: an aggregate that is changed in place after a slice let
-// it out is reported, with the operator.
+// TestAliasing checks that the simulator reports an aggregate that is changed in place after a slice emitted it, and names the
+// operator.
 func TestAliasing(t *testing.T) {
 	story, _ := sim.Fails(t, func(s *sim.Sim) {
 		b := bench{s, dataflow.At[Server](s.Flow())}
@@ -140,8 +140,7 @@ func TestAliasing(t *testing.T) {
 	}
 }
 
-// TestUnsteady: a function that depends on something besides the choices
-// is reported.
+// TestUnsteady checks that a function that depends on anything besides the choices is reported.
 func TestUnsteady(t *testing.T) {
 	calls := 0
 	story, _ := sim.Fails(t, func(s *sim.Sim) {
@@ -156,7 +155,7 @@ func TestUnsteady(t *testing.T) {
 	}
 }
 
-// TestPanic: a function that panics ends the schedule with its StepError.
+// TestPanic checks that a panicking function ends the schedule with its StepError.
 func TestPanic(t *testing.T) {
 	story, _ := sim.Fails(t, func(s *sim.Sim) {
 		b := bench{s, dataflow.At[Server](s.Flow())}
@@ -168,7 +167,7 @@ func TestPanic(t *testing.T) {
 	}
 }
 
-// TestTimers: a timer fires before or after whatever waits, in order of deadlines.
+// TestTimers checks that a timer fires before or after any waiting record, in order of deadlines.
 func TestTimers(t *testing.T) {
 	got := make(map[string]bool)
 	n := sim.Exhaustive(t, func(s *sim.Sim) {
@@ -198,9 +197,8 @@ func TestTimers(t *testing.T) {
 	}
 }
 
-// TestTimePasses: between two records time may have passed or not, so equal timers
-// fire in the order in which they were set, each at any moment after that: a Dyck word
-// for each order of the keys.
+// TestTimePasses checks that time may or may not pass between two records. Equal timers fire in the order in which they were
+// set, each at any later moment: a Dyck word for each order of the keys.
 func TestTimePasses(t *testing.T) {
 	got := make(map[string]bool)
 	sim.Exhaustive(t, func(s *sim.Sim) {
@@ -216,8 +214,7 @@ func TestTimePasses(t *testing.T) {
 	}
 }
 
-// TestTimeMakesADifference: of a long and a short timer, either may fire first when
-// the long one was set first.
+// TestTimeMakesADifference checks that either of a long and a short timer may fire first if the long one was set first.
 func TestTimeMakesADifference(t *testing.T) {
 	got := make(map[string]bool)
 	sim.Exhaustive(t, func(s *sim.Sim) {
@@ -237,7 +234,7 @@ func TestTimeMakesADifference(t *testing.T) {
 	}
 }
 
-// TestAsync: answers come in any order.
+// TestAsync checks that answers come in any order.
 func TestAsync(t *testing.T) {
 	got := make(map[string]bool)
 	sim.Exhaustive(t, func(s *sim.Sim) {
@@ -252,8 +249,7 @@ func TestAsync(t *testing.T) {
 	}
 }
 
-// TestEndless is case G2: a flow that feeds itself for ever ends with an error that says
-// where it goes round.
+// TestEndless is case G2: a flow that feeds itself for ever ends with an error that names its cycle.
 func TestEndless(t *testing.T) {
 	story, _ := sim.Fails(t, func(s *sim.Sim) {
 		b := bench{s, dataflow.At[Server](s.Flow())}
@@ -267,8 +263,7 @@ func TestEndless(t *testing.T) {
 	}
 }
 
-// TestCycle is case F7: what is fed back comes after what caused it, and before or after
-// what waits.
+// TestCycle is case F7: a record that is fed back comes after the record that caused it, and before or after waiting records.
 func TestCycle(t *testing.T) {
 	n, got := outcomes(t, func(b bench) string {
 		loop, fed := dataflow.Cycle[int, ordered](b.at, "again")
@@ -282,8 +277,8 @@ func TestCycle(t *testing.T) {
 	}
 }
 
-// TestInterval: an interval fires before, between and after what waits, three times since its location has taken
-// something, and comes to rest.
+// TestInterval checks that an interval fires before, between and after waiting records, at most three times after its location
+// last took a record, and then stops.
 func TestInterval(t *testing.T) {
 	_, got := outcomes(t, func(b bench) string {
 		beats := dataflow.Map(dataflow.Interval(b.at, time.Second, tried), func(d time.Duration) int { return int(d / time.Second) })
@@ -295,9 +290,8 @@ func TestInterval(t *testing.T) {
 	}
 }
 
-// TestTicks: an interval fires before, between and after two records with which it has nothing else to do, three times since each,
-// whether they were sent to its location or come from another one. It would catch a search that takes it for independent of what is
-// sent.
+// TestTicks checks that an interval fires before, between and after two unrelated records, three times since each, whether they
+// were sent to its location or come from another one. It catches a search that treats the interval as independent of sends.
 func TestTicks(t *testing.T) {
 	for _, away := range []bool{false, true} {
 		ticks := func(s *sim.Sim) {
@@ -326,8 +320,8 @@ func TestTicks(t *testing.T) {
 	}
 }
 
-// TestChanges: two changes of a key are seen one by one or as one. It would catch a search to which a look at what has changed
-// depends on nothing, and one that counts in which looks two keys have changed.
+// TestChanges checks that two changes of a key are seen one by one or as one. It catches a search that treats a look at changes
+// as independent of everything, and one that counts which looks see the changes of two keys.
 func TestChanges(t *testing.T) {
 	for _, test := range []struct {
 		keys      []int
@@ -349,8 +343,8 @@ func TestChanges(t *testing.T) {
 	}
 }
 
-// TestQuiet: waiting for what never comes ends with an error that says so, and a flow
-// that has ended with io.EOF.
+// TestQuiet checks that waiting for something that never comes ends with an error that says so, and with io.EOF if the flow has
+// ended.
 func TestQuiet(t *testing.T) {
 	sim.Exhaustive(t, func(s *sim.Sim) {
 		b := bench{s, dataflow.At[Server](s.Flow())}

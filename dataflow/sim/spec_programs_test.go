@@ -17,7 +17,7 @@ import (
 	"github.com/millrace/millrace/slice"
 )
 
-// atEnd is an Eventually that notes what there is at the end of each schedule.
+// atEnd returns an Eventually that records the end of each schedule in all.
 func atEnd[P any](all map[string]bool, what func(v *sim.View, p P) string) map[string]func(*sim.View, P) error {
 	return map[string]func(*sim.View, P) error{"noted": func(v *sim.View, p P) error { all[what(v, p)] = true; return nil }}
 }
@@ -28,9 +28,9 @@ type relayed struct {
 	out     *dataflow.OutputPort[int]
 }
 
-// TestSentOn: a client sends to one location what it saw at another one, which comes into the
-// batch with what was sent before or into the next one, in whichever order the locations were
-// built. It catches locations that run one after the other.
+// TestSentOn has a client send to one location what it saw at another. The record joins the batch
+// of the records sent before, or the next one, whichever location was built first. It catches
+// locations that run one after the other.
 func TestSentOn(t *testing.T) {
 	for _, xFirst := range []bool{true, false} {
 		all := make(map[string]bool)
@@ -80,8 +80,8 @@ type bank struct {
 	accepted *dataflow.EntryOutputPort[string, bool]
 }
 
-// TestAskedFirst: a withdrawal that is asked for after a deposit may be made before it. It
-// catches calls that are made in the order in which they were asked for.
+// TestAskedFirst checks that a withdrawal requested after a deposit may be made before it. It
+// catches calls that are made in the order of their requests.
 func TestAskedFirst(t *testing.T) {
 	refused := func(v *sim.View, p bank) bool { ok, _ := p.accepted.Get("withdrawal"); return !ok }
 	report, err := sim.Check(t.Context(), sim.Spec[bank]{
@@ -110,8 +110,7 @@ func TestAskedFirst(t *testing.T) {
 	}
 }
 
-// TestWinner: of the keys of one input either may be first. It catches keys that are taken in
-// the order in which they were sent.
+// TestWinner checks that either key of one input may be first. It catches keys that are taken in the order sent.
 func TestWinner(t *testing.T) {
 	type race struct {
 		in  *dataflow.KeyedInputPort[string, int]
@@ -138,8 +137,8 @@ func TestWinner(t *testing.T) {
 	}
 }
 
-// TestUnreadSpec: an output that no client reads fails, though no schedule does. It catches a
-// program that stops in production.
+// TestUnreadSpec checks that a specification fails if no client reads an output, although no
+// schedule fails. It catches a program that stops in production.
 func TestUnreadSpec(t *testing.T) {
 	type ports struct {
 		in  *dataflow.InputPort[int]
@@ -168,8 +167,8 @@ func TestUnreadSpec(t *testing.T) {
 	}
 }
 
-// TestClaimOfSpec: a claim that is wrong is the error of the specification. It catches a
-// failure of the flow that no client sees.
+// TestClaimOfSpec checks that a false claim is the error of the specification. It catches a flow's
+// failure that no client sees.
 func TestClaimOfSpec(t *testing.T) {
 	type ports struct {
 		in  *dataflow.SharedInputPort[int]
@@ -189,8 +188,8 @@ func TestClaimOfSpec(t *testing.T) {
 	}
 }
 
-// TestShortest: a function's counterexample has the fewest choices that are no default, however
-// it is found. It catches one that is as long as the search happened to find it.
+// TestShortest checks that the counterexample of a function has the fewest non-default choices,
+// however it is found. It catches one whose length depends on the search.
 func TestShortest(t *testing.T) {
 	f := func(s *sim.Sim) {
 		b := bench{s, dataflow.At[Server](s.Flow())}

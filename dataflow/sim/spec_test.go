@@ -17,8 +17,8 @@ import (
 
 type looks = func(v *sim.View, p counted) string
 
-// TestSpecReducedIsWhole compares what properties see with the reduction with what they see
-// without it. It catches a look of a property that no move depends on.
+// TestSpecReducedIsWhole compares what properties see with and without the reduction. It catches a
+// property that reads something on which no move is marked as dependent.
 func TestSpecReducedIsWhole(t *testing.T) {
 	reader := sim.Client[counted]{Name: "c", Do: func(c *sim.Ctx, p counted) error {
 		n, _ := p.other.Latest()
@@ -94,7 +94,7 @@ func TestSpecReducedIsWhole(t *testing.T) {
 	}
 }
 
-// turnsOf returns the order in which clients have used ports.
+// turnsOf returns the order in which clients used ports.
 func turnsOf(v *sim.View) string {
 	var all []string
 	for _, op := range v.History() {
@@ -103,13 +103,13 @@ func turnsOf(v *sim.View) string {
 	return strings.Join(all, "")
 }
 
-// everySpec has two clients that put one key, so that one is refused.
+// everySpec has two clients that put the same key, so that one is refused.
 func everySpec() sim.Spec[counted] {
 	return sim.Spec[counted]{Build: buildCounted, Clients: []sim.Client[counted]{puts("a", 1), puts("b", 1)}}
 }
 
-// TestVacuous: what never holds sometimes is an error, and so is an exploration that is not
-// complete. It catches a proof of nothing.
+// TestVacuous checks that a Sometimes property that never holds is an error, and so is an
+// incomplete exploration. It catches a proof of nothing.
 func TestVacuous(t *testing.T) {
 	spec := sim.Spec[counted]{Build: buildCounted, Clients: []sim.Client[counted]{puts("a", 1, 2), sends("b", 1, 2)}}
 	spec.Sometimes = map[string]func(*sim.View, counted) bool{
@@ -130,8 +130,8 @@ func TestVacuous(t *testing.T) {
 	}
 }
 
-// TestClientsFail: an error, a panic and a wait for what never comes fail the schedule, with
-// the name of the client. It catches a client whose end nobody notices.
+// TestClientsFail checks that an error, a panic, and a wait for something that never comes fail the
+// schedule, with the name of the client. It catches a client that ends unnoticed.
 func TestClientsFail(t *testing.T) {
 	wrong := errors.New("wrong")
 	for _, test := range []struct {
@@ -177,8 +177,8 @@ func TestClientsFail(t *testing.T) {
 	}
 }
 
-// TestPropertiesChangeNothing: a property that sends, takes or waits is told that it must not.
-// It catches a look that is a move.
+// TestPropertiesChangeNothing checks that a property that sends, takes or waits gets an error. It
+// catches a property whose reads are moves.
 func TestPropertiesChangeNothing(t *testing.T) {
 	for _, do := range []func(c *sim.View, p counted) error{
 		func(_ *sim.View, p counted) error { _ = p.sent.Send(t.Context(), 1); return nil },
@@ -193,7 +193,7 @@ func TestPropertiesChangeNothing(t *testing.T) {
 	}
 }
 
-// TestWrongSpecs: a specification that cannot be run is an error that says what is missing.
+// TestWrongSpecs checks that a specification that cannot run is an error that says what is missing.
 func TestWrongSpecs(t *testing.T) {
 	client := puts("a", 1)
 	for want, spec := range map[string]sim.Spec[counted]{
@@ -219,7 +219,7 @@ func TestWrongSpecs(t *testing.T) {
 	}
 }
 
-// A quota is a monitor that lets each client use a port twice, and waits for a second use.
+// A quota is a monitor that lets each client use ports twice, and waits for the second use of client a.
 type quota struct{ used map[string]int }
 
 func (q *quota) On(op sim.Op) error {
@@ -231,8 +231,8 @@ func (q *quota) On(op sim.Op) error {
 
 func (q *quota) Hot() bool { return q.used["a"] == 1 }
 
-// TestMonitor: a monitor is told what clients do, fails a schedule, and is asked at the end. It
-// catches one that lives on from one schedule to the next.
+// TestMonitor checks that a monitor receives the operations of clients, can fail a schedule, and is
+// asked at the end. It catches a monitor that is reused for the next schedule.
 func TestMonitor(t *testing.T) {
 	for n, want := range []string{"", "it waits for something", "", "a has used ports 3 times"} {
 		spec := sim.Spec[counted]{
@@ -247,9 +247,9 @@ func TestMonitor(t *testing.T) {
 	}
 }
 
-// TestLinear: reading a register and writing what was read is no addition in one moment. An
-// addition that waits for its result, at a counter, is. It catches operations whose order is
-// not the one of the schedule.
+// TestLinear checks that reading a register and then writing the sum is not linearizable as an
+// addition, and that puts of one key are linearizable, whoever wins. It catches operations recorded
+// in another order than that of the schedule.
 func TestLinear(t *testing.T) {
 	spec := lostUpdate()
 	spec.Eventually = nil
@@ -294,7 +294,7 @@ func TestLinear(t *testing.T) {
 	}
 }
 
-// A failing is a test that may fail.
+// A failing is a test that may fail and records its output.
 type failing struct {
 	testing.TB
 	said []string
@@ -307,7 +307,7 @@ func (f *failing) Fatalf(format string, a ...any) {
 	runtime.Goexit()
 }
 
-// fails runs a test that may fail and returns what it says.
+// fails runs a test that may fail and returns its output.
 func fails(t *testing.T, f func(t testing.TB)) string {
 	x := &failing{TB: t}
 	done := make(chan struct{})

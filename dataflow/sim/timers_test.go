@@ -17,13 +17,12 @@ import (
 	"github.com/millrace/millrace/keyedsingleton"
 )
 
-// A wait is an entry that comes at any time. It is due after so many seconds, once more after so
-// many behind that, and so on.
+// A wait is an entry that may arrive at any time. It is due after the first number of seconds, again
+// after the second number of seconds behind that, and so on.
 type wait []int
 
-// waits builds a flow that shows in which order entries come and in which order they are due.
-// There is a timer operator for the first time that an entry is due, another one for the second
-// time, and so on.
+// waits builds a flow that shows the order in which entries arrive and are due. One timer operator
+// handles the first time that an entry is due, another one the second time, and so on.
 func waits(s *sim.Sim, all []wait) *dataflow.OutputPort[string] {
 	b := bench{s, dataflow.At[Server](s.Flow())}
 	in, es := keyedsingleton.Input[int, wait](b.at, "waits")
@@ -49,38 +48,37 @@ func longest(all []wait) int {
 	return len(slices.MaxFunc(all, func(a, b wait) int { return cmp.Compare(len(a), len(b)) }))
 }
 
-// A grid is production on a grid of times, without the engine: entries come at multiples of a part
-// of a second, in every way there is. Durations are whole seconds, so that it does not matter how
-// far apart two times within a second are, but only which is first; and so a second has as many
-// parts as there are entries.
+// A grid models production on a grid of times, without the engine. Entries arrive at multiples of a fraction
+// of a second, in every possible way. Durations are whole seconds, so within a second only the order of two
+// times matters, not their distance. A second therefore has as many parts as there are entries.
 //
-// A step that fires timers fires all that are due at its time, by deadlines, operators, and the
-// order in which they were set. It may be made any time after that, also when further entries have
-// come: an entry does not wait for a timer that is late. No time is before that of the last step.
+// A step that fires timers fires all that are due at its time, ordered by deadline, operator and the
+// order in which they were set. It may be made any time after that, even after further entries have
+// arrived: an entry does not wait for a late timer. No step has a time before that of the last step.
 type grid struct {
 	all   []wait
 	parts int
 	found map[string]bool
 }
 
-// A due is a timer that is set.
+// A due is a pending timer.
 type due struct{ at, op, set, entry int }
 
-// orders returns all that can be seen.
+// orders returns all possible results.
 func orders(all []wait) []string {
 	g := grid{all, len(all), make(map[string]bool)}
 	g.come(nil, nil, 0, 0)
 	return slices.Sorted(maps.Keys(g.found))
 }
 
-// come has one of the entries come that are left, at any time from now on.
+// come adds one of the remaining entries, at any time from now on.
 func (g grid) come(seen []string, pending []due, came uint, now int) {
 	if came == 1<<len(g.all)-1 {
 		seen, _ = g.fire(seen, pending, 1<<30)
 		g.found[strings.Join(seen, " ")] = true
 		return
 	}
-	last := now // when all that is set has fired, it makes no difference how much time passes
+	last := now // after all pending timers have fired, more time changes nothing
 	for _, x := range pending {
 		at := x.at + 1
 		for _, d := range g.all[x.entry][x.op+1:] {
@@ -105,7 +103,7 @@ func (g grid) come(seen []string, pending []due, came uint, now int) {
 	}
 }
 
-// fire fires what is due until now.
+// fire fires the timers that are due until now.
 func (g grid) fire(seen []string, pending []due, now int) ([]string, []due) {
 	seen, pending = slices.Clone(seen), slices.Clone(pending)
 	for {
@@ -125,7 +123,7 @@ func (g grid) fire(seen []string, pending []due, now int) ([]string, []due) {
 	}
 }
 
-// ordersShown returns what all schedules of a flow of waits show, and how many executions that took.
+// ordersShown returns the results of all schedules of a flow of waits, and the number of executions.
 func ordersShown(t *testing.T, all []wait) (found []string, executions int) {
 	got := make(map[string]bool)
 	n, executions := sim.Explore(t, func(s *sim.Sim) { got[strings.Join(sim.Collect(s, waits(s, all)), " ")] = true }, false)
@@ -135,11 +133,11 @@ func ordersShown(t *testing.T, all []wait) (found []string, executions int) {
 	return slices.Sorted(maps.Keys(got)), executions
 }
 
-// TestEveryTime: time may pass between any two entries. It would catch an order of entries and
-// timers that is possible in production and that no schedule has, and one that is not possible
-// because some time would have to be negative. Of [3 2 1] two orders need a timer that is late: it
-// fires after an entry that has come after its deadline. There may be more executions than orders,
-// since a time that lets one timer fire first may change nothing else.
+// TestEveryTime checks that time may pass between any two entries. It catches an order of entries and
+// timers that is possible in production but in no schedule, and an order that is impossible because it
+// needs a negative time. For [3 2 1], two orders need a late timer, which fires after an entry that
+// arrived after its deadline. There may be more executions than orders, because a time that lets one
+// timer fire first may change nothing else.
 func TestEveryTime(t *testing.T) {
 	for _, x := range []struct {
 		all                   []wait
@@ -166,7 +164,7 @@ func TestEveryTime(t *testing.T) {
 	}
 }
 
-// differ says what the simulator has that is not possible, and what it lacks.
+// differ describes the impossible orders that the simulator has and the orders that it lacks.
 func differ(got, want []string) string {
 	without := func(a, b []string) []string {
 		return slices.DeleteFunc(slices.Clone(a), func(x string) bool { return slices.Contains(b, x) })
@@ -192,9 +190,9 @@ func TestEveryTimeAtRandom(t *testing.T) {
 	}
 }
 
-// TestTimesSeen: both timers are set, and a caller who waited for the longer one looks at the shorter.
-// The two timers have nothing in common but the clock, and still it matters which fires first. It
-// would catch a search that compares two firings and leaves out the moves that they cause.
+// TestTimesSeen sets two timers. A caller waits for the longer one and looks at the shorter one. The
+// timers share only the clock, but it still matters which fires first. The test catches a search that
+// compares two firings without the moves that they cause.
 func TestTimesSeen(t *testing.T) {
 	seen := make(map[bool]int)
 	sim.Explore(t, func(s *sim.Sim) {
@@ -231,10 +229,10 @@ func TestTimesSeen(t *testing.T) {
 	}
 }
 
-// TestTimesReduced: a search finds the same orders of entries and timers without the reduction, and
-// makes the same executions with any number of workers, and if it is stopped and goes on. It would
-// catch a time that a worker finds for a place that another one has left, a time that a checkpoint
-// lacks, and a move that is independent of a time it depends on.
+// TestTimesReduced checks that a search finds the same orders of entries and timers with and without the
+// reduction, and makes the same executions with any number of workers and after it was stopped and
+// resumed. It catches a time that a worker finds for a place that another worker has left, a time that
+// is missing from a checkpoint, and a move that is treated as independent of a time on which it depends.
 func TestTimesReduced(t *testing.T) {
 	for _, all := range [][]wait{{{2}, {1}}, {{2}, {1, 1}}, {{1, 2}, {2, 1}}, {{3}, {2}, {1}}} {
 		see := func(s *sim.Sim) { sim.Collect(s, waits(s, all)) }
@@ -259,8 +257,8 @@ func TestTimesReduced(t *testing.T) {
 	}
 }
 
-// TestFailsAtATime: a failure that needs a time is made shorter with that time, and comes again
-// when its choices are made again. It would catch a time that is lost from a trace.
+// TestFailsAtATime checks that a failure that needs a certain time keeps that time when it is
+// shortened, and can be repeated from its choices. It catches a time that is lost from a trace.
 func TestFailsAtATime(t *testing.T) {
 	for _, find := range []func(f func(*sim.Sim)) (story, trace string){
 		func(f func(*sim.Sim)) (story, trace string) { return sim.Fails(t, f) },

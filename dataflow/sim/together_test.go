@@ -9,15 +9,16 @@ import (
 	"github.com/millrace/millrace/keyedstream"
 )
 
-// TestTogether asserts of which records several are tried in one step: those of one key, where the
-// order of each key is observed, and of all keys where that of all is. It catches a search that
-// tries keys together that have nothing to do with each other, which costs twice for each of
-// them, and one that leaves out a step of several records that shows.
+// TestTogether checks which records the search tries in one step: those of one key if the order per
+// key is observed, and those of all keys if the order of all is observed. It catches a search that
+// tries unrelated keys together, which doubles the cost for each key, and a search that omits a step
+// of several records with a visible effect.
 //
-// An element and ten times it go two ways to somebody who observes their order. Of two elements
-// that come one by one it sees 1 10 2 20, and of two together 1 2 10 20: 2 schedules. Three are
-// cut into steps in 4 ways. Two keys with two elements each have 2 times 2. Where the order of all is
-// seen, the four elements that come of two of two keys come in any, which is 4!.
+// An element and ten times its value take two paths to an observer of their order. For two elements
+// the observer sees 1 10 2 20 if they arrive one by one, and 1 2 10 20 if they arrive together: 2
+// schedules. Three elements are cut into steps in 4 ways. Two keys with two elements each have 2
+// times 2. If the order of all is observed, the four elements that result from one element of each of
+// two keys come in any of 4! orders.
 func TestTogether(t *testing.T) {
 	type sent struct{ key, value int }
 	ofKeys := func(s *sim.Sim, all []sent) {

@@ -9,8 +9,8 @@ import (
 	"github.com/millrace/millrace/slice"
 )
 
-// TestUnread explores flows with an output that gets more than production allows. The
-// exploration fails if nobody reads there in any schedule.
+// TestUnread explores flows with an output that receives more than production allows. The
+// exploration fails if nobody reads the output in any schedule.
 func TestUnread(t *testing.T) {
 	const bound = 4096
 	build := func(s *sim.Sim, each int) (in *dataflow.InputPort[int], debug, out *dataflow.OutputPort[int]) {
@@ -35,7 +35,7 @@ func TestUnread(t *testing.T) {
 	tests := []struct {
 		name string
 		f    func(*sim.Sim)
-		says string // nothing if it is fine
+		says string // empty if no failure is expected
 	}{
 		{"never read", func(s *sim.Sim) {
 			in, _, out := build(s, 5000)

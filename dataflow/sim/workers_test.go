@@ -15,9 +15,9 @@ import (
 	"github.com/millrace/millrace/slice"
 )
 
-// TestWorkers: any number of workers makes the same executions, finds the same schedules and
-// reports the same failure. It catches a branch that is begun before it is known what sleeps
-// there, what is found later and tried earlier, and a search that reports whatever fails first.
+// TestWorkers checks that any number of workers makes the same executions, finds the same schedules and
+// reports the same failure. It catches a branch that starts before its sleep set is known, a branch
+// found later that must be tried earlier, and a search that reports whichever failure comes first.
 func TestWorkers(t *testing.T) {
 	programs, failing := 0, 0
 	for _, test := range countsTests() {
@@ -54,15 +54,15 @@ func TestWorkers(t *testing.T) {
 	}
 }
 
-// TestWorkersAtOnce: with two workers, the function runs twice at the same time. Else the first
-// call that waits for another one would wait for ever, which a bubble reports.
+// TestWorkersAtOnce checks that two workers run the function at the same time. Otherwise the call
+// that waits for another one would wait for ever, which the bubble reports.
 func TestWorkersAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var calls atomic.Int32
 		both := make(chan bool)
 		sim.ExploreAs(t, sim.Exploring{Workers: 2}, func(s *sim.Sim) {
 			switch calls.Add(1) {
-			case 1, 2: // the first execution, from which the others come, and the same again
+			case 1, 2: // the first execution, from which the others start, and its repetition
 			case 3:
 				<-both
 			case 4:
@@ -77,8 +77,8 @@ func TestWorkersAtOnce(t *testing.T) {
 	})
 }
 
-// TestWorkersPass: a panic of the function, and its end by runtime.Goexit, come to the caller
-// also from a worker. Without that, a test would wait for ever or go on as if nothing had happened.
+// TestWorkersPass checks that a panic of the function, and its end by runtime.Goexit, reach the caller
+// from a worker too. Without that, a test would wait for ever or continue as if nothing had happened.
 func TestWorkersPass(t *testing.T) {
 	ended := func(f func(*sim.Sim)) (panicked any, returned bool) {
 		var all sync.WaitGroup
@@ -101,7 +101,7 @@ func TestWorkersPass(t *testing.T) {
 	}
 }
 
-// TestCheckWorkers: Check counts the same with several workers, and reports the same failure.
+// TestCheckWorkers checks that Check reports the same counts and the same failure with several workers.
 func TestCheckWorkers(t *testing.T) {
 	most := 0
 	spec := sim.Spec[counted]{

@@ -22,8 +22,8 @@ import (
 
 var seed = flag.Int64("seed", 0, "draw from this seed, as printed by a failure")
 
-// possible tries all orders of the operations of one key, and whether those without an
-// answer happened: it shares no code with the checker.
+// possible tries all orders of the operations of one key, with and without each operation that has
+// no answer. It shares no code with the checker.
 func possible(m linear.Model, ops []linear.Operation) bool {
 	var try func(state any, left []linear.Operation) bool
 	try = func(state any, left []linear.Operation) bool {
@@ -31,7 +31,7 @@ func possible(m linear.Model, ops []linear.Operation) bool {
 			return true
 		}
 		for i, op := range left {
-			early := true // nothing that is left returned before it was called
+			early := true // no remaining operation returned before this one was called
 			for j, other := range left {
 				if j != i && other.Output != linear.Unknown && other.Return < op.Call {
 					early = false
@@ -53,7 +53,7 @@ func possible(m linear.Model, ops []linear.Operation) bool {
 	return try(m.Init(), ops)
 }
 
-// A subject is a model with some of its operations and what they may give.
+// A subject is a model with some of its operations and their possible results.
 type subject struct {
 	name    string
 	model   linear.Model
@@ -90,7 +90,7 @@ func subjects() []subject {
 }
 
 // draw returns a history of up to six operations, one in five without an answer. Half of the
-// answers are those of some order, so that both outcomes are frequent.
+// histories take their answers from some order, so that both outcomes are frequent.
 func draw(s subject, from int64) []linear.Operation {
 	rng := rand.New(rand.NewSource(from))
 	ops := make([]linear.Operation, 1+rng.Intn(6))
@@ -108,7 +108,7 @@ func draw(s subject, from int64) []linear.Operation {
 		}
 		if rng.Intn(5) == 0 {
 			op.Output = linear.Unknown
-			op.Return = 0 // which does not count
+			op.Return = 0 // Return is ignored
 		}
 		ops[i] = op
 	}
@@ -116,9 +116,9 @@ func draw(s subject, from int64) []linear.Operation {
 	return ops
 }
 
-// TestAgainstAllOrders compares the checker with one that tries all orders. It would miss a
-// wrong rank of calls and returns, an unknown operation that has to happen, and a model
-// that the search cannot use since it changes its states.
+// TestAgainstAllOrders compares the checker with possible. It catches a wrong order of calls and
+// returns, an unknown operation that is required to happen, and a model that the search cannot use
+// because it modifies its states.
 func TestAgainstAllOrders(t *testing.T) {
 	for _, s := range subjects() {
 		t.Run(s.name, func(t *testing.T) {
@@ -158,7 +158,8 @@ func op(client int, key, input, output any, call, ret int64) linear.Operation {
 	return linear.Operation{Client: client, Key: key, Input: input, Output: output, Call: call, Return: ret}
 }
 
-// TestMessage has the smallest part up to the return that cannot be explained, and nothing else.
+// TestMessage checks that the message shows the smallest part up to the return that cannot be
+// explained, and nothing else.
 func TestMessage(t *testing.T) {
 	err := linear.Check(linear.Register(0), []linear.Operation{
 		op(1, "good", linear.Write{Value: 5}, nil, 10, 20),
@@ -178,7 +179,7 @@ func TestMessage(t *testing.T) {
 	}
 }
 
-// TestUndecided has an error for what is no history and no model, and no panic.
+// TestUndecided checks that an invalid history or model is an error and causes no panic.
 func TestUndecided(t *testing.T) {
 	one := func(key, input any) []linear.Operation { return []linear.Operation{op(1, key, input, nil, 1, 2)} }
 	strange := linear.Model{Init: func() any { return 0 }, Step: func(s, _, _ any) (bool, any) { return s.(int) < 2, s.(int) + 1 }, Equal: func(any, any) bool { panic("no") }}
@@ -207,8 +208,8 @@ func TestUndecided(t *testing.T) {
 	}
 }
 
-// TestChecker checks each distinct history once, whatever its positions are, also for several
-// goroutines.
+// TestChecker checks that each distinct history is checked once, whatever its positions are, also
+// with several goroutines.
 func TestChecker(t *testing.T) {
 	var mu sync.Mutex
 	steps := 0

@@ -15,7 +15,7 @@ import (
 
 type Desk struct{ dataflow.Process }
 
-// Payments are paid out in batches.
+// Payments are the ports of a flow that pays amounts in batches.
 type Payments struct {
 	Amounts *dataflow.SharedInputPort[int]
 	Paid    *dataflow.OutputPort[int] // the sum of each batch
@@ -30,7 +30,7 @@ func BuildPayments(flow *dataflow.Flow) Payments {
 }
 
 // No batch of payments may be over 100, and the property finds two payments that are. The seed is
-// given here so that the example always draws the same cases; a test uses simprop.Run.
+// fixed so that the example always draws the same cases; a test uses simprop.Run.
 func Example() {
 	spec := func(c simprop.Case[Payments]) sim.Spec[Payments] {
 		return sim.Spec[Payments]{Build: BuildPayments, Clients: c.Clients(), Eventually: map[string]func(*sim.View, Payments) error{

@@ -15,7 +15,7 @@ import (
 	"github.com/millrace/millrace/keyedsingleton"
 )
 
-// A till pays each request, and notes it in a book outside of the flow.
+// A till pays each request, and records it in a book outside the flow.
 type till struct {
 	requests *dataflow.EntryInputPort[string, int]
 	paid     *dataflow.EntryOutputPort[string, int]
@@ -32,9 +32,9 @@ func buildTill(flow *dataflow.Flow) till {
 	return till{port, keyedsingleton.Output(paid, "paid"), book}
 }
 
-// TestFaults draws faults with the traffic. A payment is made twice after a crash, and the smallest case that shows
-// it has one payment, one crash and no other fault. It would catch faults that are drawn and do not happen,
-// happen and are not shown, or do not shrink.
+// TestFaults draws faults with the traffic. A payment is made twice after a crash, and the smallest case that shows it
+// has one payment, one crash and no other fault. It catches faults that are drawn but do not happen, happen but are not
+// shown, or do not shrink.
 func TestFaults(t *testing.T) {
 	traffic := simprop.TrafficWithin(simprop.Limits{Operations: 3, Clients: 2, Faults: sim.Faults{Crashes: 2, LostAcks: 1}},
 		simprop.Entries("pay", func(p till) *dataflow.EntryInputPort[string, int] { return p.requests }, keys, gen.IntRange(1, 9)))
@@ -59,7 +59,7 @@ func TestFaults(t *testing.T) {
 	if result := decided(simprop.Holds(spec(3), traffic)); !result.Success() {
 		t.Errorf("two crashes have it paid more than three times: %v", result.Labels)
 	}
-	more := 0 // cases that were drawn with other faults as well
+	more := 0 // cases drawn with further faults
 	for seed := range int64(20) {
 		result := simprop.Holds(spec(1), traffic)(gopter.DefaultGenParameters().WithSize(100).CloneWithSeed(seed))
 		if result.Success() {
@@ -78,8 +78,8 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// TestModelWithFaults: a counter stays like its model when a client is not told what came of a command, and one that is
-// wrong is found with faults as well.
+// TestModelWithFaults checks that a counter agrees with its model when a client does not learn the result of a command,
+// and that a wrong counter is found with faults as well.
 func TestModelWithFaults(t *testing.T) {
 	wrong := func(n, by int) int {
 		if by < 0 && n > 1 {
@@ -98,7 +98,7 @@ func TestModelWithFaults(t *testing.T) {
 	}
 }
 
-// TestFaultsMisused: a negative number of faults is refused where the generator is made.
+// TestFaultsMisused checks that a generator with a negative number of faults panics.
 func TestFaultsMisused(t *testing.T) {
 	defer func() {
 		if said := fmt.Sprint(recover()); !strings.Contains(said, "there cannot be -1 faults: Lose") {

@@ -19,10 +19,10 @@ import (
 
 type server struct{ dataflow.Process }
 
-// sums adds up batches of numbers.
+// sums holds the ports of a flow that adds up batches of numbers.
 type sums struct {
 	xs      *dataflow.InputPort[int]
-	largest *dataflow.OptionalOutputPort[int] // sum of a batch
+	largest *dataflow.OptionalOutputPort[int] // of the sums of the batches
 }
 
 func buildSums(flow *dataflow.Flow) sums {
@@ -48,14 +48,14 @@ func under100(c simprop.Case[sums]) sim.Spec[sums] {
 
 func xs(p sums) *dataflow.InputPort[int] { return p.xs }
 
-// batches is the property that no batch of some numbers has a sum over 100.
+// batches is the property that no batch of numbers has a sum over 100.
 func batches(numbers gopter.Gen) gopter.Prop {
 	return simprop.Holds(under100, simprop.Traffic(simprop.Values("xs", xs, numbers), simprop.Close("xs", xs)))
 }
 
-// TestShrinksJointly shrinks the inputs to two with the sum 101, whatever was drawn: those of
-// which one batch is too large need another schedule than those of which another one is. It
-// would miss nothing if only the schedule that failed were tried with smaller inputs.
+// TestShrinksJointly checks that every failing case shrinks to two inputs with the sum 101. The
+// failing schedule depends on which batch is too large. The test catches a shrinker that tries
+// smaller inputs only with the schedule that failed.
 func TestShrinksJointly(t *testing.T) {
 	failed := 0
 	for seed := range int64(25) {
@@ -74,9 +74,9 @@ func TestShrinksJointly(t *testing.T) {
 	}
 }
 
-// TestHoldsDecides tells what cannot be decided and what is wrong with the specification itself from
-// a property that does not hold. It would miss nothing if a case of which only a part was explored
-// counted as one that holds.
+// TestHoldsDecides checks that a case that cannot be decided, and an error in the specification
+// itself, are distinguished from a property that does not hold. It catches a partly explored case
+// that counts as one that holds.
 func TestHoldsDecides(t *testing.T) {
 	spec := func(change func(*sim.Spec[sums])) func(int) sim.Spec[sums] {
 		return func(n int) sim.Spec[sums] {
@@ -137,7 +137,7 @@ func TestHoldsDecides(t *testing.T) {
 	panics(t, "simprop: Holds: the function given at", func() { simprop.Holds[int, sums](nil, values) })
 }
 
-// TestHoldsAnything shrinks what any generator of gopter gives, together with the schedule.
+// TestHoldsAnything shrinks values of any gopter generator together with the schedule.
 func TestHoldsAnything(t *testing.T) {
 	prop := simprop.Holds(func(xs []int) sim.Spec[sums] {
 		spec := under100(simprop.Case[sums]{})

@@ -16,13 +16,13 @@ import (
 	"github.com/millrace/millrace/singleton"
 )
 
-// counter answers each request with the count after it.
+// counter holds the ports of a flow that answers each request with the count after it.
 type counter struct {
 	requests *dataflow.EntryInputPort[string, int]
 	answers  *dataflow.EntryOutputPort[string, int]
 }
 
-// buildCounter builds a counter whose steps are those of step.
+// buildCounter builds a counter that computes each new count with step.
 func buildCounter(step func(n, by int) int) func(flow *dataflow.Flow) counter {
 	return func(flow *dataflow.Flow) counter {
 		at := dataflow.At[server](flow)
@@ -82,7 +82,7 @@ func wrong(n, by int) int {
 	return n + by
 }
 
-// decided checks a property for some sizes and seeds until it fails.
+// decided checks a property with several sizes and seeds until it fails.
 func decided(prop gopter.Prop) *gopter.PropResult {
 	for seed := range int64(100) {
 		if result := prop(gopter.DefaultGenParameters().WithSize(int(seed)).CloneWithSeed(seed)); !result.Success() {
@@ -92,8 +92,8 @@ func decided(prop gopter.Prop) *gopter.PropResult {
 	return gopter.NewPropResult(true, "")
 }
 
-// TestSequential finds a counter that subtracts 2 when it is above 3, by few commands, and nothing
-// wrong with one that does not. It would miss nothing if the model's state did not go on from
+// TestSequential finds a counter that subtracts 2 when it is above 3, with few commands, and finds
+// nothing wrong with a correct counter. It catches a model whose state does not carry over from
 // command to command.
 func TestSequential(t *testing.T) {
 	if result := decided(simprop.Sequential(counterModel(right))); !result.Success() {
@@ -109,9 +109,9 @@ func TestSequential(t *testing.T) {
 	}
 }
 
-// TestPreHoldsInEveryOrder draws and shrinks commands of several clients: those that must not be
-// given at 0 are never given at 0, however the clients are mixed. It would miss nothing if Pre were
-// asked in the order of drawing only, and then a program would be blamed for what the test did.
+// TestPreHoldsInEveryOrder draws and shrinks commands of several clients. Commands that must not be
+// given at 0 are never given at 0, in any interleaving of the clients. It catches a Pre that is
+// checked only in the order of drawing, so that the program would be blamed for what the test did.
 func TestPreHoldsInEveryOrder(t *testing.T) {
 	model := counterModel(right)
 	model.Limits = simprop.Limits{Clients: 3, Operations: 6}
@@ -131,7 +131,7 @@ func TestPreHoldsInEveryOrder(t *testing.T) {
 	}
 }
 
-// cell is a number that clients read and write.
+// cell holds the ports of a number that clients read and write.
 type cell struct {
 	writes *dataflow.EntryInputPort[string, int]
 	done   *dataflow.EntryOutputPort[string, int]
@@ -145,7 +145,7 @@ func buildCell(flow *dataflow.Flow) cell {
 	return cell{port, keyedsingleton.Output(writes, "done"), singleton.Output(value, "value")}
 }
 
-// increments are what clients do that read, add one and write: right one after the other.
+// increments has clients that read, add one and write, one operation directly after the other.
 var increments = simprop.Model[cell, int]{
 	Build:  buildCell,
 	Init:   func() int { return 0 },
@@ -164,8 +164,8 @@ var increments = simprop.Model[cell, int]{
 	}},
 }
 
-// TestParallel finds the update that is lost when two clients read before either writes, and
-// shrinks it to these two. One client alone loses none.
+// TestParallel finds the lost update when two clients read before either writes, and shrinks it to
+// these two clients. One client alone loses no update.
 func TestParallel(t *testing.T) {
 	if result := decided(simprop.Sequential(increments)); !result.Success() {
 		t.Errorf("one client: %v %v", result.Labels, result.Error)
@@ -187,7 +187,7 @@ func TestParallel(t *testing.T) {
 	}
 }
 
-// TestModelsMisused panics for a model that would show nothing.
+// TestModelsMisused checks that a model that would show nothing panics.
 func TestModelsMisused(t *testing.T) {
 	panics(t, "simprop: Sequential: the model has no commands", func() {
 		simprop.Sequential(simprop.Model[cell, int]{Build: buildCell, Init: func() int { return 0 }})

@@ -14,7 +14,7 @@ import (
 	"github.com/millrace/millrace/dataflow/sim/simprop"
 )
 
-// A recorder is a test that notes what it is told.
+// A recorder is a test that records its output.
 type recorder struct {
 	testing.TB
 	name   string
@@ -33,15 +33,15 @@ func (r *recorder) Errorf(format string, args ...any) {
 	r.Logf(format, args...)
 }
 
-// run checks a property in a test that notes what it is told.
+// run checks properties in a recorder and returns it.
 func run(t *testing.T, props map[string]gopter.Prop) *recorder {
 	r := &recorder{TB: t, name: "TestIt"}
 	simprop.Run(r, props)
 	return r
 }
 
-// TestRunKeeps has a case that failed be tried first, until it holds. It would miss a file that is
-// not read, and one that is read and draws another case.
+// TestRunKeeps checks that a failed case is saved and tried first until it holds. It catches a file
+// that is not read, and one that is read but draws another case.
 func TestRunKeeps(t *testing.T) {
 	t.Chdir(t.TempDir())
 	const name = "no batch is over 100"
@@ -86,8 +86,8 @@ func TestRunKeeps(t *testing.T) {
 	}
 }
 
-// TestRunReports tells a property that fails from one that cannot be decided, one that is wrong
-// itself, and one that is proved.
+// TestRunReports checks that the output distinguishes a property that fails from one that cannot be
+// decided, one that is itself wrong, and one that is proved.
 func TestRunReports(t *testing.T) {
 	t.Chdir(t.TempDir())
 	result := func(status gopter.PropResult) gopter.Prop {
@@ -117,9 +117,9 @@ func TestRunReports(t *testing.T) {
 	panics(t, "simprop: Run: the function given at", func() { run(t, map[string]gopter.Prop{"nil": nil}) })
 }
 
-// TestRerunLine runs the line that a property in a sub-test of a sub-test prints, as somebody
-// does who copies it: it has to find the same case, in that property alone. It catches names that
-// are read as regular expressions or by the shell, and a seed that draws other cases.
+// TestRerunLine runs the line that a property in a nested sub-test prints, as a user does who
+// copies it. It must find the same case, in that property alone. It catches names that are read as
+// regular expressions or by the shell, and a seed that draws other cases.
 func TestRerunLine(t *testing.T) {
 	shell := func(line string) string {
 		cmd := exec.Command("sh", "-c", line)

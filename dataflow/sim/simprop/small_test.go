@@ -23,9 +23,8 @@ type letterPorts struct {
 	keyed  *dataflow.SharedKeyedInputPort[string, string]
 }
 
-// TestSmall counts the cases, which are all there are: those that differ in the names of the
-// clients are one, and what has one sender has one. It would miss nothing if a case were left
-// out: each number is that of a formula or of a list by hand.
+// TestSmall compares the number of cases with a formula or a list made by hand. Cases that differ only in
+// the names of clients count once, and an input with one sender has one client. It catches an omitted case.
 func TestSmall(t *testing.T) {
 	shared := simprop.Values("shared", func(p letterPorts) *dataflow.SharedInputPort[string] { return p.shared }, letters())
 	one := simprop.Values("one", func(p letterPorts) *dataflow.InputPort[string] { return p.one }, letters())
@@ -37,12 +36,13 @@ func TestSmall(t *testing.T) {
 		want  int
 	}{
 		{1, []simprop.PortGen[letterPorts]{shared}, 1 + 2},
-		// ab: four words of one client, and of two clients a|a, a|b, b|b.
+		// ab: four words of one client, and a|a, a|b, b|b of two clients.
 		{2, []simprop.PortGen[letterPorts]{shared}, 1 + 2 + 4 + 3},
-		// Three: eight words of one client, and four words of two beside one of one.
+		// Three operations: eight words of one client, or four words of one client, of two
+		// operations, beside one operation of another.
 		{3, []simprop.PortGen[letterPorts]{shared}, 1 + 2 + 7 + 8 + 8},
 		{3, []simprop.PortGen[letterPorts]{one}, 1 + 2 + 4 + 8},
-		// One closes it as the last operation of a client.
+		// One client closes the input as its last operation.
 		{1, []simprop.PortGen[letterPorts]{one, closed}, 1 + 3},
 		{2, []simprop.PortGen[letterPorts]{one, closed}, 4 + 4 + 2 + 3},
 		{3, []simprop.PortGen[letterPorts]{keyed}, 159},
@@ -70,8 +70,7 @@ func buildSenders(flow *dataflow.Flow) letterPorts {
 	return letterPorts{shared, one, keyed}
 }
 
-// TestSmallFails shrinks a small case too, since the values are not those that the generator
-// calls small.
+// TestSmallFails shrinks a small case too, because its values are not those that the generator considers small.
 func TestSmallFails(t *testing.T) {
 	result := simprop.Small(3, func(c simprop.Case[sums]) sim.Spec[sums] {
 		spec := under100(c)

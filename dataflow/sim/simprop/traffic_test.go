@@ -14,7 +14,7 @@ import (
 	"github.com/millrace/millrace/dataflow/sim/simprop"
 )
 
-// every has a port of each kind.
+// every holds a port of each kind.
 type every struct {
 	one     *dataflow.InputPort[int]
 	shared  *dataflow.SharedInputPort[int]
@@ -42,7 +42,7 @@ func everyPort() []simprop.PortGen[every] {
 	}
 }
 
-// cases draws cases, and returns each with what its generator knows of it.
+// cases draws cases, and returns each with its generator's metadata.
 func cases(g gopter.Gen, n int, size int, seed int64) []*gopter.GenResult {
 	params := gopter.DefaultGenParameters().WithSize(size).CloneWithSeed(seed)
 	all := make([]*gopter.GenResult, n)
@@ -52,7 +52,7 @@ func cases(g gopter.Gen, n int, size int, seed int64) []*gopter.GenResult {
 	return all
 }
 
-// users returns which clients use each port, or each key of one, by the words of a case.
+// users returns which clients use each port, or each key of a port, according to a case's text.
 func users(c fmt.Stringer) map[string]map[int]bool {
 	all := make(map[string]map[int]bool)
 	for i, line := range strings.Split(c.String(), "\n") {
@@ -74,9 +74,9 @@ func users(c fmt.Stringer) map[string]map[int]bool {
 	return all
 }
 
-// TestTraffic looks at many cases: what has one sender is used by one client, all else by
-// several, and everything that is generated occurs. It would miss nothing if an input with one
-// sender were given to two, which is a data race in production and no property of the flow.
+// TestTraffic examines many cases. Each input with one sender is used by one client, every other
+// input by several, and everything that can be generated occurs. It catches an input with one sender
+// that is given to two clients, which is a data race in production and not a property of the flow.
 func TestTraffic(t *testing.T) {
 	const draws = 3000
 	several := make(map[string]int)
@@ -117,8 +117,8 @@ func TestTraffic(t *testing.T) {
 	}
 }
 
-// TestSent returns what was sent in the type of the port, and panics for another type, since a
-// property that looks at an empty list would hold of everything.
+// TestSent checks that Sent returns what was sent, in the type of the port. It panics for another
+// type, because a property that reads an empty list would always hold.
 func TestSent(t *testing.T) {
 	counts := make(map[string]int)
 	for _, r := range cases(simprop.Traffic(everyPort()...), 200, 100, 2) {
@@ -140,8 +140,8 @@ func TestSent(t *testing.T) {
 	})
 }
 
-// TestGeneratorsMisused panics with what is wrong when a property is built, and not in the middle
-// of its cases.
+// TestGeneratorsMisused checks that wrong generators panic when the property is built, and not in
+// the middle of its cases.
 func TestGeneratorsMisused(t *testing.T) {
 	one := func(p every) *dataflow.InputPort[int] { return p.one }
 	panics(t, "simprop: Values: the generator of one gives string, and the port takes int", func() { simprop.Values("one", one, keys) })
@@ -167,8 +167,8 @@ func panics(t *testing.T, want string, f func()) {
 	f()
 }
 
-// minimal shrinks a case as gopter does, as long as it fails, and returns the last one and how many
-// candidates were tried.
+// minimal shrinks a case as gopter does while it fails. It returns the last failing case and the
+// number of candidates tried.
 func minimal(r *gopter.GenResult, fails func(simprop.Case[every]) bool) (c simprop.Case[every], tried int) {
 	c = r.Result.(simprop.Case[every])
 	for next := r.Shrinker(c); ; {
@@ -183,9 +183,8 @@ func minimal(r *gopter.GenResult, fails func(simprop.Case[every]) bool) (c simpr
 	}
 }
 
-// TestShrink shrinks cases to the smallest ones that have something, and to as few clients as
-// can do it. It would miss nothing if a way to shrink were left out: each property needs
-// another one.
+// TestShrink shrinks cases to the smallest ones with some content, and to the fewest clients that
+// can produce it. Each property needs another way to shrink, so the test catches an omitted one.
 func TestShrink(t *testing.T) {
 	has := func(words ...string) func(simprop.Case[every]) bool {
 		return func(c simprop.Case[every]) bool {

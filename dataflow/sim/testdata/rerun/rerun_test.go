@@ -13,8 +13,7 @@ import (
 
 type server struct{ dataflow.Process }
 
-// together fails in the schedules in which both elements are in one batch, so not in the
-// first one.
+// together fails in the schedules in which one batch has both elements, so not in the first one.
 func together(s *sim.Sim) {
 	at := dataflow.At[server](s.Flow())
 	in, xs := dataflow.Input[int](at, "xs")
@@ -31,8 +30,7 @@ func together(s *sim.Sim) {
 	}
 }
 
-// thrice fails in the schedules in which an element comes three times, which are not tried
-// by Exhaustive.
+// thrice fails in the schedules in which an element comes three times. Exhaustive does not try these.
 func thrice(s *sim.Sim) {
 	in, xs := dataflow.RetriedInput[int](dataflow.At[server](s.Flow()), "xs")
 	out := dataflow.Output(dataflow.AssumeOrder(xs, "the order is not looked at"), "xs")

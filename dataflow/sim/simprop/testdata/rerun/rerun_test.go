@@ -27,7 +27,7 @@ func build(flow *dataflow.Flow) ports {
 	return ports{in, singleton.Output(dataflow.Sum(xs), "sum")}
 }
 
-// below says that the sum of what is sent stays below some number.
+// below says that the sum of the elements sent stays below n.
 func below(n int) gopter.Prop {
 	return simprop.Holds(func(c simprop.Case[ports]) sim.Spec[ports] {
 		return sim.Spec[ports]{Build: build, Clients: c.Clients(), Eventually: map[string]func(*sim.View, ports) error{
@@ -42,7 +42,7 @@ func below(n int) gopter.Prop {
 }
 
 func TestSums(t *testing.T) {
-	t.Chdir(t.TempDir()) // the file of the failure is of this run only
+	t.Chdir(t.TempDir()) // the failure file must belong to this run only
 	t.Run("it's [a] (b)", func(t *testing.T) {
 		simprop.Run(t, map[string]gopter.Prop{"below 10*10 $x": below(100), "below 10,000": below(10_000)})
 	})

@@ -12,8 +12,8 @@ import (
 	"github.com/millrace/millrace/dataflow/window"
 )
 
-// TestClaims has a wrong function for each operator that takes a proof, and the right one.
-// It would miss a check that mixes the spans of a key, or one that sees no merging.
+// TestClaims has a wrong function and the correct one for each operator that takes a proof. It
+// catches a check that mixes the spans of a key, and one that ignores merging.
 func TestClaims(t *testing.T) {
 	add := func(sum *int, other int) { *sum += other }
 	digits := func(acc *int, p Payment) { *acc = *acc*10 + p.Cents }
@@ -82,7 +82,7 @@ func TestClaims(t *testing.T) {
 	}
 }
 
-// unfailing is a test that notes that it has failed.
+// unfailing is a test that records that it has failed.
 type unfailing struct {
 	testing.TB
 	failed bool

@@ -18,7 +18,7 @@ import (
 
 type countsPort = dataflow.EntryOutputPort[window.Key[string], int]
 
-// An emptyPart is a flow whose cluster may have a partition of which nothing comes.
+// An emptyPart is a flow whose cluster may have a partition that sends no events.
 type emptyPart struct {
 	in              *dataflow.KeyedInputPort[string, tick]
 	waiting, closed *countsPort // without Idle, and with it
@@ -51,7 +51,7 @@ func (p emptyPart) send(ctx context.Context, keys string, times ...int) error {
 	return nil
 }
 
-// awaits says which keys have not one event in the span that begins at so many thousand seconds.
+// awaits returns an error unless each key has exactly one event in the span that begins at from thousand seconds.
 func awaits(ctx context.Context, out *countsPort, keys string, from int) error {
 	soon, cancel := context.WithTimeout(ctx, 3*patience)
 	defer cancel()
@@ -64,9 +64,9 @@ func awaits(ctx context.Context, out *countsPort, keys string, from int) error {
 	return nil
 }
 
-// TestClusterEmptyPart has a partition without keys hold the mark of what is sent from its cluster
-// until its first event comes. Idle behind Send goes on without it, also while the others do not
-// fall silent, and its later events are late.
+// TestClusterEmptyPart has a partition without keys. It holds the mark of what its cluster sends
+// until its first event arrives. Idle behind Send continues without the partition, even while the
+// others stay active, and the partition's later events are late.
 func TestClusterEmptyPart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		app, err := durable.Start(t.Context(), buildEmptyPart, durable.Options{
@@ -83,7 +83,7 @@ func TestClusterEmptyPart(t *testing.T) {
 			}
 		}
 		for i, at := range []int{1, 1001, 2001, 3001, 4001} {
-			check(p.send(t.Context(), "abc", at)) // of which none is in the partition of d and h
+			check(p.send(t.Context(), "abc", at)) // none of these keys is in the partition of d and h
 			time.Sleep(patience / 3)
 			synctest.Wait()
 			if n := p.closed.Len(); (n > 0) != (i > 3) {
@@ -106,8 +106,8 @@ func TestClusterEmptyPart(t *testing.T) {
 	})
 }
 
-// TestClusterEmptyPartCrash has all partitions fall silent, of which one has no keys, and is killed
-// at every step: the mark goes on by the clock without it.
+// TestClusterEmptyPartCrash has all partitions fall silent, one of which has no keys, and kills the
+// flow at every step. The mark advances by the clock without that partition.
 func TestClusterEmptyPartCrash(t *testing.T) {
 	runs := durabletest.Crash(t, durabletest.Program[emptyPart]{
 		Build: buildEmptyPart,

@@ -21,7 +21,7 @@ import (
 	"github.com/millrace/millrace/keyedstream"
 )
 
-// others is a second location whose keys are divided.
+// others is a second location with divided keys.
 type others struct{ dataflow.Cluster }
 
 // A route is a flow whose events go to a cluster, come from one, or both. One of its inputs is nil.
@@ -56,7 +56,7 @@ func (r route) close() {
 
 const inTurn = "the test sends in the order of times, but for the slack"
 
-// stampedOnce is a route from the server to a cluster, where the events are stamped before.
+// stampedOnce is a route from the server to a cluster. The server stamps the events.
 func stampedOnce(through func(flow *dataflow.Flow, es eventStream) counts) func(*dataflow.Flow) route {
 	return func(flow *dataflow.Flow) route {
 		in, xs := dataflow.Input[tick](dataflow.At[server](flow), "ticks")
@@ -67,7 +67,7 @@ func stampedOnce(through func(flow *dataflow.Flow, es eventStream) counts) func(
 
 type clusterEvents = dataflow.KeyedStream[string, window.Event[tick], cluster, unbounded, dataflow.TotalOrder, dataflow.ExactlyOnce]
 
-// stampedInParts is a route from a cluster whose partitions stamp events, to the server.
+// stampedInParts is a route from a cluster to the server. The cluster's partitions stamp the events.
 func stampedInParts(through func(flow *dataflow.Flow, es clusterEvents) counts) func(*dataflow.Flow) route {
 	return func(flow *dataflow.Flow) route {
 		in, xs := keyedstream.Input[string, tick](dataflow.At[cluster](flow), "ticks")
@@ -76,20 +76,20 @@ func stampedInParts(through func(flow *dataflow.Flow, es clusterEvents) counts) 
 	}
 }
 
-// routes are the ways in which events get to a cluster, and from one, with their mark. All of
-// them close what counting at the server does.
+// routes are the ways in which events and their mark reach a cluster, or leave it. Each must close
+// the same windows as counting at the server.
 var routes = map[string]func(*dataflow.Flow) route{
 	"to": stampedOnce(func(flow *dataflow.Flow, es eventStream) counts {
 		closed, _ := window.Count(keyedstream.Send(dataflow.KeyBy(es, key), dataflow.At[cluster](flow)), window.Every(10*time.Second))
 		return keyedsingleton.Send(closed, dataflow.At[server](flow))
 	}),
 	"there and back": stampedOnce(func(flow *dataflow.Flow, es eventStream) counts {
-		there := dataflow.WeakenOrder(dataflow.Send(es, dataflow.At[cluster](flow))) // by value: a key is in several partitions
+		there := dataflow.WeakenOrder(dataflow.Send(es, dataflow.At[cluster](flow))) // divided by value, so that a key is in several partitions
 		closed, _ := window.Count(dataflow.KeyBy(dataflow.Send(there, dataflow.At[server](flow)), key), window.Every(10*time.Second))
 		return closed
 	}),
 	"back with keys": stampedOnce(func(flow *dataflow.Flow, es eventStream) counts {
-		there := keyedstream.Send(dataflow.KeyBy(es, key), dataflow.At[cluster](flow)) // some partitions get nothing but the mark
+		there := keyedstream.Send(dataflow.KeyBy(es, key), dataflow.At[cluster](flow)) // some partitions get only the mark
 		closed, _ := window.Count(keyedstream.Send(there, dataflow.At[server](flow)), window.Every(10*time.Second))
 		return closed
 	}),
@@ -122,7 +122,7 @@ var routes = map[string]func(*dataflow.Flow) route{
 	}),
 }
 
-// closedBy returns what is closed when the mark is at a time in seconds.
+// closedBy returns the windows that are closed when the mark has reached a time in seconds.
 func closedBy(source []tick, mark int) map[window.Key[string]]int {
 	all := make(map[window.Key[string]]int)
 	for _, x := range source {
@@ -133,7 +133,7 @@ func closedBy(source []tick, mark int) map[window.Key[string]]int {
 	return all
 }
 
-// has says how what a route has closed differs from what it should have.
+// has returns an error if the windows closed by a route differ from want.
 func (r route) has(ctx context.Context, want map[window.Key[string]]int) error {
 	for k, n := range want {
 		soon, cancel := context.WithTimeout(ctx, time.Minute)
@@ -149,10 +149,10 @@ func (r route) has(ctx context.Context, want map[window.Key[string]]int) error {
 	return nil
 }
 
-// manyKeys are in all of four partitions.
+// manyKeys has keys in each of four partitions.
 var manyKeys = strings.Split("abcdefgh", "")
 
-// inRounds returns random ticks of those keys, and one of each at the end, at a time in seconds.
+// inRounds returns n random ticks of manyKeys followed by one tick of each key at the time end, in seconds.
 func inRounds(rng *rand.Rand, n, end int) (all []tick) {
 	for i := range n {
 		at := max(0, end*i/n-rng.IntN(3))
@@ -164,7 +164,7 @@ func inRounds(rng *rand.Rand, n, end int) (all []tick) {
 	return all
 }
 
-// TestClusterInMemory has each route close what counting does where a cluster has one partition.
+// TestClusterInMemory checks that each route closes the same windows as counting, with a cluster of one partition.
 func TestClusterInMemory(t *testing.T) {
 	source := inRounds(rand.New(rand.NewPCG(1, 2)), 20, 31)
 	want := closedBy(source, 1000)
@@ -187,7 +187,7 @@ func TestClusterInMemory(t *testing.T) {
 				t.Error(err)
 			}
 			if r.keyed != nil {
-				return // the simulator mixes the keys by more than any slack
+				return // the simulator reorders keys beyond any slack
 			}
 			sim.Random(t, 20, func(s *sim.Sim) {
 				r := build(s.Flow())
@@ -224,21 +224,21 @@ func TestClusterCrash(t *testing.T) {
 	}
 }
 
-// TestClusterRandom has the routes close at random sources what counting does, in one partition, in
-// more, and after a restart. An event that a mark overtakes would end the flow.
+// TestClusterRandom checks that the routes close the same windows as counting, for random sources, with
+// one partition, with several, and after a restart. An event overtaken by a mark would end the flow.
 func TestClusterRandom(t *testing.T) {
 	seeds(t, 4, func(t *testing.T, seed uint64) {
 		for name, build := range routes {
 			rng := rand.New(rand.NewPCG(seed, 3))
 			source := inRounds(rng, 100, 52)
 			cut := rng.IntN(len(source))
-			if seed%2 == 0 { // three of four partitions have stamped their last mark, and do not send it again
+			if seed%2 == 0 { // three of four partitions have stamped their last mark and do not send it again
 				cut = len(source) - len(manyKeys) + 3
 			}
 			dir := t.TempDir()
 			partitions := 1 << (seed % 3)
 			if build(dataflow.New()).ticks != nil {
-				partitions *= 4 // and some have no keys
+				partitions *= 4 // some partitions have no keys
 			}
 			for _, until := range []int{cut, len(source)} {
 				app, err := durable.Start(t.Context(), build, durable.Options{

@@ -8,8 +8,8 @@ import (
 	"github.com/millrace/millrace/internal/long"
 )
 
-// TestDays walks 60 years in 17 zones. The days of a zone follow each other without a gap, and
-// each begins where the calendar changes.
+// TestDays walks through 60 years in up to 17 zones. The days of a zone follow each other without a
+// gap, and each begins where the date changes.
 func TestDays(t *testing.T) {
 	zones := []string{
 		"Europe/Berlin", "America/Havana", "Pacific/Apia", "Asia/Gaza", "UTC", "America/New_York", "America/Sao_Paulo", "Asia/Beirut", "Asia/Tehran", "Africa/Cairo",
@@ -37,7 +37,7 @@ func TestDays(t *testing.T) {
 	}
 }
 
-// TestMonths does the same with months.
+// TestMonths does the same for months.
 func TestMonths(t *testing.T) {
 	zone := in(t, "America/Sao_Paulo")
 	last := dayStart(1970, 1, 1, zone)
@@ -55,17 +55,17 @@ func TestMonths(t *testing.T) {
 	}
 }
 
-// TestMidnights has the days on which a clock goes wrong at midnight.
+// TestMidnights checks days with a clock change at or near midnight.
 func TestMidnights(t *testing.T) {
 	for _, x := range []struct {
 		zone, at, from string
 		hours          float64
 	}{
 		{"America/Sao_Paulo", "2018-11-04T02:59:59Z", "2018-11-03T03:00:00Z", 24},
-		{"America/Sao_Paulo", "2018-11-04T03:00:00Z", "2018-11-04T03:00:00Z", 23}, // there is no midnight
-		{"America/Havana", "2026-11-01T05:30:00Z", "2026-11-01T04:00:00Z", 25},    // there are two
-		{"America/St_Johns", "2010-11-07T03:00:00Z", "2010-11-07T02:30:00Z", 25},  // it is set back at one minute past midnight
-		{"Pacific/Apia", "2011-12-30T11:00:00Z", "2011-12-30T10:00:00Z", 24},      // the thirtieth was left out
+		{"America/Sao_Paulo", "2018-11-04T03:00:00Z", "2018-11-04T03:00:00Z", 23}, // midnight does not exist
+		{"America/Havana", "2026-11-01T05:30:00Z", "2026-11-01T04:00:00Z", 25},    // midnight occurs twice
+		{"America/St_Johns", "2010-11-07T03:00:00Z", "2010-11-07T02:30:00Z", 25},  // the clock is set back at 00:01
+		{"Pacific/Apia", "2011-12-30T11:00:00Z", "2011-12-30T10:00:00Z", 24},      // December 30 does not exist
 	} {
 		from, to := day(instant(t, x.at), in(t, x.zone))
 		if from != instant(t, x.from) || to.Time().Sub(from.Time()).Hours() != x.hours {

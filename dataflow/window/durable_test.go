@@ -21,13 +21,13 @@ type durablePorts struct {
 	outs map[string]*dataflow.EntryOutputPort[string, string]
 }
 
-// numbered makes what comes in order the entries 0, 1, and so on, of an output.
+// numbered outputs lines in order as the entries 0, 1, and so on.
 func numbered(b *durablePorts, name string, lines dataflow.Stream[string, server, bounds.Unbounded, dataflow.TotalOrder, dataflow.ExactlyOnce]) {
 	byNumber := dataflow.KeyBy(dataflow.Enumerate(lines), func(p dataflow.Pair[int, string]) string { return fmt.Sprint(p.First) })
 	b.outs[name] = keyedsingleton.Output(keyedstream.First(keyedstream.Map(byNumber, func(p dataflow.Pair[int, string]) string { return p.Second })), name)
 }
 
-// perKey is numbered for each key.
+// perKey is numbered for a keyed stream, with the key before each line.
 func perKey[V any](b *durablePorts, name string, ks dataflow.KeyedStream[string, V, server, bounds.Unbounded, dataflow.TotalOrder, dataflow.ExactlyOnce], line func(V) string) {
 	lines := keyedstream.Values(keyedstream.MapWithKey(ks, func(k string, v V) string { return k + " " + line(v) }))
 	numbered(b, name, dataflow.AssumeOrder(lines, "the test has one key"))
@@ -38,7 +38,7 @@ func spans(b *durablePorts, name string, closed counts) {
 	b.outs[name] = keyedsingleton.Output(keyedstream.First(keyedstream.Map(keyedstream.AssumeOrder(byName, "each comes once"), func(n int) string { return fmt.Sprint(n) })), name)
 }
 
-// durableWindows has one of each operator that remembers something.
+// durableWindows has one of each operator with state.
 func durableWindows(flow *dataflow.Flow) durablePorts {
 	b := durablePorts{outs: map[string]*dataflow.EntryOutputPort[string, string]{}}
 	in, xs := dataflow.Input[tick](dataflow.At[server](flow), "ticks")
@@ -89,7 +89,7 @@ var (
 	}
 )
 
-// sendTicks sends ticks from a number on.
+// sendTicks sends the ticks from index first on.
 func sendTicks(ctx context.Context, in *dataflow.InputPort[tick], all []tick, first int) error {
 	for i, x := range all[first:] {
 		if err := in.SendNumbered(ctx, uint64(first+i), x); err != nil {
@@ -99,7 +99,7 @@ func sendTicks(ctx context.Context, in *dataflow.InputPort[tick], all []tick, fi
 	return nil
 }
 
-// durableHas says what is not as durableResults.
+// durableHas returns an error if the results differ from durableResults.
 func durableHas(ctx context.Context, p durablePorts) error {
 	for name, want := range durableResults {
 		for k, v := range want {
@@ -113,8 +113,8 @@ func durableHas(ctx context.Context, p durablePorts) error {
 	return nil
 }
 
-// TestDurable is case 62, and what goes with it: a flow with windows that is killed at every
-// step has each result once. The last spans stay open, since closing an input ends no time.
+// TestDurable is case 62: a flow with windows is killed at every step and gives each result once.
+// The last spans stay open, because closing an input does not end time.
 func TestDurable(t *testing.T) {
 	runs := durabletest.Crash(t, durabletest.Program[durablePorts]{
 		Build: durableWindows,
@@ -128,11 +128,11 @@ func TestDurable(t *testing.T) {
 	}
 }
 
-// TestDurableClose is case 61 of a durable flow, killed at every step: to close an input and to
-// stop end no time, and what is sent to the next process finds the spans as they were.
+// TestDurableClose is case 61 for a durable flow, killed at every step. Closing an input and
+// stopping do not end time, so the events sent to the next process find the spans as they were.
 func TestDurableClose(t *testing.T) {
 	all := of("a", durableTimes...)
-	covered := map[string]bool{"sorted 0": true, "trailing 0": true, "as of 0": true, "machine 0": true, "joined 0": true} // by the mark, or needs none
+	covered := map[string]bool{"sorted 0": true, "trailing 0": true, "as of 0": true, "machine 0": true, "joined 0": true} // closed by the mark, or independent of it
 	var going bool
 	runs := durabletest.Crash(t, durabletest.Program[durablePorts]{
 		Build: durableWindows,
@@ -170,7 +170,7 @@ func TestDurableClose(t *testing.T) {
 	}
 }
 
-// A cluster has its keys in partitions, each with a mark of its own.
+// A cluster has its keys divided into partitions, each with its own mark.
 type cluster struct{ dataflow.Cluster }
 
 type clusterPorts struct {
@@ -178,7 +178,7 @@ type clusterPorts struct {
 	closed *dataflow.EntryOutputPort[string, int]
 }
 
-// TestCluster is case 65: windows by key in four partitions are as in one.
+// TestCluster is case 65: windows by key give the same results in four partitions as in one.
 func TestCluster(t *testing.T) {
 	keys := []string{"a", "b", "c", "d", "e", "f", "g", "h"}
 	durabletest.Crash(t, durabletest.Program[clusterPorts]{
@@ -212,8 +212,8 @@ func TestCluster(t *testing.T) {
 	}, durabletest.Options{Durable: durable.Options{Partitions: 4}})
 }
 
-// TestDurableIdle has a flow wait for a source of which nothing comes, and is killed at every
-// step: it goes on waiting where it was.
+// TestDurableIdle has a flow wait for a silent source, and kills it at every step. After each
+// restart it continues the wait where it stood.
 func TestDurableIdle(t *testing.T) {
 	runs := durabletest.Crash(t, durabletest.Program[durablePorts]{
 		Build: func(flow *dataflow.Flow) durablePorts {

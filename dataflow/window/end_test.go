@@ -13,8 +13,8 @@ import (
 	"github.com/millrace/millrace/slice"
 )
 
-// TestEnd has time end behind what is no port, when nothing more can happen there: in
-// production, from a recording and in every schedule.
+// TestEnd checks that time ends behind operators, and not only behind a port, once nothing more can
+// arrive there: in production, from a recording and in every schedule.
 func TestEnd(t *testing.T) {
 	source := of("a", 1, 5, 12, 14, 25)
 	const closed = "a[0,10)=2 a[10,20)=2 a[20,30)=1"
@@ -107,7 +107,7 @@ func TestEnd(t *testing.T) {
 // elsewhere is a second location.
 type elsewhere struct{ dataflow.Process }
 
-// TestEndElsewhere has time end at a location to which another one sends.
+// TestEndElsewhere checks that time ends at a location that receives from another one.
 func TestEndElsewhere(t *testing.T) {
 	const closed = "a[0,10)=2 a[10,20)=1"
 	make := func(flow *dataflow.Flow) (*dataflow.InputPort[tick], *dataflow.OutputPort[string]) {
@@ -147,8 +147,8 @@ func TestEndElsewhere(t *testing.T) {
 	})
 }
 
-// TestEndsAtTheStart: behind an input that is closed before the start, time ends with the first step,
-// although another input of the location stays open.
+// TestEndsAtTheStart checks that time ends with the first step behind an input that is closed before
+// the start, although another input of the location stays open.
 func TestEndsAtTheStart(t *testing.T) {
 	flow := dataflow.New()
 	here := dataflow.At[server](flow)

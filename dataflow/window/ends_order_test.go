@@ -13,9 +13,9 @@ import (
 
 type keyedEvents = dataflow.KeyedStream[string, window.Event[tick], server, unbounded, dataflow.TotalOrder, dataflow.ExactlyOnce]
 
-// TestEndsInAnyOrder closes two sources, of which one is further ahead than any event that is left
-// of it, in both orders. What alarms set goes on up to there, whichever ends last, also behind
-// operators that have marks of their own.
+// TestEndsInAnyOrder closes two sources in both orders. The mark of one source is ahead of all its
+// remaining events. Alarms set by alarms continue up to that mark, whichever source ends last, also
+// behind operators with marks of their own.
 func TestEndsInAnyOrder(t *testing.T) {
 	again := func(_ *int, a window.Alarm, do *window.Turn[string, string, int]) {
 		do.Emit(fmt.Sprint(do.Now().Time().Unix()))

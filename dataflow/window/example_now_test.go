@@ -25,7 +25,7 @@ func ExampleStampNow() {
 		panic(err)
 	}
 	in.SendBatch(ctx, []Payment{pay("gold", 500, 1), pay("gold", 20, 57)})
-	fmt.Println(out.Next(ctx)) // nothing else comes
+	fmt.Println(out.Next(ctx)) // nothing else arrives
 	app.Stop(ctx)
 	// Output:
 	// gold: 520 <nil>

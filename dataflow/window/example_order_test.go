@@ -103,7 +103,7 @@ func ExampleUnique() {
 	// 12:00:21 gold 2
 }
 
-// halves returns payments and refunds by card.
+// halves divides payments into payments and refunds by card.
 func halves(xs Stream[Payment]) (paid, back ByCard[Payment]) {
 	events, _ := window.Stamp(xs, when, window.Disorder{})
 	p, b := dataflow.Partition(events, func(e window.Event[Payment]) bool { return e.Value.Cents > 0 })
@@ -154,7 +154,8 @@ func ExampleAsOf() {
 	// 12:01:30 9 and -5
 }
 
-// A Block is the state of a card: refusals within a minute, and whether it is blocked.
+// A Block is the state of a card: the number of refusals, each less than a minute after the one
+// before, and whether the card is blocked.
 type Block struct {
 	Refusals int
 	Blocked  bool
@@ -189,8 +190,8 @@ func (b *Block) rang(a window.Alarm, do *cardTurn) {
 }
 
 func ExampleMachine() {
-	// A payment of nothing was refused. The third refusal, of which none is a minute after the
-	// one before it, blocks a card for an hour.
+	// A payment of 0 stands for a refusal. The third refusal, each less than a minute after the one
+	// before, blocks a card for an hour.
 	refused := []Payment{pay("gold", 0, 0), pay("gold", 0, 30), pay("blue", 0, 10), pay("blue", 0, 20), pay("blue", 0, 90), pay("gold", 0, 89)}
 	show(refused, func(xs Stream[Payment]) *dataflow.OutputPort[string] {
 		events, _ := window.Stamp(xs, when, window.Disorder{Slack: time.Minute})

@@ -10,7 +10,7 @@ import (
 	"github.com/millrace/millrace/keyedstream"
 )
 
-// Two files are read at their own speeds, and one of them falls silent. Package connect tells the notices of a source that it
+// Two files are read at their own speeds, and one of them falls silent. Package connect sends the notices of a source that it
 // reads; see connect.SplitsInput.
 func ExampleStampSplits() {
 	type entry struct {
@@ -43,9 +43,9 @@ func ExampleStampSplits() {
 	must(err)
 	must(in.Send(ctx, "a", at(1, "first of a")))
 	must(in.Send(ctx, "a", at(100, "second of a")))
-	must(in.Send(ctx, "b", at(2, "first of b"))) // which is not late
+	must(in.Send(ctx, "b", at(2, "first of b"))) // not late
 	must(in.Send(ctx, "b", at(30, "second of b")))
-	must(told.Send(ctx, "b", window.SplitNotice{Is: window.SplitIdle})) // so the mark is that of a
+	must(told.Send(ctx, "b", window.SplitNotice{Is: window.SplitIdle})) // from here the mark is that of a
 	must(in.Send(ctx, "b", at(31, "third of b")))
 	in.Close()
 	told.Close()

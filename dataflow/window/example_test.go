@@ -12,7 +12,7 @@ import (
 	"github.com/millrace/millrace/keyedstream"
 )
 
-// The examples have one location, and elements that say when they happened.
+// Bank is the location of the examples.
 type Bank struct{ dataflow.Process }
 
 type Payment struct {
@@ -35,14 +35,14 @@ func cents(sum *int, p Payment) { *sum += p.Cents }
 
 func zero() int { return 0 }
 
-// pay returns a payment some seconds past noon.
+// pay returns a payment at the given number of seconds past noon.
 func pay(card string, cents, seconds int) Payment {
 	return Payment{card, cents, time.Date(2026, 11, 1, 12, 0, seconds, 0, time.UTC)}
 }
 
 func clock(t window.Time) string { return t.Time().Format(time.TimeOnly) }
 
-// show prints what a flow makes of payments, which are sent before the input is closed.
+// show sends payments, closes the input and prints the output of a flow.
 func show(payments []Payment, build func(xs Stream[Payment]) *dataflow.OutputPort[string]) {
 	flow := dataflow.New()
 	in, xs := dataflow.Input[Payment](dataflow.At[Bank](flow), "payments")
@@ -94,7 +94,7 @@ func ExampleStamp() {
 }
 
 func ExampleStampBy() {
-	// A payment of nothing says that the bank has heard of everything before it.
+	// A payment of 0 says that the bank has received everything before it.
 	said := func(p Payment) (window.Time, bool) { return when(p), p.Cents == 0 }
 	show([]Payment{pay("gold", 1, 70), pay("gold", 2, 20), pay("", 0, 60)}, func(xs Stream[Payment]) *dataflow.OutputPort[string] {
 		events, _ := window.StampBy(xs, when, said)
@@ -124,7 +124,7 @@ func ExampleMark() {
 	show([]Payment{pay("gold", 1, 10), pay("gold", 2, 70)}, func(xs Stream[Payment]) *dataflow.OutputPort[string] {
 		es, _ := window.Stamp(xs, when, window.Disorder{Slack: 5 * time.Second})
 		mark := window.Mark(es)
-		_ = mark // its value goes on to 12:00:05, 12:01:05 and window.Future
+		_ = mark // its value advances to 12:00:05, 12:01:05 and window.Future
 		return events(es)
 	})
 	// Output:
@@ -161,7 +161,7 @@ func ExampleFoldCommutative() {
 	show([]Payment{pay("gold", 500, 1), pay("gold", 20, 57), pay("gold", 9, 61)}, func(xs Stream[Payment]) *dataflow.OutputPort[string] {
 		events, _ := window.Stamp(xs, when, window.Disorder{})
 		large, small := dataflow.Partition(events, func(e window.Event[Payment]) bool { return e.Value.Cents > 100 })
-		again := dataflow.Merge(large, small) // in no order
+		again := dataflow.Merge(large, small) // unordered
 		closed, _ := window.FoldCommutative(dataflow.KeyBy(again, card), window.Every(time.Minute), zero, cents, "a sum")
 		return perWindow(closed)
 	})
@@ -185,7 +185,7 @@ func ExampleIdle() {
 	ctx, flow := context.Background(), dataflow.New()
 	here := dataflow.At[Bank](flow)
 	shops, xs := dataflow.Input[Payment](here, "shops")
-	_, ys := dataflow.Input[Payment](here, "machines") // nothing comes from them today
+	_, ys := dataflow.Input[Payment](here, "machines") // no payments arrive from them today
 	fromShops, _ := window.Stamp(xs, when, window.Disorder{})
 	fromMachines, _ := window.Stamp(ys, when, window.Disorder{})
 	still, _ := window.Idle(fromMachines, 10*time.Millisecond, "a machine that was cut off is counted tomorrow")

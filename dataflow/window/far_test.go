@@ -16,8 +16,7 @@ import (
 
 type farTimes = dataflow.KeyedStream[string, window.Event[window.Time], server, unbounded, dataflow.TotalOrder, dataflow.ExactlyOnce]
 
-// far runs a program over events at some times, one time under one key, and returns what came
-// out, sorted.
+// far runs a program over events at the given times, all under one key, and returns its output, sorted.
 func far(t *testing.T, times []window.Time, p func(es farTimes) text) string {
 	t.Helper()
 	flow := dataflow.New()
@@ -43,7 +42,7 @@ func far(t *testing.T, times []window.Time, p func(es farTimes) text) string {
 	return strings.Join(all, " ")
 }
 
-// from says how far a time is from an end of time, if it is near it.
+// from writes a time near window.Past or window.Future relative to it, and any other time as a number.
 func from(t window.Time) string {
 	switch {
 	case t < window.Past+1000:
@@ -54,7 +53,8 @@ func from(t window.Time) string {
 	return fmt.Sprint(int64(t))
 }
 
-// TestFar has events near the ends of time, where times cannot be added to others.
+// TestFar checks windows over events near the ends of time, where adding to a time would
+// overflow.
 func TestFar(t *testing.T) {
 	folded := func(shape window.Shape) func(es farTimes) text {
 		return func(es farTimes) text {

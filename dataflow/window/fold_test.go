@@ -11,7 +11,7 @@ import (
 	"github.com/millrace/millrace/keyedsingleton"
 )
 
-// counting counts the events of one source in each span, and says what is late.
+// counting counts the events of one source in each span and reports the late ones.
 func counting(d window.Disorder, shape window.Shape) program {
 	return func(xs []ticks) []text {
 		es, late := window.Stamp(xs[0], at, d)
@@ -20,8 +20,8 @@ func counting(d window.Disorder, shape window.Shape) program {
 	}
 }
 
-// TestSpans has what is counted in which span, and what is late. The numbers are those of the
-// cases of the design.
+// TestSpans checks which events are counted in which span, and which are late. A number in a name is
+// that of the case in the design.
 func TestSpans(t *testing.T) {
 	every := window.Every(10 * time.Second)
 	for _, x := range []struct {
@@ -47,8 +47,8 @@ func TestSpans(t *testing.T) {
 	}
 }
 
-// TestMerged is case 43: of two sources the one that is behind holds the mark, until it is
-// closed.
+// TestMerged is case 43: when two sources are merged, the one that is behind holds back the mark
+// until it is closed.
 func TestMerged(t *testing.T) {
 	merged := func(xs []ticks) []text {
 		left, _ := window.Stamp(xs[0], at, slack(0))
@@ -77,7 +77,7 @@ func TestMerged(t *testing.T) {
 	})
 }
 
-// TestClosed is case 54: what was counted in minutes is counted in hours.
+// TestClosed is case 54: counts per minute are summed per hour.
 func TestClosed(t *testing.T) {
 	check(t, [][]tick{{{"a", 3599, 1}, {"a", 3601, 2}, {"b", 3500, 1}, {"a", 7300, 3}}}, want{
 		report: "a[0,3600)=1 a[3600,7200)=1 a[7200,10800)=1 b[0,3600)=1",
@@ -89,7 +89,7 @@ func TestClosed(t *testing.T) {
 	})
 }
 
-// TestNoTime is case 57: what has no time is late and moves no mark.
+// TestNoTime is case 57: an event without a time is late and does not move the mark.
 func TestNoTime(t *testing.T) {
 	times := []window.Time{window.TimeOf(time.Time{}), window.TimeOf(time.Date(2300, 1, 1, 0, 0, 0, 0, time.UTC)), seconds(1), window.Future - 1}
 	if times[0] != window.Past || times[1] != window.Future {
@@ -104,7 +104,8 @@ func TestNoTime(t *testing.T) {
 	})
 }
 
-// TestManySpans opens more spans than have tables of their own.
+// TestManySpans opens more spans than have tables of their own, and expects the same counts as with
+// one open span.
 func TestManySpans(t *testing.T) {
 	var source []tick
 	for i := range 60 {
@@ -119,12 +120,12 @@ func TestManySpans(t *testing.T) {
 	}
 }
 
-// TestDaysOfZones is cases 55 and 56: a day begins when the calendar changes, also where there is no
-// midnight, or two.
+// TestDaysOfZones is cases 55 and 56: a day begins when the calendar date changes, even where
+// midnight does not exist or occurs twice.
 func TestDaysOfZones(t *testing.T) {
 	const (
-		before = 1541300399 // 2018-11-04T02:59:59Z, in São Paulo the last second of the third of November
-		fall   = 1793505600 // 2026-11-01T04:00:00Z, in Havana the first midnight of the first of November
+		before = 1541300399 // 2018-11-04T02:59:59Z, the last second of November 3 in São Paulo
+		fall   = 1793505600 // 2026-11-01T04:00:00Z, the first midnight of November 1 in Havana
 	)
 	for zone, c := range map[string]struct {
 		at   []int

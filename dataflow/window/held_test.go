@@ -12,8 +12,8 @@ import (
 	"github.com/millrace/millrace/keyedsingleton"
 )
 
-// heldBy returns how far the operator is that has a name, and the numbers of the stamps that
-// hold it, in order of construction.
+// heldBy returns the mark of the operator with the given name and the stamps that hold it. A stamp
+// is a letter, "a" for the first one constructed.
 func heldBy(t *testing.T, s dataflow.LocationStatus, name string) (window.Time, string) {
 	t.Helper()
 	var stamps []string
@@ -39,8 +39,8 @@ func heldBy(t *testing.T, s dataflow.LocationStatus, name string) (window.Time, 
 	return 0, ""
 }
 
-// TestHeldBy is the other half of case 45: the status of a flow names the source that holds a mark,
-// behind whatever it comes through.
+// TestHeldBy is the other half of case 45: the status of a flow names the source that holds back a
+// mark, also through an operator in between.
 func TestHeldBy(t *testing.T) {
 	for name, through := range map[string]func(eventStream) eventStream{
 		"merged": nil,
@@ -79,8 +79,8 @@ func TestHeldBy(t *testing.T) {
 	}
 }
 
-// TestHeldByJoin is TestHeldBy of what has two inputs, and of events from another location, of
-// which the operator is named that receives them.
+// TestHeldByJoin is TestHeldBy for an operator with two inputs, one of which comes from another
+// location. For that input the status names the operator that receives it.
 func TestHeldByJoin(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		flow := dataflow.New()

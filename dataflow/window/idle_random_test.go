@@ -15,8 +15,8 @@ import (
 	"github.com/millrace/millrace/keyedstream"
 )
 
-// idlePrograms merges three sources, two of which may be idle, one behind an operator with a
-// mark of its own, and joins two of them. Each event is in one span, or late.
+// idlePrograms merges three sources and joins two of them. Two sources may be idle, and one of
+// these passes through an operator with a mark of its own. Each event is in one span, or late.
 func idlePrograms(xs []ticks) []text {
 	left, lateLeft := window.Stamp(xs[0], at, slack(2))
 	a, lateA := window.Stamp(xs[1], at, window.Disorder{Slack: 2 * time.Second, Confirm: 2})
@@ -34,7 +34,7 @@ func idlePrograms(xs []ticks) []text {
 	return []text{late, whoIsIn(tumbling), whoIsIn(sessions), dataflow.WeakenOrder(alone)}
 }
 
-// numbersIn returns how often there is each tick in lines of whoIsIn or said.
+// numbersIn adds to all how often each tick occurs in lines of whoIsIn or said.
 func numbersIn(all map[string]int, lines []string, number func(string) []string) {
 	for _, line := range lines {
 		for _, n := range number(line) {
@@ -43,8 +43,8 @@ func numbersIn(all map[string]int, lines []string, number func(string) []string)
 	}
 }
 
-// accounted reports what is wrong with what came of n ticks: one that is neither late nor in
-// exactly one span and one session.
+// accounted checks the outputs for n ticks. It reports a tick that is neither late nor in exactly
+// one span and one session.
 func accounted(outs [][]string, n int) string {
 	late := func(line string) []string {
 		var key string
@@ -73,7 +73,7 @@ func accounted(outs [][]string, n int) string {
 	return ""
 }
 
-// An idleMove is a batch for a source, or time that passes.
+// An idleMove is a batch for a source, or a time to wait.
 type idleMove struct {
 	source int
 	batch  []tick
@@ -102,8 +102,8 @@ func idleScript(rng *rand.Rand) (moves []idleMove, sent int) {
 	return moves, sent
 }
 
-// TestIdleRandom sends random batches while time passes: results are the same wherever a batch
-// ends, and from the recording, and each event is accounted for.
+// TestIdleRandom sends random batches while time passes. The results must not depend on where a
+// batch ends, a run from the recording must have the same results, and each event is accounted for.
 func TestIdleRandom(t *testing.T) {
 	idled := 0
 	seeds(t, 60, func(t *testing.T, seed uint64) {
@@ -158,7 +158,7 @@ func TestIdleRandom(t *testing.T) {
 	}
 }
 
-// TestIdleRandomSchedules accounts for each event in random schedules.
+// TestIdleRandomSchedules checks that each event is accounted for in random schedules.
 func TestIdleRandomSchedules(t *testing.T) {
 	seeds(t, 5, func(t *testing.T, seed uint64) {
 		moves, sent := idleScript(rand.New(rand.NewPCG(seed, 4)))

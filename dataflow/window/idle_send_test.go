@@ -13,9 +13,9 @@ import (
 	"github.com/millrace/millrace/keyedsingleton"
 )
 
-// TestSendIdle sends a source that is idle to another location, where it is merged with one that
-// goes on. Until its first event nobody there knows how far it is: its events are counted, however
-// early, and after its first one it holds up nothing while it is silent.
+// TestSendIdle sends an idle source to another location, where it is merged with an active one.
+// Before its first event arrives, its progress is unknown there: its events are counted, however
+// early. After its first event it delays nothing while it is silent.
 func TestSendIdle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		flow := dataflow.New()

@@ -18,16 +18,17 @@ import (
 
 const patience = 5 * time.Second
 
-// An idling is a flow of two sources, of which the second one may be idle.
+// An idling is a flow of two sources. The second one may be idle.
 type idling struct {
 	flow  *dataflow.Flow
 	app   *dataflow.App
 	a, b  *dataflow.InputPort[tick]
-	lines *dataflow.OutputPort[string] // what was closed, and what was late
+	lines *dataflow.OutputPort[string] // closed spans and late events
 	mark  *dataflow.SingletonOutputPort[window.Time]
 }
 
-// newIdling builds the flow. Between the sources and what merges them is through.
+// newIdling builds the flow. If through is not nil, the second source passes through it before the
+// two are merged.
 func newIdling(flow *dataflow.Flow, idle bool, through func(eventStream) eventStream) (x idling) {
 	here := dataflow.At[server](flow)
 	a, as := dataflow.Input[tick](here, "a")
@@ -48,7 +49,7 @@ func newIdling(flow *dataflow.Flow, idle bool, through func(eventStream) eventSt
 	return idling{flow, nil, a, b, dataflow.Output(dataflow.AssumeOrder(dataflow.Merge(all, counted(closed)), "tested"), "lines"), singleton.Output(mark, "mark")}
 }
 
-// start starts the flow, and looks at it when all is quiet.
+// start starts the flow.
 func (x *idling) start(t *testing.T) {
 	t.Helper()
 	app, err := dataflow.Start(t.Context(), x.flow)
@@ -81,12 +82,12 @@ func (x *idling) end(t *testing.T) string {
 	return strings.Join(all, " ")
 }
 
-// waiting returns how many lines there are.
+// waiting returns the number of unread lines.
 func (x *idling) waiting() int { return x.app.Status()[0].Outputs[0].Unread }
 
-// TestIdle is cases 45 and 46: without Idle a silent source delays what it is merged with, also
-// behind an operator that has a mark of its own. With Idle it does not, from when it was quiet for
-// long enough until its next event.
+// TestIdle is cases 45 and 46: without Idle, a silent source delays the source that it is merged
+// with, also through an operator that has a mark of its own. With Idle, a source that has been
+// silent for long enough delays nothing until its next event.
 func TestIdle(t *testing.T) {
 	sorted := func(es eventStream) eventStream { return window.Sort(es) }
 	for name, through := range map[string]func(eventStream) eventStream{"merged": nil, "sorted": sorted} {
@@ -114,9 +115,9 @@ func TestIdle(t *testing.T) {
 					wait(0, 2, 0)                    // at once
 					send(t, x.b, of("b", 24, 27)...) // the mark is 25
 					send(t, x.a, of("a", 40)...)
-					wait(0, 3, 2) // the late one; now b is waited for
+					wait(0, 3, 2) // the late one; b is waited for again
 					wait(4900*time.Millisecond, 3, 2)
-					wait(200*time.Millisecond, 5, 2) // b has gone on from 25 to 30
+					wait(200*time.Millisecond, 5, 2) // b's mark moved from 25 to 30
 					send(t, x.b, of("b", 29, 30)...)
 					got, want := x.end(t), "a[0,10)=2 a[10,20)=1 a[20,30)=1 a[40,50)=1 b[20,30)=1 b[30,40)=1 idled b1@24 idled b1@29"
 					if !idle {
@@ -144,14 +145,14 @@ func TestIdle(t *testing.T) {
 	}
 }
 
-// TestNeverIdle is case 47: the mark of a source with an event each second is never moved by
-// the clock (FLINK: apache/flink#24211).
+// TestNeverIdle is case 47: the clock never moves the mark of a source with an event each second
+// (FLINK: apache/flink#24211).
 func TestNeverIdle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		x := newIdling(dataflow.New(), true, nil)
 		x.start(t)
 		for i := range 100 {
-			send(t, x.b, tick{"b", i / 2, i}) // event time is slower than the clock
+			send(t, x.b, tick{"b", i / 2, i}) // event time advances more slowly than the clock
 			if m, _ := x.mark.Latest(); i > 4 && m != seconds(i/2-2) {
 				t.Errorf("at %d s the mark is %s", i, inSeconds(m))
 			}
@@ -168,15 +169,15 @@ func TestNeverIdle(t *testing.T) {
 	})
 }
 
-// TestStalledIsNotIdle is case 48: a location that is stopped for a minute by an output that
-// nobody reads, while events wait at the port, is not idle (apache/flink#25167).
+// TestStalledIsNotIdle is case 48: a source is not idle while its events wait at the port of a
+// location that is blocked for a minute by an output that nobody reads (apache/flink#25167).
 func TestStalledIsNotIdle(t *testing.T) {
-	for _, queue := range []int{1, 1000} { // the other events wait before the port
+	for _, queue := range []int{1, 1000} { // with a queue of 1, the other events wait before the port
 		var record dataflow.Recording
 		synctest.Test(t, func(t *testing.T) {
 			x := newIdling(dataflow.NewWithOptions(dataflow.Options{Buffer: 1, Queue: queue, Record: &record}), true, nil)
 			x.start(t)
-			send(t, x.b, of("b", 1, 20, 40)...) // two spans are too many
+			send(t, x.b, of("b", 1, 20, 40)...) // two closed spans are more than the output buffers
 			send(t, x.a, of("a", 60)...)
 			sent := make(chan error)
 			go func() {
@@ -207,8 +208,8 @@ func TestStalledIsNotIdle(t *testing.T) {
 	}
 }
 
-// TestIdleJoin is case 52: what one side of a join remembers goes by the mark of the other. A
-// side of which nothing comes keeps everything, unless it is idle.
+// TestIdleJoin is case 52: the mark of one side of a join bounds what the join keeps of the other.
+// While one side is silent and not idle, the join keeps every event of the other.
 func TestIdleJoin(t *testing.T) {
 	for _, idle := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -231,7 +232,7 @@ func TestIdleJoin(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			kept := func() (all []int) { // of each of the three
+			kept := func() (all []int) { // by each of the three joins
 				for _, op := range app.Status()[0].Operators {
 					if strings.HasSuffix(op.Name, "Join") {
 						all = append(all, op.Kept)
@@ -252,7 +253,7 @@ func TestIdleJoin(t *testing.T) {
 			if all := kept(); idle && slices.Max(all) > 30 || !idle && slices.Min(all) < 1000 {
 				t.Errorf("idle %t: the joins keep %d", idle, all)
 			}
-			send(t, b, of("999", 998, 999, 1000)...) // the first one is late
+			send(t, b, of("999", 998, 999, 1000)...) // the first one is late, if b was idle
 			synctest.Wait()
 			if all := kept(); idle && slices.Max(all) > 30 {
 				t.Errorf("with another side the joins keep %d", all)
@@ -266,8 +267,8 @@ func TestIdleJoin(t *testing.T) {
 	}
 }
 
-// TestIdleSchedules has each event in time, late or idled in every schedule, and never more than
-// once; and there are schedules in which the source is idle, and in which it is not.
+// TestIdleSchedules checks that in every schedule each event is in time, late or idled, and never
+// more than once. The source is idle in some schedules and not in others.
 func TestIdleSchedules(t *testing.T) {
 	results := map[string]int{}
 	search := func(f func(s *sim.Sim)) int { return sim.Random(t, 400, f) }
@@ -304,7 +305,7 @@ func TestIdleSchedules(t *testing.T) {
 	}
 }
 
-// TestIdleMisuse refuses what cannot be.
+// TestIdleMisuse checks that Idle panics on invalid arguments.
 func TestIdleMisuse(t *testing.T) {
 	refuse := func(want string, build func(es eventStream, xs ticks)) {
 		t.Helper()

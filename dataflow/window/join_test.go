@@ -42,14 +42,15 @@ func leftJoined(d window.Disorder, within window.Within) program {
 	}
 }
 
-// TestJoin is case 51: both ends of the time are included.
+// TestJoin is case 51: both ends of the interval are included.
 func TestJoin(t *testing.T) {
 	sources := [][]tick{of("a", 10), of("a", 5, 4, 13, 14)}
 	check(t, sources, want{report: "(1,1)@10 (1,3)@13"}, joined(slack(1), near(5, 3)))
 	check(t, [][]tick{of("a", 10), of("b", 10)}, want{report: ""}, joined(slack(0), near(5, 3)))
 }
 
-// TestLeftJoin is case 53: one without a pair comes only when both marks say so.
+// TestLeftJoin is case 53: an event without a pair is emitted only when both marks have passed
+// its interval.
 func TestLeftJoin(t *testing.T) {
 	check(t, [][]tick{of("a", 1, 20), of("a", 2)}, want{report: "(1,1)@2 (2,-)@23"}, leftJoined(slack(0), near(5, 3)))
 	check(t, [][]tick{of("a", 1, 20), of("b", 2)}, want{report: "(1,-)@4 (2,-)@23"}, leftJoined(slack(0), near(5, 3)))
@@ -71,7 +72,7 @@ func TestLeftJoin(t *testing.T) {
 	})
 }
 
-// TestAsOf has the newest value that is not after an event.
+// TestAsOf checks that each event is paired with the newest value that is not after it.
 func TestAsOf(t *testing.T) {
 	check(t, [][]tick{of("a", 1, 5, 3, 9), of("a", 3, 2, 8)}, want{report: "a (1,-)@1 a (2,1)@5 a (3,1)@3 a (4,3)@9"}, func(xs []ticks) []text {
 		left, _ := window.Stamp(xs[0], at, slack(3))
@@ -80,7 +81,7 @@ func TestAsOf(t *testing.T) {
 	})
 }
 
-// TestUnique is case 50: repeats are counted once, and one from before the mark is late.
+// TestUnique is case 50: a repeated event is counted once, and one from before the mark is late.
 func TestUnique(t *testing.T) {
 	source := of("a", 1, 5, 3, 11)
 	source = append(source, source[1], source[3], source[2], source[0])

@@ -14,9 +14,9 @@ import (
 // A box is large enough not to share its memory with others.
 type box [64]byte
 
-// TestKeepsNoValue sends events of one key, one each millisecond, and after them one that is hours
-// later. What an operator has of the others then is memory for more, and no value: a value may
-// refer to any amount of it.
+// TestKeepsNoValue sends events of one key, one each millisecond, and then events hours later. By
+// then an operator may keep spare memory, but none of the earlier values: a value may refer to any
+// amount of memory.
 func TestKeepsNoValue(t *testing.T) {
 	type events struct {
 		all dataflow.Stream[window.Event[*box], server, unbounded, dataflow.TotalOrder, dataflow.ExactlyOnce]
@@ -70,7 +70,7 @@ func TestKeepsNoValue(t *testing.T) {
 				for i := range 200 {
 					x := item{window.Time(i) * window.Time(time.Millisecond), new(box)}
 					seen = append(seen, weak.Make(x.b))
-					if i%3 == 0 { // alone, and in batches
+					if i%3 == 0 { // one at a time, and in batches
 						if err := in.Send(t.Context(), x); err != nil {
 							t.Fatal(err)
 						}
@@ -84,9 +84,9 @@ func TestKeepsNoValue(t *testing.T) {
 						batch = batch[:0]
 					}
 				}
-				// After the first of these the mark is behind the others, which come out then. They are as many
-				// as came at once before, and one alone, since an operator keeps its last batch until another
-				// one comes.
+				// The first of these moves the mark past the earlier events, which are then
+				// emitted. An operator keeps its last batch until the next one, so the rest are
+				// sent in batches as large as before and one at a time.
 				next, counts := time.Hour, 200
 				if name == goesOn {
 					next, counts = 1150*time.Millisecond, 100

@@ -16,15 +16,15 @@ import (
 	"github.com/millrace/millrace/slice"
 )
 
-// panics returns what f panics with.
+// panics returns the text of what f panics with, as fmt.Sprint writes it.
 func panics(f func()) (said string) {
 	defer func() { said = fmt.Sprint(recover()) }()
 	f()
 	return "nothing"
 }
 
-// TestMarkIsLost is case 63: a window behind what comes by a record of its own panics while the
-// flow is built, and says behind what.
+// TestMarkIsLost is case 63: a window panics while the flow is built if its events passed through
+// an operator that loses the mark. The panic names that operator.
 func TestMarkIsLost(t *testing.T) {
 	type byKey = dataflow.KeyedStream[string, window.Event[tick], server, bounds.Unbounded, dataflow.NoOrder, dataflow.ExactlyOnce]
 	latest := func(es eventStream) dataflow.KeyedSingleton[string, window.Event[tick], server, bounds.BoundedValue] {
@@ -64,7 +64,7 @@ func TestMarkIsLost(t *testing.T) {
 	}
 }
 
-// TestWrong has what is refused while a flow is built.
+// TestWrong checks which mistakes are refused while a flow is built.
 func TestWrong(t *testing.T) {
 	here := dataflow.At[server](dataflow.New())
 	_, xs := dataflow.Input[tick](here, "ticks")
@@ -95,7 +95,7 @@ func TestWrong(t *testing.T) {
 	}
 }
 
-// TestOtherTime gives an event a time of its own before the mark.
+// TestOtherTime moves the time of an event to before the mark, which ends the app with an error.
 func TestOtherTime(t *testing.T) {
 	flow := dataflow.New()
 	in, xs := dataflow.Input[tick](dataflow.At[server](flow), "ticks")
@@ -118,7 +118,7 @@ func TestOtherTime(t *testing.T) {
 	}
 }
 
-// TestStop is a part of case 61: an app that is stopped ends no time.
+// TestStop is a part of case 61: stopping an app does not close its open spans.
 func TestStop(t *testing.T) {
 	flow := dataflow.New()
 	b := build(flow, 1, counting(slack(0), window.Every(10*time.Second)))

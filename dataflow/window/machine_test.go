@@ -22,7 +22,8 @@ const (
 	rest
 )
 
-// A watch is the state of the machine of these tests. It says what it is told.
+// A watch is the state of the machine of these tests. It emits each tick and alarm that it
+// receives.
 type watch struct{ Told int }
 
 func newWatch() watch { return watch{} }
@@ -36,14 +37,14 @@ func (w *watch) told(x tick, do *turn) {
 	case 2:
 		do.Stop(wake)
 	case 3:
-		do.At(wake, do.Now()) // rings next
+		do.At(wake, do.Now()) // the alarm is next
 	case 4:
 		do.Decide(w.Told)
 		do.Decide(-1)
 		do.At(rest, do.Now().Add(10*time.Second))
 	case 5:
 		do.At(wake, do.Now().Add(100*time.Second))
-		do.At(wake, do.Now().Add(time.Second)) // moves
+		do.At(wake, do.Now().Add(time.Second)) // moves the alarm
 	}
 }
 
@@ -67,7 +68,7 @@ func watched(d window.Disorder) program {
 	}
 }
 
-// TestMachine has events and alarms in the order of their times.
+// TestMachine checks that events and alarms come in the order of their times.
 func TestMachine(t *testing.T) {
 	for _, x := range []struct {
 		name   string
@@ -90,7 +91,7 @@ func TestMachine(t *testing.T) {
 	}
 }
 
-// TestMachineCuts runs random ticks. How batches are cut makes no difference.
+// TestMachineCuts checks with random ticks that the results do not depend on how batches are cut.
 func TestMachineCuts(t *testing.T) {
 	seeds(t, 30, func(t *testing.T, seed uint64) {
 		rng := rand.New(rand.NewPCG(seed, 3))
@@ -108,7 +109,7 @@ func TestMachineCuts(t *testing.T) {
 	})
 }
 
-// TestDecided has the decision of a key from Decide until Forget.
+// TestDecided checks that a key has a decision from Decide until Forget.
 func TestDecided(t *testing.T) {
 	sim.Exhaustive(t, func(s *sim.Sim) {
 		here := dataflow.At[server](s.Flow())
@@ -132,7 +133,7 @@ func TestDecided(t *testing.T) {
 	})
 }
 
-// TestMachineOfTwo is case 60: the machine sees one sequence of two sources, in every schedule.
+// TestMachineOfTwo is case 60: in every schedule the machine receives the same sequence from two sources.
 func TestMachineOfTwo(t *testing.T) {
 	sources := [][]tick{{{"a", 7, 1}, {"a", 12, 7}}, {{"a", 10, 6}, {"a", 11, 3}}}
 	p := func(xs []ticks) []text {

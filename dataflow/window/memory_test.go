@@ -12,7 +12,7 @@ import (
 	"github.com/millrace/millrace/keyedstream"
 )
 
-// heap returns how many MiB are in use after a collection.
+// heap returns the memory in use after a collection, in MiB.
 func heap() float64 {
 	runtime.GC()
 	runtime.GC()
@@ -21,8 +21,8 @@ func heap() float64 {
 	return float64(m.HeapAlloc) / (1 << 20)
 }
 
-// TestForgets sends events of keys that come once, and looks at the memory when the mark has
-// passed all but the last.
+// TestForgets sends events of keys that occur once, and measures the memory when the mark has
+// passed all except the last.
 func TestForgets(t *testing.T) {
 	type once = window.Event[int]
 	keys := long.Of(500_000, 2_000_000)
@@ -79,7 +79,7 @@ func TestForgets(t *testing.T) {
 	}
 }
 
-// TestManyOpenSpans is case 68: one event in each of many spans that are all open.
+// TestManyOpenSpans is case 68: many spans are open, with one event in each.
 func TestManyOpenSpans(t *testing.T) {
 	const spans = 100_000
 	flow := dataflow.New()

@@ -16,12 +16,12 @@ import (
 	"github.com/millrace/millrace/keyedstream"
 )
 
-// What is here runs a program in each way in which a flow is run: in production with batches
-// of several sizes, from a recording, and in every schedule.
+// The helpers in this file run a program in each way in which a flow can run: in a real app with
+// batches of several sizes, from a recording, and in every schedule.
 
 type server struct{ dataflow.Process }
 
-// A tick is an element of the tests: a key, a time in seconds, and who it is.
+// A tick is an element of the tests: a key, a time in seconds, and a number that identifies it.
 type tick struct {
 	Key string
 	At  int
@@ -46,7 +46,7 @@ type (
 	unbounded    = bounds.Unbounded
 )
 
-// of returns ticks of one key at some times, numbered from 1.
+// of returns ticks of one key at the given times, numbered from 1.
 func of(key string, times ...int) (all []tick) {
 	for i, t := range times {
 		all = append(all, tick{key, t, i + 1})
@@ -60,26 +60,26 @@ func spanned(k window.Key[string]) string {
 	return fmt.Sprintf("%s[%s,%s)", k.Key, inSeconds(k.Span.From), inSeconds(k.Span.To))
 }
 
-// counted says what was closed.
+// counted writes the closed spans with their counts.
 func counted(closed counts) text {
 	return dataflow.WeakenOrder(dataflow.Map(keyedsingleton.Entries(closed), func(e dataflow.Entry[window.Key[string], int]) string {
 		return fmt.Sprintf("%s=%d", spanned(e.Key), e.Value)
 	}))
 }
 
-// said says which events there are.
+// said writes each event after a name.
 func said[O dataflow.Order](name string, es dataflow.Stream[window.Event[tick], server, bounds.Unbounded, O, dataflow.ExactlyOnce]) text {
 	return dataflow.WeakenOrder(dataflow.Map(es, func(e window.Event[tick]) string {
 		return fmt.Sprintf("%s %s%d@%s", name, e.Value.Key, e.Value.N, inSeconds(e.At))
 	}))
 }
 
-// keyedLines says what there is under each key, in the order of each key.
+// keyedLines writes each value after its key, in the order of the key.
 func keyedLines[V any](ks dataflow.KeyedStream[string, V, server, bounds.Unbounded, dataflow.TotalOrder, dataflow.ExactlyOnce], line func(V) string) text {
 	return dataflow.WeakenOrder(keyedstream.Values(keyedstream.MapWithKey(ks, func(k string, v V) string { return k + " " + line(v) })))
 }
 
-// A program is given its sources and returns what it lets out.
+// A program takes its sources and returns its outputs.
 type program func(xs []ticks) []text
 
 type ports struct {
@@ -100,7 +100,7 @@ func build(flow *dataflow.Flow, sources int, p program) (b ports) {
 	return b
 }
 
-// report makes one text of what came out. Lines of one output are sorted unless inOrder.
+// report joins the outputs into one text. The lines of an output are sorted unless inOrder.
 func report(outs [][]string, inOrder bool) string {
 	var all []string
 	for _, lines := range outs {
@@ -112,7 +112,7 @@ func report(outs [][]string, inOrder bool) string {
 	return strings.Join(all, " | ")
 }
 
-// produce runs a program in production: sources are sent in turn, cut elements at a time.
+// produce runs a program in a real app: it sends the sources in turn, cut elements at a time.
 func produce(t *testing.T, sources [][]tick, cut int, p program, record *dataflow.Recording) [][]string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
@@ -150,7 +150,7 @@ func produce(t *testing.T, sources [][]tick, cut int, p program, record *dataflo
 	return outs
 }
 
-// simulated runs one schedule of a program, or the recorded one.
+// simulated runs one schedule of a program. If send is false, the elements come from a recording.
 func simulated(s *sim.Sim, sources [][]tick, p program, send bool) [][]string {
 	b := build(s.Flow(), len(sources), p)
 	s.Start()
@@ -169,14 +169,14 @@ func simulated(s *sim.Sim, sources [][]tick, p program, send bool) [][]string {
 	return outs
 }
 
-// A want is what a program lets out in whatever way it is run.
+// A want is the output of a program, however it is run.
 type want struct {
 	report    string
 	inOrder   bool
-	schedules int // 1 if it is 0
+	schedules int // 0 means 1
 }
 
-// check runs a program in every way.
+// check runs a program in every way and compares its output.
 func check(t *testing.T, sources [][]tick, w want, p program) {
 	t.Helper()
 	for _, cut := range []int{1, 2, 3, 5, 1000} {

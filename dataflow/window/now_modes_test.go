@@ -20,8 +20,9 @@ import (
 	"github.com/millrace/millrace/singleton"
 )
 
-// TestStampNowSchedules has two elements in each pair of minutes that the clock may come to, in
-// the order in which they are taken: three minutes more pass before the first, and since the first.
+// TestStampNowSchedules checks that two elements fall in every possible pair of minutes, in the
+// order in which they are taken: up to three minutes pass before the first, and up to three more
+// before the second.
 func TestStampNowSchedules(t *testing.T) {
 	for name, build := range minutes {
 		results := map[string]int{}
@@ -53,8 +54,8 @@ func TestStampNowSchedules(t *testing.T) {
 	}
 }
 
-// TestStampNowNeverBack has elements come of timers that are overdue, at the time of their
-// deadline, behind elements that were taken later.
+// TestStampNowNeverBack takes elements from overdue timers after elements that were taken later than
+// the timers' deadlines. The time of an event must not decrease.
 func TestStampNowNeverBack(t *testing.T) {
 	back, together := 0, 0
 	sim.Exhaustive(t, func(s *sim.Sim) {
@@ -64,7 +65,7 @@ func TestStampNowNeverBack(t *testing.T) {
 		after := keyedsingleton.Values(keyedsingleton.After(entries, 2, "tested"))
 		events := dataflow.AssumeOrder(window.StampNow(dataflow.Merge(dataflow.WeakenOrder(xs), dataflow.WeakenOrder(after)), time.Second, "tested"), "tested")
 		last, lastN := window.Past, 0
-		dataflow.Inspect(window.Sort(events), func(e window.Event[tick]) { // which would panic
+		dataflow.Inspect(window.Sort(events), func(e window.Event[tick]) { // Sort would panic
 			if e.At < last {
 				s.Errorf("%d is before %d", e.At, last)
 			}
@@ -90,8 +91,8 @@ func TestStampNowNeverBack(t *testing.T) {
 	}
 }
 
-// TestStampNowTires has every schedule end while inputs are open and other timers let time pass,
-// and the mark is where they let it pass to.
+// TestStampNowTires checks that every schedule ends although inputs are open and other timers let
+// time pass, and that the mark follows that time.
 func TestStampNowTires(t *testing.T) {
 	n := sim.Exhaustive(t, func(s *sim.Sim) {
 		here := dataflow.At[server](s.Flow())
@@ -116,12 +117,12 @@ func TestStampNowTires(t *testing.T) {
 
 type nowPorts struct {
 	in    *dataflow.InputPort[tick]
-	times *dataflow.EntryOutputPort[int, string] // by the number of a tick
+	times *dataflow.EntryOutputPort[int, string] // by the number of the tick
 	spans *dataflow.EntryOutputPort[int, string]
 	mark  *dataflow.SingletonOutputPort[window.Time]
 }
 
-// buildNow says of each tick its time, and the spans that it was in.
+// buildNow returns for each tick its time and its span.
 func buildNow(flow *dataflow.Flow) nowPorts {
 	in, xs := dataflow.Input[tick](dataflow.At[server](flow), "ticks")
 	es := window.StampNow(xs, 10*time.Second, "tested")
@@ -138,11 +139,11 @@ func buildNow(flow *dataflow.Flow) nowPorts {
 	return nowPorts{in, keyedsingleton.Output(times, "times"), keyedsingleton.Output(spans, "spans"), singleton.Output(window.Mark(es), "mark")}
 }
 
-// TestStampNowDurable is killed at every step: what was sent before a minute ended is in that
-// minute, which is closed by the clock, whenever the process begins again.
+// TestStampNowDurable kills the process at every step. An element sent before a minute ends is in
+// that minute, and the clock closes the minute, whenever the process restarts.
 func TestStampNowDurable(t *testing.T) {
 	ticks := of("a", 0, 50, 70, 130)
-	began := time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC) // of each run, in a bubble of its own
+	began := time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC) // of each run, in its own synctest bubble
 	runs := durabletest.Crash(t, durabletest.Program[nowPorts]{
 		Build: buildNow,
 		Drive: func(ctx context.Context, p nowPorts) error {
@@ -155,7 +156,7 @@ func TestStampNowDurable(t *testing.T) {
 				if err := p.in.SendNumbered(ctx, uint64(i), x); err != nil {
 					return err
 				}
-				if _, err := p.times.Await(ctx, i+1); err != nil { // a process that crashed begins again at once
+				if _, err := p.times.Await(ctx, i+1); err != nil { // a process that crashed restarts at once
 					return err
 				}
 			}
@@ -182,8 +183,8 @@ func TestStampNowDurable(t *testing.T) {
 	}
 }
 
-// TestStampNowRestart stops a durable flow for an hour, with a snapshot or without: closing an
-// input ends no time, elements keep theirs, and the mark goes to the clock at once.
+// TestStampNowRestart stops a durable flow for an hour, with a snapshot or without. Closing an input
+// closes no span, elements keep their times, and the mark moves to the clock at once.
 func TestStampNowRestart(t *testing.T) {
 	for _, snapshot := range []int{1, 1 << 30} {
 		synctest.Test(t, func(t *testing.T) {
@@ -239,8 +240,8 @@ func TestStampNowRestart(t *testing.T) {
 	}
 }
 
-// TestStampNowCluster has a clock in each partition, and is killed at every step: each key is in the
-// minute in which it came.
+// TestStampNowCluster runs a clock in each partition and is killed at every step. Each key is
+// counted in the minute in which its elements arrived.
 func TestStampNowCluster(t *testing.T) {
 	keys := []string{"a", "b", "c", "d", "e", "f", "g", "h"}
 	durabletest.Crash(t, durabletest.Program[clusterPorts]{

@@ -33,7 +33,7 @@ func stampedAt[O dataflow.Order](es dataflow.Stream[window.Event[tick], server, 
 	}))
 }
 
-// A clocked is a flow with a window of a minute over the clock.
+// A clocked is a flow that counts by minutes of the clock.
 type clocked struct {
 	in     *dataflow.InputPort[tick]
 	closed *dataflow.OutputPort[string]
@@ -41,8 +41,8 @@ type clocked struct {
 	mark   *dataflow.SingletonOutputPort[window.Time]
 }
 
-// minutes stamps in each of the ways in which StampNow is called: a stream, one without order,
-// and one with keys.
+// minutes builds the flow for each kind of input of StampNow: a stream, one without order, and one
+// with keys.
 var minutes = map[string]func(flow *dataflow.Flow, every time.Duration) clocked{
 	"stream": func(flow *dataflow.Flow, every time.Duration) (x clocked) {
 		in, xs := dataflow.Input[tick](dataflow.At[server](flow), "ticks")
@@ -69,7 +69,8 @@ func (clocked) of(in *dataflow.InputPort[tick], es eventStream, ks dataflow.Keye
 		singleton.Output(window.Mark(es), "mark")}
 }
 
-// start starts the flow and returns a function that passes time and looks at what there is then.
+// start starts the flow and returns a function that lets time pass and then checks the number of
+// closed spans and the mark.
 func (x clocked) start(t *testing.T, flow *dataflow.Flow) (app *dataflow.App, pass func(d time.Duration, closed int, mark string)) {
 	t.Helper()
 	app, err := dataflow.Start(t.Context(), flow)
@@ -97,9 +98,9 @@ func linesOf(t *testing.T, out *dataflow.OutputPort[string]) (all []string) {
 	return all
 }
 
-// TestStampNow closes minutes of UTC by the clock, without another element, at once if every
-// divides them and else at most every late. No element is late, and a run from the recording has
-// the same times.
+// TestStampNow checks that the clock closes minutes of UTC without another element: at once if
+// every divides a minute, and otherwise at most every late. No element is late, and a run from the
+// recording has the same times.
 func TestStampNow(t *testing.T) {
 	for name, build := range minutes {
 		for _, every := range []time.Duration{time.Second, 7 * time.Second, time.Minute} {
@@ -121,7 +122,7 @@ func TestStampNow(t *testing.T) {
 					} else { // the next multiple since 1970 is at 00:01:05
 						pass(every, 2, "")
 					}
-					pass(20*time.Minute, 2, "") // of which nothing is left to close
+					pass(20*time.Minute, 2, "") // nothing is left to close
 					send(t, x.in, tick{"a", 0, 4})
 					x.in.Close()
 					all = [2][]string{linesOf(t, x.closed), linesOf(t, x.times)}
@@ -154,8 +155,8 @@ func TestStampNow(t *testing.T) {
 	}
 }
 
-// TestStampNowEnds has a flow whose inputs are closed end at once, and one that is stopped end no
-// time.
+// TestStampNowEnds checks that a flow ends at once when its inputs are closed, and that stopping
+// it closes no span.
 func TestStampNowEnds(t *testing.T) {
 	for _, stop := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -179,8 +180,8 @@ func TestStampNowEnds(t *testing.T) {
 	}
 }
 
-// TestStampNowMerged merges a source by the clock with one of event time: the mark is the least of
-// both, so each holds up the other.
+// TestStampNowMerged merges a source stamped by the clock with one of event time. The mark is the
+// lesser of both, so each may delay the other.
 func TestStampNowMerged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		flow := dataflow.New()
@@ -211,8 +212,8 @@ func TestStampNowMerged(t *testing.T) {
 	})
 }
 
-// TestStampNowSent has the mark go to another location, where a window is closed by the clock of
-// the first, and stamps there what was sent. A run from the recording has the same times.
+// TestStampNowSent sends the mark to another location. There a window is closed by the clock of
+// the first location, or the elements are stamped again. A run from the recording has the same times.
 func TestStampNowSent(t *testing.T) {
 	ways := maps.Clone(sendEvents)
 	ways["again"] = func(to away, es eventStream) awayCounts {
@@ -261,7 +262,7 @@ func TestStampNowSent(t *testing.T) {
 	}
 }
 
-// TestStampNowMisuse refuses what cannot be.
+// TestStampNowMisuse checks that invalid arguments panic.
 func TestStampNowMisuse(t *testing.T) {
 	refuse := func(want string, build func(xs ticks)) {
 		t.Helper()

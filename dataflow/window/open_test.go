@@ -16,7 +16,7 @@ import (
 	"github.com/millrace/millrace/slice"
 )
 
-// TestOpenOrClosed is case 58: at each cut a key is either open or closed, and none is missed.
+// TestOpenOrClosed is case 58: at each cut every span is either open or closed, and no event is missed.
 func TestOpenOrClosed(t *testing.T) {
 	for _, name := range []string{"count", "sessions"} {
 		t.Run(name, func(t *testing.T) {
@@ -33,7 +33,7 @@ func TestOpenOrClosed(t *testing.T) {
 				total := func(es dataflow.KeyedSingleton[window.Key[string], int, dataflow.Tick[server], bounded]) dataflow.Singleton[int, dataflow.Tick[server], bounded] {
 					return dataflow.Sum(keyedsingleton.Values(es))
 				}
-				// What is still open, and what has been closed until now, is everything so far.
+				// The open spans and those closed so far contain every event so far.
 				late := total(slice.SnapshotEntries(cut, open, "any cut will do"))
 				before, keep := slice.State(cut, 0)
 				done := singleton.Map(singleton.Zip(before, total(slice.BatchEntries(cut, closed, "any cut will do"))), func(p dataflow.Pair[int, int]) int { return p.First + p.Second })
@@ -54,7 +54,8 @@ func TestOpenOrClosed(t *testing.T) {
 	}
 }
 
-// TestStampKeyed has one mark for all keys, so the order between them decides who is late.
+// TestStampKeyed checks that all keys have one mark, so the order between keys decides which
+// event is late.
 func TestStampKeyed(t *testing.T) {
 	results := map[string]bool{}
 	sim.Exhaustive(t, func(s *sim.Sim) {
@@ -76,7 +77,7 @@ func TestStampKeyed(t *testing.T) {
 	}
 }
 
-// TestMark has the mark as a value that only grows.
+// TestMark checks that the mark is available as a value that only grows.
 func TestMark(t *testing.T) {
 	check(t, [][]tick{of("a", 5, 3, 9)}, want{report: "past 3 | "}, func(xs []ticks) []text {
 		es, late := window.Stamp(xs[0], at, slack(2))

@@ -13,7 +13,7 @@ import (
 	"github.com/millrace/millrace/keyedsingleton"
 )
 
-// who lists who is in a session or span, in any order.
+// who lists the numbers of the events in a session or span, sorted.
 type who []int
 
 func (w *who) add(x tick) {
@@ -36,7 +36,7 @@ func sessions(d window.Disorder, gap int) program {
 	}
 }
 
-// TestSessions has the sessions that others got wrong.
+// TestSessions checks cases of sessions that other systems had wrong.
 func TestSessions(t *testing.T) {
 	for _, x := range []struct {
 		name   string
@@ -57,7 +57,8 @@ func TestSessions(t *testing.T) {
 	}
 }
 
-// TestSort has events in the order of their times, and of one time in that in which they came.
+// TestSort checks that events come in the order of their times, and events of one time in the
+// order in which they arrived.
 func TestSort(t *testing.T) {
 	check(t, [][]tick{of("a", 5, 3, 4, 3, 9, 1)}, want{report: "sorted a2@3 sorted a4@3 sorted a3@4 sorted a1@5 sorted a5@9", inOrder: true}, func(xs []ticks) []text {
 		es, _ := window.Stamp(xs[0], at, slack(2))
@@ -72,7 +73,7 @@ func sortedBy(xs []ticks) []text {
 	return []text{said("sorted", window.SortBy(dataflow.Merge(left, right), byKey, "of one time there is one tick of each key"))}
 }
 
-// TestSortBy has one order of two sources, in every schedule.
+// TestSortBy checks that two sources have the same order in every schedule.
 func TestSortBy(t *testing.T) {
 	sources := [][]tick{of("a", 3, 1, 4), of("b", 1, 4)}
 	w := want{report: "sorted a2@1 sorted b1@1 sorted a1@3 sorted a3@4 sorted b2@4", inOrder: true}
@@ -85,7 +86,7 @@ func TestSortBy(t *testing.T) {
 	check(t, sources, w, sortedBy)
 }
 
-// TestTrailing has what happened in the last five seconds.
+// TestTrailing counts the events of the last five seconds.
 func TestTrailing(t *testing.T) {
 	check(t, [][]tick{{{"a", 1, 1}, {"a", 6, 2}, {"a", 3, 3}, {"b", 5, 1}, {"a", 20, 4}, {"a", 24, 5}, {"a", 25, 6}}}, want{
 		report: "a 1@1 of 1 a 2@6 of 2 a 3@3 of 2 a 4@20 of 1 a 5@24 of 2 a 6@25 of 2 b 1@5 of 1",

@@ -19,7 +19,7 @@ import (
 
 var seedFlag = flag.Uint64("seed", 0, "run only the random sources of this seed")
 
-// seeds calls f for some seeds, or for the one that is given.
+// seeds calls f for some seeds, or only for the seed given by the -seed flag.
 func seeds(t *testing.T, n uint64, f func(t *testing.T, seed uint64)) {
 	t.Helper()
 	if *seedFlag != 0 {
@@ -36,7 +36,7 @@ func seeds(t *testing.T, n uint64, f func(t *testing.T, seed uint64)) {
 	}
 }
 
-// randomSource returns n events in seconds, nearly in order.
+// randomSource returns n events, one every three seconds, nearly in order.
 func randomSource(rng *rand.Rand, n, first int, disorder int) (es []model.Event) {
 	for i := range n {
 		es = append(es, model.Event{Key: string(rune('a' + rng.IntN(3))), At: int64(i*3 - rng.IntN(disorder+1)), N: first + i})
@@ -55,7 +55,7 @@ func ticksOf(sources [][]model.Event) (all [][]tick) {
 	return all
 }
 
-// spansOf says which events are in which spans, as the model has them.
+// spansOf lists the events of each span of the model.
 func spansOf(m map[model.Span][]model.Event) (lines []string) {
 	for s, es := range m {
 		var ns []int
@@ -75,8 +75,8 @@ func whoIsIn(closed dataflow.KeyedSingleton[window.Key[string], who, server, bou
 	}))
 }
 
-// TestModel compares folds, sessions, the sorted order and what is late with the model, for
-// random sources, whatever the size of batches and however sources are interleaved.
+// TestModel compares folds, sessions, the sorted order and the late events of random sources with
+// the model, for any size of batches and any interleaving of sources.
 func TestModel(t *testing.T) {
 	const anyOrder = "a list of numbers is sorted"
 	seeds(t, 20, func(t *testing.T, seed uint64) {

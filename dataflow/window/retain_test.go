@@ -13,8 +13,8 @@ import (
 	"github.com/millrace/millrace/keyedsingleton"
 )
 
-// TestRetain is case 66: an entry is there until the mark is past the end of its span and the
-// time after it, and who waits for it afterwards waits. Nothing is forgotten at the end of time.
+// TestRetain is case 66: an entry exists until the mark passes the end of its span plus the
+// retention time. A later Await blocks. The end of time removes no entry.
 func TestRetain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		flow := dataflow.New()
@@ -51,7 +51,7 @@ func TestRetain(t *testing.T) {
 	})
 }
 
-// TestRetainMisuse refuses a time that is negative.
+// TestRetainMisuse checks that Retain panics on a negative time.
 func TestRetainMisuse(t *testing.T) {
 	defer func() {
 		if v, _ := recover().(string); !strings.HasPrefix(v, "window: Retain: after is -1ns") {

@@ -25,7 +25,7 @@ type (
 	awayCounts = dataflow.KeyedSingleton[window.Key[string], int, away, boundedValue]
 )
 
-// sendEvents are the ways in which events get to another location with their mark.
+// sendEvents lists the ways to send events with their mark to another location.
 var sendEvents = map[string]func(to away, es eventStream) awayCounts{
 	"stream": func(to away, es eventStream) awayCounts {
 		return countedAway(dataflow.KeyBy(dataflow.Send(es, to), key))
@@ -62,8 +62,8 @@ func buildSent(flow *dataflow.Flow, send func(to away, es eventStream) awayCount
 	return sentPorts{in, dataflow.Output(lines, "closed")}
 }
 
-// TestSend is case 64: what is closed behind Send is what is closed without it, at a location
-// whose queue has room for one record, from a recording and in every schedule.
+// TestSend is case 64: the same spans close behind Send as without it: at a location whose queue
+// holds one record, from a recording, and in every schedule.
 func TestSend(t *testing.T) {
 	source := []tick{{"a", 1, 1}, {"b", 5, 2}, {"a", 3, 3}, {"a", 2, 4}, {"b", 11, 5}, {"a", 10, 6}, {"a", 25, 7}}
 	const closed = "a[0,10)=2 a[10,20)=1 a[20,30)=1 b[0,10)=1 b[10,20)=1"
@@ -116,7 +116,7 @@ func TestSend(t *testing.T) {
 	}
 }
 
-// TestSendTwo has a location with two sources at others: their least mark decides.
+// TestSendTwo checks that the mark of a location with two remote sources is the lesser of their marks.
 func TestSendTwo(t *testing.T) {
 	make := func(flow *dataflow.Flow) (in [2]*dataflow.InputPort[tick], out *dataflow.OutputPort[string]) {
 		here := dataflow.At[server](flow)
@@ -151,8 +151,8 @@ func TestSendTwo(t *testing.T) {
 	}
 }
 
-// TestDivide has the mark of a stream at each of the locations among which its keys are divided,
-// also where it was.
+// TestDivide divides a keyed stream among locations, one of which it came from, and checks that
+// each of them has the mark of the stream.
 func TestDivide(t *testing.T) {
 	type worker struct{ dataflow.Process }
 	keys := []string{"a", "b", "c", "d", "e", "f", "g", "h"}
@@ -215,7 +215,7 @@ type sentDurably struct {
 	outs map[string]*dataflow.EntryOutputPort[window.Key[string], int]
 }
 
-// TestSendDurably kills a flow whose marks go to another location at every step.
+// TestSendDurably kills, at every step, a flow that sends its marks to another location.
 func TestSendDurably(t *testing.T) {
 	source := []tick{{"a", 1, 1}, {"b", 5, 2}, {"a", 3, 3}, {"a", 2, 4}, {"b", 11, 5}, {"a", 13, 6}}
 	runs := durabletest.Crash(t, durabletest.Program[sentDurably]{

@@ -24,7 +24,7 @@ type splitPorts struct {
 	counts *dataflow.EntryOutputPort[window.Key[string], int]
 }
 
-// tells sends moves, each of which is in the history when the next one is sent, and may be sent again.
+// tells sends moves one by one. Each is in the history before the next one is sent, and may be sent again.
 func (p splitPorts) tells(ctx context.Context, moves []splitMove) error {
 	for i, m := range moves {
 		at := dataflow.Position{Major: uint64(i + 1)}
@@ -75,7 +75,8 @@ func spanOf(key string, from int) window.Key[string] {
 	return window.Key[string]{Key: key, Span: window.Span{From: seconds(from), To: seconds(from + 10)}}
 }
 
-// durableSplits are moves with a silent split that speaks again, one that ends, and one that is read by another reader.
+// durableSplits has a silent split that becomes active again, a split that ends, and one that passes
+// to another reader.
 var durableSplits = []splitMove{
 	found("a"), found("b"), found("c"), reads("a", 1), reads("b", 1), reads("c", 1),
 	gives("a", 1, 12, 33), gives("c", 4), gives("b", 2, 11),
@@ -83,7 +84,7 @@ var durableSplits = []splitMove{
 	gives("b", 32), reads("b", 2), gives("b", 40, 50), gives("a", 60),
 }
 
-// TestSplitsDurable kills a flow at every step: what is late and what is counted is as without that.
+// TestSplitsDurable kills a flow at every step, and expects the same late events and counts as without crashes.
 func TestSplitsDurable(t *testing.T) {
 	runs := durabletest.Crash(t, durabletest.Program[splitPorts]{
 		Build: func(flow *dataflow.Flow) splitPorts {
@@ -107,7 +108,8 @@ type splitSpans struct {
 	spans *dataflow.EntryOutputPort[string, string]
 }
 
-// TestSplitsCluster has splits in the partitions of a cluster, each of which has the mark of its own, and kills it at every step.
+// TestSplitsCluster runs splits in the partitions of a cluster, each with a mark of its own, and kills
+// the cluster at every step.
 func TestSplitsCluster(t *testing.T) {
 	runs := durabletest.Crash(t, durabletest.Program[splitSpans]{
 		Build: func(flow *dataflow.Flow) splitSpans {
@@ -139,8 +141,9 @@ func TestSplitsCluster(t *testing.T) {
 	}
 }
 
-// TestSplitsSent sends on what splits in the partitions of a cluster have, one partition of which has no split, and one has one that
-// is silent. Idle before Send moves the mark of that, and Idle behind it does not wait for the other.
+// TestSplitsSent sends the events of splits on from the partitions of a cluster. One partition has no
+// split, and one has only a silent split. Idle before Send moves the mark of the silent one, and Idle
+// behind Send does not wait for the one without a split.
 func TestSplitsSent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		app, err := durable.Start(t.Context(), func(flow *dataflow.Flow) splitPorts {

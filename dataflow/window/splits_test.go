@@ -18,7 +18,7 @@ import (
 
 const asRead = "splits are told in the order in which the test tells them"
 
-// A splitMove is what a source does: it has ticks of a split, or a notice.
+// A splitMove is one action of a source: it sends ticks of a split, or a notice.
 type splitMove struct {
 	split  string
 	ticks  []tick
@@ -44,7 +44,7 @@ func gives(split string, times ...int) splitMove {
 	return m
 }
 
-// A splitting is a flow that stamps splits.
+// A splitting is a flow that runs StampSplits.
 type splitting struct {
 	in     *dataflow.KeyedInputPort[string, tick]
 	told   *dataflow.SharedKeyedInputPort[string, window.SplitNotice]
@@ -69,7 +69,7 @@ func buildSplitting(flow *dataflow.Flow, disorder window.Disorder) (x splitting)
 	}
 }
 
-// splitsRun is what came of moves: the mark behind each, and all lines of the outputs, which are sorted.
+// splitsRun is the result of moves: the mark after each move, and all lines of the outputs, sorted.
 type splitsRun struct {
 	marks []string
 	lines string
@@ -92,7 +92,7 @@ func sortedAll(outs ...[]string) string {
 	return fmt.Sprint(outs)
 }
 
-// produceSplits runs moves in production, with so many ticks at a time.
+// produceSplits runs moves in a real app, with up to cut ticks in a batch.
 func produceSplits(t *testing.T, moves []splitMove, disorder window.Disorder, cut int, record *dataflow.Recording) (r splitsRun) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -133,15 +133,15 @@ func produceSplits(t *testing.T, moves []splitMove, disorder window.Disorder, cu
 	return r
 }
 
-// modelSplits is what moves should come to, element by element and from nothing but what was told of each split.
+// modelSplits computes the expected result of moves, element by element and only from the moves of each split.
 func modelSplits(moves []splitMove, disorder window.Disorder) (r splitsRun) {
 	type split struct {
-		times   []int // in time
-		mark    int   // none before it has one
+		times   []int // in order
+		mark    int   // never, before the split has one
 		waits   bool
 		reader  uint64
 		id      string
-		hasLeft bool // for good
+		hasLeft bool // it has ended
 	}
 	const never = -1 << 30
 	splits, mark := map[string]*split{}, never
@@ -230,13 +230,13 @@ func modelSplits(moves []splitMove, disorder window.Disorder) (r splitsRun) {
 	return r
 }
 
-// TestSplits has the cases that the documentation of StampSplits tells of.
+// TestSplits checks the cases that the documentation of StampSplits describes.
 func TestSplits(t *testing.T) {
 	for _, x := range []struct {
 		name  string
 		moves []splitMove
 		slack int
-		marks string // behind each move
+		marks string // after each move
 		late  string
 	}{
 		{"a split that is read faster makes nothing late", []splitMove{found("a"), found("b"), gives("a", 1, 50), gives("b", 2, 3), gives("a", 60), gives("b", 70)}, 0, "- - - 3 3 60", ""},
@@ -267,7 +267,8 @@ func TestSplits(t *testing.T) {
 	}
 }
 
-// randomSplits returns moves of four splits that come, fall silent, speak again, are read by others, and end.
+// randomSplits returns moves of four splits that appear, fall silent, become active again, change their
+// reader, and end.
 func randomSplits(rng *rand.Rand) (moves []splitMove) {
 	clock, n := map[string]int{}, 0
 	for range 60 {
@@ -297,7 +298,7 @@ func randomSplits(rng *rand.Rand) (moves []splitMove) {
 	return moves
 }
 
-// TestSplitsRandom compares random moves with the model, wherever batches end, and from the recording.
+// TestSplitsRandom compares random moves with the model, for any cut of batches and from the recording.
 func TestSplitsRandom(t *testing.T) {
 	late := 0
 	seeds(t, 100, func(t *testing.T, seed uint64) {
@@ -325,7 +326,8 @@ func TestSplitsRandom(t *testing.T) {
 	}
 }
 
-// TestSplitsSchedules compares what may come of some moves, in whatever order those of two splits are taken, with the model.
+// TestSplitsSchedules compares the results of some moves in all schedules with those of the model in
+// all orders.
 func TestSplitsSchedules(t *testing.T) {
 	moves := map[string][]splitMove{"a": {found("a"), gives("a", 10), gives("a", 20)}, "b": {gives("b", 15), idle("b"), gives("b", 12)}}
 	want := map[string]int{}
@@ -341,7 +343,7 @@ func TestSplitsSchedules(t *testing.T) {
 			orders(append(done[:len(done):len(done)], b[0]), a, b[1:])
 		}
 	}
-	// What is told of a split and what it has come through two inputs.
+	// The notices and the elements of a split come through two inputs.
 	for _, a := range [][]int{{0, 1, 2}, {1, 0, 2}, {1, 2, 0}} {
 		for _, b := range [][]int{{1, 0, 2}, {0, 1, 2}, {0, 2, 1}} {
 			pick := func(ms []splitMove, at []int) (picked []splitMove) {

@@ -15,7 +15,7 @@ func source(rng *rand.Rand, n, first int, disorder int64) []Event {
 	return es
 }
 
-// content forgets the order of events within a span.
+// content writes the events of each span, without their order.
 func content(m map[Span][]Event) string {
 	var all []string
 	for s, es := range m {
@@ -30,8 +30,8 @@ func content(m map[Span][]Event) string {
 	return fmt.Sprint(all)
 }
 
-// TestCutsDoNotShow cuts and interleaves three sources in many ways. What is closed, which
-// sessions there are and what order Sort gives must not depend on it.
+// TestCutsDoNotShow cuts and interleaves three sources in many ways. The closed spans, the
+// sessions and the order of Sort must not depend on it.
 func TestCutsDoNotShow(t *testing.T) {
 	for seed := range uint64(50) {
 		rng := rand.New(rand.NewPCG(seed, 1))
@@ -60,7 +60,8 @@ func TestCutsDoNotShow(t *testing.T) {
 	}
 }
 
-// TestJoin compares with all pairs, and checks that what is kept is bounded.
+// TestJoin compares the pairs of Join with all pairs within the time, for many cuts and
+// interleavings.
 func TestJoin(t *testing.T) {
 	for seed := range uint64(50) {
 		rng := rand.New(rand.NewPCG(seed, 2))
@@ -94,8 +95,8 @@ func TestJoin(t *testing.T) {
 	}
 }
 
-// TestLateByItsTime is Beam issue 18677 with a gap of 5: an element of time 3 after the
-// mark is at 6 does not open a session that overlaps the one that was closed.
+// TestLateByItsTime is Beam issue 18677 with a gap of 5: an event at time 3 after the mark has
+// reached 6 does not open a session that overlaps the closed one.
 func TestLateByItsTime(t *testing.T) {
 	cuts, late := Stamp([]Event{{"a", 0, 1}, {"b", 6, 2}, {"a", 3, 3}}, 0, 1, func(int) int { return 1 })
 	if got := content(Sessions(cuts, 5)); len(late) != 1 || got != "[{a 0 5} [1] {b 6 11} [2]]" {
@@ -103,7 +104,7 @@ func TestLateByItsTime(t *testing.T) {
 	}
 }
 
-// TestTouching is hazelcast-jet 1152: an event at the end of a session is another session,
+// TestTouching is hazelcast-jet 1152: an event at the end of a session begins another session,
 // wherever the cuts are.
 func TestTouching(t *testing.T) {
 	for _, n := range []int{1, 2} {
@@ -114,8 +115,7 @@ func TestTouching(t *testing.T) {
 	}
 }
 
-// TestCases has cases that can be said in a line. Their numbers are those of the tests of package
-// window.
+// TestCases checks the cases that fit on a line. Their numbers are those of the tests of package window.
 func TestCases(t *testing.T) {
 	one := func(int) int { return 1 }
 	all := func(n int) int { return n }

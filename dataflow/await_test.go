@@ -56,8 +56,8 @@ func TestWaitingForOneKey(t *testing.T) {
 	})
 }
 
-// TestTakersThatGiveUp ends the contexts of takers just as the values come: each value
-// goes to its taker or stays for the next one.
+// TestTakersThatGiveUp cancels calls of Take just as their values arrive. Each value goes to its
+// Take or stays for the next one.
 func TestTakersThatGiveUp(t *testing.T) {
 	const keys = 5000
 	flow := dataflow.New()

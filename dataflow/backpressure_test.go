@@ -12,8 +12,8 @@ import (
 	"github.com/millrace/millrace/dataflow"
 )
 
-// TestBackpressure shows in a bubble that a full queue blocks a sender, that its
-// context and Close set it free, and that a reader brings a stalled location back.
+// TestBackpressure checks that a full queue blocks a sender, that cancelling its context
+// and Close unblock it, and that a reader lets a stalled location continue.
 func TestBackpressure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -34,7 +34,7 @@ func TestBackpressure(t *testing.T) {
 			}
 		}()
 		synctest.Wait()
-		// Five are over the bound of the output, two wait in the queue.
+		// The output holds five, its bound exceeded by one. Two wait in the queue.
 		if n := accepted.Load(); n != 7 {
 			t.Errorf("%d were accepted before the reader came, want 7", n)
 		}
@@ -44,7 +44,7 @@ func TestBackpressure(t *testing.T) {
 			}
 		}
 		synctest.Wait()
-		// Two are left at the output; of what came since, three more are over its bound.
+		// Two are left at the output. Of the later ones, three more exceed its bound.
 		if n := accepted.Load(); n < 9 || n > 10 {
 			t.Errorf("%d were accepted after three were read, want 9 or 10", n)
 		}
@@ -83,7 +83,7 @@ func TestBackpressure(t *testing.T) {
 	})
 }
 
-// TestStopGivesUp stops a flow whose output nobody reads.
+// TestStopGivesUp checks that Stop gives up on a flow whose output nobody reads.
 func TestStopGivesUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		flow := dataflow.NewWithOptions(dataflow.Options{Queue: 1, Buffer: 1})
@@ -101,7 +101,7 @@ func TestStopGivesUp(t *testing.T) {
 		if err := <-stopped; !errors.Is(err, reason) {
 			t.Errorf("Stop returned %v", err)
 		}
-		// What was released is there to be read, then comes the reason.
+		// What was released can still be read. Then Next returns the reason.
 		var got []int
 		for {
 			x, err := out.Next(t.Context())
@@ -122,11 +122,11 @@ func TestStopGivesUp(t *testing.T) {
 	})
 }
 
-// TestHandedTheTokenWhileLeaving is a sender that waits for room and is handed the
-// run token, runs the last step of a flow that was closed meanwhile, and must not
-// get its own record accepted after the end.
+// TestHandedTheTokenWhileLeaving has a sender that waits for room and is handed the run
+// token. It runs the last step of a flow that was closed meanwhile. Its own record must
+// not be accepted after the end.
 func TestHandedTheTokenWhileLeaving(t *testing.T) {
-	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1)) // so that a hook goes on when it has woken the sender
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1)) // so that a hook continues after it has woken the sender
 	synctest.Test(t, func(t *testing.T) {
 		flow := dataflow.NewWithOptions(dataflow.Options{Queue: 2})
 		in, xs := dataflow.Input[int](dataflow.At[server](flow), "xs")

@@ -26,7 +26,7 @@ func blocked(t *testing.T, what string, err error, words string) {
 	}
 }
 
-// warnings are what Options.OnBlocked was called with, by goroutines of the flow.
+// warnings collects the errors that the goroutines of a flow pass to Options.OnBlocked.
 type warnings struct {
 	mu  sync.Mutex
 	all []string
@@ -38,7 +38,7 @@ func (w *warnings) add(e *dataflow.BlockedError) {
 	w.all = append(w.all, e.Error())
 }
 
-// take returns the warnings since it was called before.
+// take returns the warnings since the last take.
 func (w *warnings) take() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -47,8 +47,8 @@ func (w *warnings) take() []string {
 	return all
 }
 
-// TestForgottenOutput has an output that nobody reads. Whoever waits for its location has
-// an error that names it, and it is told once.
+// TestForgottenOutput has an output that nobody reads. Every call that waits for its
+// location returns an error that names the output, and OnBlocked is called once.
 func TestForgottenOutput(t *testing.T) {
 	for _, reads := range []bool{false, true} {
 		t.Run(fmt.Sprint("read in time ", reads), func(t *testing.T) {
@@ -120,8 +120,8 @@ func TestForgottenOutput(t *testing.T) {
 	}
 }
 
-// TestForgottenOutputElsewhere has it at another location than who waits: one that the
-// location sends to, and one that sends to the location.
+// TestForgottenOutputElsewhere has the unread output at another location than the waiting
+// call: one that the location sends to, and one that sends to the location.
 func TestForgottenOutputElsewhere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var warned warnings
@@ -159,7 +159,7 @@ func TestForgottenOutputElsewhere(t *testing.T) {
 	})
 }
 
-// TestCallsThatHang has calls of MapAsync that do not return.
+// TestCallsThatHang checks the errors while calls of MapAsync do not return.
 func TestCallsThatHang(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		flow := dataflow.NewWithOptions(dataflow.Options{Queue: 2, OnBlocked: func(*dataflow.BlockedError) {}})
@@ -173,7 +173,7 @@ func TestCallsThatHang(t *testing.T) {
 			return ctx
 		}
 		put.Put(t.Context(), 0, 0)
-		if _, err := answers.Await(soon(), 0); err != context.DeadlineExceeded { // nothing is stopped yet
+		if _, err := answers.Await(soon(), 0); err != context.DeadlineExceeded { // nothing is blocked yet
 			t.Errorf("Await: %v", err)
 		}
 		var err error
@@ -200,7 +200,7 @@ func TestCallsThatHang(t *testing.T) {
 	})
 }
 
-// TestNotBlocked: an error says nothing of this where nothing is stopped.
+// TestNotBlocked checks that errors do not mention blocking when nothing is blocked.
 func TestNotBlocked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		flow := dataflow.New()

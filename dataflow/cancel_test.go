@@ -12,7 +12,7 @@ import (
 	"github.com/millrace/millrace/keyedsingleton"
 )
 
-// TestCancelUnderLoad ends the context of the flow, and contexts of single calls,
+// TestCancelUnderLoad cancels the context of the flow, and the contexts of single calls,
 // while many goroutines send, await and read.
 func TestCancelUnderLoad(t *testing.T) {
 	for range 50 {
@@ -43,7 +43,7 @@ func cancelUnderLoad(t *testing.T) {
 				}
 				errs := [4]error{}
 				if errs[0] = in.Send(short, ticket{s, n}); errs[0] == nil {
-					_, errs[1] = out.Next(short) // perhaps what another one sent
+					_, errs[1] = out.Next(short) // perhaps the ticket of another sender
 				}
 				if errs[2] = put.Put(short, ticket{s, n}, n); errs[2] == nil {
 					_, errs[3] = answers.Await(short, ticket{s, n})
@@ -72,7 +72,7 @@ func cancelUnderLoad(t *testing.T) {
 }
 
 // TestCancelledCallsLoseNothing has callers that give up all the time while others
-// go on: a token handed to one that is leaving has to be passed on.
+// continue. A caller that leaves must pass on a run token that it was handed.
 func TestCancelledCallsLoseNothing(t *testing.T) {
 	flow := dataflow.NewWithOptions(dataflow.Options{Queue: 2, Buffer: 2})
 	in, tickets := dataflow.SharedInput[ticket](dataflow.At[server](flow), "tickets")
@@ -132,7 +132,7 @@ func TestCancelledCallsLoseNothing(t *testing.T) {
 	}
 }
 
-// TestCancelWhileStarting ends the context at the moment of Start.
+// TestCancelWhileStarting cancels the context while Start runs.
 func TestCancelWhileStarting(t *testing.T) {
 	for range 300 {
 		ctx, cancel := context.WithCancel(t.Context())

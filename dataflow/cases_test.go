@@ -12,9 +12,9 @@ import (
 	"github.com/millrace/millrace/slice"
 )
 
-// TestCases are conformance cases in which the location is idle whenever something is
-// sent, so that what is sent at once is one step. A case is sent in steps; got is what
-// note was called with.
+// TestCases runs conformance cases. The location is idle whenever something is sent, so
+// everything sent at once is one step. A case is sent in steps; got collects the
+// arguments of note.
 func TestCases(t *testing.T) {
 	tests := []struct {
 		name  string
@@ -153,7 +153,7 @@ func TestCases(t *testing.T) {
 	}
 }
 
-// TestLimitDoesNotEnd checks that what is beyond the limit is still accepted.
+// TestLimitDoesNotEnd checks that elements beyond the limit are still accepted.
 func TestLimitDoesNotEnd(t *testing.T) {
 	flow := dataflow.New()
 	in, s := dataflow.Input[int](dataflow.At[server](flow), "numbers")

@@ -17,7 +17,7 @@ import (
 	"github.com/millrace/millrace/slice"
 )
 
-// countdown feeds each number back, one less, until it is 0, and returns all of them.
+// countdown feeds each number back, decremented, until it is 0, and returns all numbers.
 func countdown[O dataflow.Order](at server, numbers dataflow.Stream[int, server, unbounded, O, dataflow.ExactlyOnce]) dataflow.Stream[int, server, unbounded, dataflow.NoOrder, dataflow.ExactlyOnce] {
 	loop, again := dataflow.Cycle[int, dataflow.NoOrder](at, "again")
 	all := dataflow.Merge(numbers, again)
@@ -26,8 +26,8 @@ func countdown[O dataflow.Order](at server, numbers dataflow.Stream[int, server,
 	return all
 }
 
-// TestCycleEnds checks that a flow whose inputs are closed ends when nothing is fed
-// back any more, and not before, and so does one that is stopped.
+// TestCycleEnds checks that a flow that is stopped, or whose inputs are closed, ends as
+// soon as nothing is fed back, and not before.
 func TestCycleEnds(t *testing.T) {
 	for _, end := range []string{"close before start", "close", "stop"} {
 		t.Run(end, func(t *testing.T) {
@@ -68,8 +68,8 @@ func TestCycleEnds(t *testing.T) {
 	}
 }
 
-// TestCycleNeverBlocks feeds far more back than the queue holds: nothing of it is
-// refused or waits for room, and nothing is lost although a reader is slow.
+// TestCycleNeverBlocks feeds back far more than the queue holds. Nothing of it is refused
+// or waits for room, and a slow reader loses nothing.
 func TestCycleNeverBlocks(t *testing.T) {
 	flow := dataflow.NewWithOptions(dataflow.Options{Queue: 1, Buffer: 1})
 	at := dataflow.At[server](flow)
@@ -108,7 +108,7 @@ func TestCycleNeverBlocks(t *testing.T) {
 	}
 }
 
-// TestCycleIsInTheQueue checks that an input waits while much is fed back.
+// TestCycleIsInTheQueue checks that an input waits while many elements are fed back.
 func TestCycleIsInTheQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		flow := dataflow.NewWithOptions(dataflow.Options{Queue: 2, Buffer: 1})
@@ -124,7 +124,7 @@ func TestCycleIsInTheQueue(t *testing.T) {
 		out := dataflow.Output(s, "numbers")
 		dataflow.Count(again)
 		app := start(t, flow)
-		// The output is over its bound, so that what is fed back waits.
+		// The output exceeds its bound, so elements that are fed back wait.
 		if _, err := in.SendBatch(t.Context(), []int{1, 2}); err != nil {
 			t.Fatal(err)
 		}
@@ -153,8 +153,8 @@ func TestCycleIsInTheQueue(t *testing.T) {
 	})
 }
 
-// TestCycleOrder is case F7: what is fed back comes after what it came from, and the
-// rest keeps its order.
+// TestCycleOrder is case F7: an element that is fed back comes after the one it was made
+// from, and the others keep their order.
 func TestCycleOrder(t *testing.T) {
 	flow := dataflow.New()
 	at := dataflow.At[server](flow)
@@ -177,8 +177,8 @@ func TestCycleOrder(t *testing.T) {
 	}
 }
 
-// TestCycleThrough is the second half of case F9: feedback is accepted through whatever
-// puts a record in between.
+// TestCycleThrough is the second half of case F9: a cycle is accepted if anything on it
+// takes a record of its own.
 func TestCycleThrough(t *testing.T) {
 	type looped = dataflow.Stream[int, server, unbounded, dataflow.NoOrder, dataflow.ExactlyOnce]
 	byItself := func(s looped) dataflow.KeyedSingleton[int, int, server, bounds.BoundedValue] {
@@ -225,7 +225,8 @@ func TestCycleThrough(t *testing.T) {
 	}
 }
 
-// TestCycleUnderLoad feeds back while several goroutines send, for the race detector.
+// TestCycleUnderLoad feeds back while several goroutines send. It is for the race
+// detector.
 func TestCycleUnderLoad(t *testing.T) {
 	flow := dataflow.NewWithOptions(dataflow.Options{Queue: 8})
 	at := dataflow.At[server](flow)

@@ -18,8 +18,8 @@ func numbered(flow *dataflow.Flow) (*dataflow.EntryInputPort[int, int], *dataflo
 	return in, keyedsingleton.Output(keyedsingleton.Map(entries, func(x int) int { return 10 * x }), "out")
 }
 
-// TestAllInOrder takes all entries, also those that were there before, in the order in which
-// they came, while others are taken by their keys: their numbers in the table are used again.
+// TestAllInOrder takes all entries in the order in which they came, including those from
+// before the call, while others are taken by key. Slots in the table are reused meanwhile.
 func TestAllInOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		flow := dataflow.New()
@@ -55,7 +55,7 @@ func TestAllInOrder(t *testing.T) {
 		if want := []int{3, 2, 9, 8, 7, 6}; !slices.Equal(got, want) || out.Len() != 0 {
 			t.Errorf("took %v, want %v, and %d are left", got, want, out.Len())
 		}
-		// The others wait until there is something, or until the flow ends.
+		// A loop over All waits for further entries until the flow ends.
 		got = nil
 		over := make(chan struct{})
 		go func() {
@@ -76,7 +76,8 @@ func TestAllInOrder(t *testing.T) {
 	})
 }
 
-// TestAllBreaks leaves a loop: the entry at which it is left is taken, and no other one.
+// TestAllBreaks checks that breaking out of a loop over All takes the current entry and no
+// other.
 func TestAllBreaks(t *testing.T) {
 	flow := dataflow.New()
 	in, out := numbered(flow)
@@ -97,7 +98,8 @@ func TestAllBreaks(t *testing.T) {
 	}
 }
 
-// TestAllFails ends when the flow fails, with what was there given first.
+// TestAllFails checks that All returns the remaining entries of a flow that failed and then
+// ends.
 func TestAllFails(t *testing.T) {
 	flow := dataflow.New()
 	in, entries := keyedsingleton.Input[int, int](dataflow.At[server](flow), "in")
@@ -119,7 +121,8 @@ func TestAllFails(t *testing.T) {
 	}
 }
 
-// TestAllShared has several goroutines take the entries, some by key: each is taken once.
+// TestAllShared has several goroutines take entries, some by key, and checks that each entry
+// is taken once.
 func TestAllShared(t *testing.T) {
 	const keys, takers = 3000, 4
 	flow := dataflow.New()
@@ -168,8 +171,8 @@ func TestAllShared(t *testing.T) {
 	}
 }
 
-// TestAllSimulated takes all entries in every schedule. Entries of different keys come in any
-// order.
+// TestAllSimulated takes all entries in every schedule. Entries of different keys may come in
+// any order.
 func TestAllSimulated(t *testing.T) {
 	sim.Exhaustive(t, func(s *sim.Sim) {
 		in, out := numbered(s.Flow())

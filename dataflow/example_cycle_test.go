@@ -15,8 +15,8 @@ func ExampleCycle() {
 		loop, again := dataflow.Cycle[int, dataflow.NoOrder](at, "again")
 		all := dataflow.Merge(numbers, again)
 
-		// A number goes round until it is 1: half of it if it is even, else three times
-		// it and one.
+		// A number goes around until it is 1: it is halved if it is even, and otherwise
+		// multiplied by three and incremented.
 		tick := slice.At(at)
 		more := dataflow.Filter(slice.Batch(tick, all, "each number goes its own way"), func(n int) bool { return n != 1 })
 		loop.Complete(slice.Emit(dataflow.Map(more, func(n int) int {

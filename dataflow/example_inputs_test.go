@@ -11,7 +11,7 @@ import (
 	"github.com/millrace/millrace/singleton"
 )
 
-// Any number of goroutines send, and how many there were does not depend on which was first.
+// Several goroutines may send to a shared input. The count does not depend on their order.
 func ExampleSharedInput() {
 	ctx := context.Background()
 	flow := dataflow.New()
@@ -31,7 +31,8 @@ func ExampleSharedInput() {
 	// 3 true
 }
 
-// A reader of two partitions of a topic begins again before what it has sent. Offsets have gaps, and each partition has its own.
+// A reader of two topic partitions restarts before the last offset it sent. Offsets have gaps, and each partition has
+// its own.
 func ExampleSharedKeyedInputPort_SendBatchAt() {
 	ctx := context.Background()
 	flow := dataflow.New()
@@ -50,7 +51,7 @@ func ExampleSharedKeyedInputPort_SendBatchAt() {
 	// {ada:41 bob:20} true
 }
 
-// Each sensor has a handle, and its readings keep their order.
+// Each sensor has a Sender, and its readings keep their order.
 func ExampleSenderInput() {
 	ctx := context.Background()
 	flow := dataflow.New()
@@ -76,7 +77,7 @@ func ExampleSenderInput() {
 	// {cellar:62 roof:42} true
 }
 
-// A client counts its orders: an input that has seen a million of them remembers a number.
+// Each client numbers its orders. An input that has received a million of them only stores the last number.
 func ExampleSequenced() {
 	type order struct {
 		Client string
@@ -101,7 +102,7 @@ func ExampleSequenced() {
 	// dataflow: key is present already
 }
 
-// Who hears nothing sends again: an order is one order.
+// A client without an answer sends its order again. It counts as one order.
 func ExampleRetriedInput() {
 	ctx := context.Background()
 	flow := dataflow.New()

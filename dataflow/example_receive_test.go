@@ -23,7 +23,7 @@ func ExampleOutputPort_Receive() {
 					return
 				}
 				fmt.Println("handled", d.Value)
-				d.Ack() // a durable flow gives it again if the process is killed before
+				d.Ack() // a durable flow delivers it again if the process is killed before this
 			}
 		})
 	}
@@ -41,7 +41,8 @@ func ExampleOutputPort_Receive() {
 	// <nil>
 }
 
-// A reader that keeps the number of the last element with what it makes of them handles each once, also when elements come again.
+// A reader that stores its result together with the number of the last element handles each element once, even if
+// elements are delivered again.
 func ExampleOutputPort_ReceiveBatch() {
 	flow := dataflow.New()
 	in, numbers := dataflow.Input[int](dataflow.At[Station](flow), "numbers")
@@ -49,7 +50,7 @@ func ExampleOutputPort_ReceiveBatch() {
 	dataflow.Start(context.Background(), flow)
 	in.SendBatch(context.Background(), []int{10, 20, 30})
 
-	sum, last := 0, uint64(0) // in one transaction, where they are kept
+	sum, last := 0, uint64(0) // a real reader stores both in one transaction
 	for last < 3 {
 		b, err := out.ReceiveBatch(context.Background(), 100)
 		if err != nil {

@@ -79,10 +79,11 @@ func ExampleMax() {
 	// 180
 }
 
-// A high-water mark of merged readings: their order does not matter, and it never falls.
+// A high-water mark of merged readings. Their order does not matter, and the mark never
+// falls.
 func ExampleFoldCommutativeGrowing() {
 	dataflow.Local(func(at dataflow.Here) {
-		readings := dataflow.Merge(dataflow.Of(at, 3, 9), dataflow.Of(at, 12, 5)) // in no order
+		readings := dataflow.Merge(dataflow.Of(at, 3, 9), dataflow.Of(at, 12, 5)) // without an order
 		mark := dataflow.FoldCommutativeGrowing(readings, func() int { return 0 },
 			func(highest *int, x int) { *highest = max(*highest, x) },
 			"a maximum is the same in any order, and no reading makes it smaller")

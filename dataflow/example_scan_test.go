@@ -11,7 +11,7 @@ import (
 func ExampleScan() {
 	dataflow.Local(func(at dataflow.Here) {
 		levels := dataflow.Of(at, 3, 6, 7, 4, 9)
-		// A pump that starts above 5 and stops below 5 is told only when to change.
+		// The pump starts above 5 and stops at 5 or below. It receives only changes.
 		pump := dataflow.Scan(levels, func() bool { return false }, func(on *bool, level int, emit func(string)) {
 			if high := level > 5; high != *on {
 				*on = high

@@ -9,7 +9,7 @@ import (
 	"github.com/millrace/millrace/keyedstream"
 )
 
-// A Kitchen and a Worker are locations of some examples.
+// Kitchen and Worker are locations of some examples.
 type (
 	Kitchen struct{ dataflow.Process }
 	Worker  struct{ dataflow.Process }
@@ -47,7 +47,7 @@ func ExampleMembers() {
 	in, words := dataflow.Input[string](dataflow.At[Station](flow), "words")
 	itself := func(w string) string { return w }
 
-	// Each worker has some of the words, and counts them on a processor of its own.
+	// Each worker receives some of the words and counts them on its own processor.
 	var counts []*dataflow.EntryOutputPort[string, int]
 	for _, mine := range keyedstream.Divide(dataflow.KeyBy(words, itself), dataflow.Members[Worker](flow, 2)) {
 		twice := keyedstream.FoldEarlyStop(mine, func() int { return 0 }, func(n *int, _ string) bool { *n++; return *n == 2 })

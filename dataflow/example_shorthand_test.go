@@ -9,7 +9,7 @@ import (
 	"github.com/millrace/millrace/keyedstream"
 )
 
-// words is a function of a program: it works at any location.
+// words works at any location.
 func words[L dataflow.Location](lines dataflow.OrderedStream[string, L]) dataflow.OrderedStream[string, L] {
 	return dataflow.FlatMap(lines, func(line string, emit func(string)) {
 		for _, word := range strings.Fields(line) {
@@ -32,7 +32,7 @@ func ExampleOrderedStream() {
 	// not
 }
 
-// balances adds up what comes for each account. Only the first amount of an account may be large.
+// balances sums the amounts of each account. Only the first amount of an account may be large.
 func balances(amounts dataflow.OrderedKeyedStream[string, int, dataflow.Here]) dataflow.OrderedKeyedStream[string, int, dataflow.Here] {
 	return keyedstream.Scan(amounts, func() int { return 0 }, func(sum *int, amount int, emit func(int)) {
 		if *sum == 0 || amount < 100 {
@@ -57,7 +57,7 @@ func ExampleOrderedKeyedStream() {
 	// ann:520
 }
 
-// yes returns the votes that count.
+// yes returns the votes in favor.
 func yes(votes dataflow.UnorderedKeyedStream[string, bool, dataflow.Here]) dataflow.UnorderedKeyedStream[string, bool, dataflow.Here] {
 	return keyedstream.Filter(votes, func(yes bool) bool { return yes })
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/millrace/millrace/keyedstream"
 )
 
-// Status tells what a location has done and what waits there. Two of them, with their
-// times, give rates.
+// Status reports what a location has done and what waits there. Two statuses and their
+// times give rates.
 func ExampleApp_Status() {
 	ctx := context.Background()
 	flow := dataflow.NewWithOptions(dataflow.Options{Count: true})
@@ -48,7 +48,7 @@ func ExampleApp_Status() {
 	// <nil>
 }
 
-// Lookup tells where a running flow is with a key.
+// Lookup returns the state of a key in a running flow.
 func ExampleApp_Lookup() {
 	ctx := context.Background()
 	flow := dataflow.New()
@@ -83,7 +83,7 @@ func ExampleApp_Lookup() {
 	// <nil>
 }
 
-// Entries goes through what an operator remembers, page by page.
+// Entries returns the state of an operator page by page.
 func ExampleApp_Entries() {
 	ctx := context.Background()
 	flow := dataflow.New()
@@ -119,7 +119,7 @@ func ExampleApp_Entries() {
 	// <nil>
 }
 
-// A graph is drawn without another program.
+// SVG draws a graph without an external program.
 func ExampleGraph_SVG() {
 	flow := dataflow.New()
 	_, words := dataflow.Input[string](dataflow.At[Station](flow), "words")
@@ -133,7 +133,8 @@ func ExampleGraph_SVG() {
 // A balance is the state of a fold.
 type balance struct{ cents, payments int }
 
-// The state of a fold or a machine is read with its type, by the package that has the type.
+// EachState reads the states of a fold or a machine with their Go type, from the package
+// that declares the type.
 func ExampleEachState() {
 	ctx := context.Background()
 	flow := dataflow.New()

@@ -12,7 +12,7 @@ import (
 	"github.com/millrace/millrace/singleton"
 )
 
-// show prints a value that is complete.
+// show prints the final value of a bounded singleton.
 func show[T any](x dataflow.Singleton[T, dataflow.Here, bounds.Bounded]) {
 	dataflow.Print(singleton.IntoStream(x))
 }
@@ -103,7 +103,7 @@ func ExampleFlatMap() {
 
 func ExampleInspect() {
 	dataflow.Local(func(at dataflow.Here) {
-		// The call is made although nobody reads the result.
+		// The function is called although nobody reads the result.
 		dataflow.Inspect(dataflow.Of(at, 404, 500), func(status int) { fmt.Println("seen", status) })
 	})
 	// Output:
@@ -133,7 +133,7 @@ func ExampleMerge() {
 	dataflow.Local(func(at dataflow.Here) {
 		web := dataflow.Of(at, "web: ann", "web: bob")
 		phone := dataflow.Of(at, "phone: cid")
-		dataflow.Print(dataflow.Merge(web, phone)) // the order of the two is nobody's promise
+		dataflow.Print(dataflow.Merge(web, phone)) // Merge promises no order between the two
 	})
 	// Unordered output:
 	// web: ann
@@ -203,7 +203,8 @@ func ExampleAssumeRepeats() {
 	dataflow.Local(func(at dataflow.Here) {
 		local := dataflow.Of(at, "disk full")
 		relayed := dataflow.AssumeRepeats(dataflow.Of(at, "fan broken"))
-		// Both sides of a merge promise the same, so the stronger one is weakened.
+		// Both sides of a merge must have the same guarantee, so the stronger one is
+		// weakened.
 		dataflow.Print(dataflow.Merge(dataflow.AssumeRepeats(local), relayed))
 	})
 	// Unordered output:

@@ -13,7 +13,8 @@ import (
 	"github.com/millrace/millrace/slice"
 )
 
-// A Station is the location of some examples: a tag of our own.
+// Station is the location of some examples. A location is a type that the program
+// declares.
 type Station struct{ dataflow.Process }
 
 func Example() {
@@ -135,8 +136,8 @@ func ExampleRun() {
 	in, words := dataflow.Input[string](dataflow.At[Station](flow), "words")
 	dataflow.Print(dataflow.Map(words, strings.ToUpper))
 
-	// What is sent before the start waits. Run returns when all inputs are closed and
-	// everything is quiet.
+	// Values that are sent before the start wait. Run returns when all inputs are closed
+	// and all values were handled.
 	in.Send(context.Background(), "steady")
 	in.Send(context.Background(), "flow")
 	in.Close()
@@ -218,7 +219,7 @@ func ExampleEntryOutputPort_Take() {
 	// 0 entries are kept
 }
 
-// A service that knows no keys handles whatever comes.
+// A service that does not know the keys handles every entry.
 func ExampleEntryOutputPort_All() {
 	ctx := context.Background()
 	flow := dataflow.New()

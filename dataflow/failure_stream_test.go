@@ -14,9 +14,9 @@ import (
 
 type anyKeys = dataflow.KeyedStream[int, any, server, unbounded, dataflow.TotalOrder, dataflow.ExactlyOnce]
 
-// TestStepErrorOfStreams gives operators over streams and values a function that panics
-// on 0: the error says which operator, and where it was built. So does that of an operator
-// without a function that is given a key which cannot be one.
+// TestStepErrorOfStreams gives operators over streams and values a function that panics on 0. The error
+// must name the operator and where it was built. The same holds for an operator without a function that
+// receives an unhashable key.
 func TestStepErrorOfStreams(t *testing.T) {
 	zero := func() int { return 0 }
 	add := func(acc *int, x int) { *acc += bomb(x) }
@@ -89,7 +89,7 @@ func TestStepErrorOfStreams(t *testing.T) {
 					send()
 				}
 				var e *dataflow.StepError
-				in.Close() // if it does not fail, it ends
+				in.Close() // without a failure the flow ends here
 				if err := app.Wait(); !errors.As(err, &e) {
 					t.Fatalf("Wait() = %v", err)
 				}
@@ -107,8 +107,8 @@ func TestStepErrorOfStreams(t *testing.T) {
 	}
 }
 
-// TestStepErrorOfCompare: a function that compares fails in the operator that sorts, and not in the one
-// before it.
+// TestStepErrorOfCompare checks that a failing comparison is reported for the operator that sorts, and
+// not for the one before it.
 func TestStepErrorOfCompare(t *testing.T) {
 	flow := dataflow.New()
 	here := dataflow.At[server](flow)

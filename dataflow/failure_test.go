@@ -24,9 +24,9 @@ type entries = dataflow.KeyedStream[string, int, server, unbounded, dataflow.Tot
 // bomb panics on 0 and returns its argument otherwise.
 func bomb(x int) int { return x * x / x }
 
-// TestStepError gives every operator a function that panics at the third of four
-// values: the error says which operator, where it was built, at which location and
-// on which key, and reaches everybody who waits for the flow.
+// TestStepError gives every operator a function that panics at the third of four values. The
+// error must name the operator, where it was built, its location and the key. Every call that
+// waits for the flow must return the error.
 func TestStepError(t *testing.T) {
 	values := func(ks entries) dataflow.KeyedSingleton[string, int, server, bounds.BoundedValue] {
 		return keyedstream.First(ks)
@@ -168,7 +168,7 @@ func TestStepError(t *testing.T) {
 	}
 }
 
-// TestStepErrorWords checks the sentence.
+// TestStepErrorWords checks the text of a StepError.
 func TestStepErrorWords(t *testing.T) {
 	e := &dataflow.StepError{Op: "keyedstream.Fold", Pos: "main.go:12", Location: "Server", Key: "ann", Err: errors.New("no funds")}
 	if got, want := e.Error(), "dataflow: keyedstream.Fold (main.go:12) at Server on key ann: no funds"; got != want {
@@ -179,7 +179,7 @@ func TestStepErrorWords(t *testing.T) {
 	}
 }
 
-// TestStartTwice checks that a flow runs once.
+// TestStartTwice checks that a flow can be started only once.
 func TestStartTwice(t *testing.T) {
 	flow := dataflow.New()
 	start(t, flow)
@@ -193,7 +193,7 @@ func TestStartTwice(t *testing.T) {
 	}
 }
 
-// TestInputAfterClosedInput closes an input while the flow is built: one that is
+// TestInputAfterClosedInput closes an input while the flow is built and checks that an input
 // added later is open.
 func TestInputAfterClosedInput(t *testing.T) {
 	flow := dataflow.New()
@@ -214,8 +214,8 @@ func TestInputAfterClosedInput(t *testing.T) {
 	}
 }
 
-// TestNothingIsLeft checks that every goroutine of a flow ends with it, however it
-// ends. A bubble does not end before its goroutines do.
+// TestNothingIsLeft checks that every goroutine of a flow ends with it, however the flow
+// ends. A synctest bubble waits for its goroutines.
 func TestNothingIsLeft(t *testing.T) {
 	for how, end := range map[string]func(t *testing.T, app *dataflow.App, cancel func(), in *dataflow.EntryInputPort[int, int]){
 		"stop": func(t *testing.T, app *dataflow.App, _ func(), _ *dataflow.EntryInputPort[int, int]) {
@@ -255,7 +255,7 @@ func TestNothingIsLeft(t *testing.T) {
 				end(t, app, cancel, in)
 				app.Wait()
 				synctest.Wait()
-				<-time.After(time.Minute) // for what MapAsync of "panic" was waiting for
+				<-time.After(time.Minute) // for the call that MapAsync made before the panic
 				if after := bubbled(); len(after) > len(before) {
 					t.Errorf("%d goroutines, then %d:\n%s", len(before), len(after), strings.Join(after, "\n\n"))
 				}
@@ -264,9 +264,9 @@ func TestNothingIsLeft(t *testing.T) {
 	}
 }
 
-// bubbled returns the stacks of the goroutines in bubbles. It reads them and does not ask
-// runtime.NumGoroutine, which counts a goroutine that has ended for another moment, and those
-// that run finalizers.
+// bubbled returns the stacks of the goroutines in synctest bubbles. It does not use
+// runtime.NumGoroutine, which also counts goroutines that run finalizers, and, for a moment,
+// goroutines that have ended.
 func bubbled() []string {
 	buf := make([]byte, 1<<20)
 	stacks := strings.Split(string(buf[:runtime.Stack(buf, true)]), "\n\n")
@@ -276,7 +276,7 @@ func bubbled() []string {
 	})
 }
 
-// TestEmptyFlow ends at once.
+// TestEmptyFlow checks that a flow without operators ends at once.
 func TestEmptyFlow(t *testing.T) {
 	for _, flow := range []*dataflow.Flow{dataflow.New(), func() *dataflow.Flow { f := dataflow.New(); dataflow.At[server](f); return f }()} {
 		if err := dataflow.Run(t.Context(), flow); err != nil {
@@ -285,8 +285,8 @@ func TestEmptyFlow(t *testing.T) {
 	}
 }
 
-// TestGoexit: a function that ends its goroutine, as FailNow of a test does, ends the
-// flow and does not leave it hanging.
+// TestGoexit checks that a function that ends its goroutine, as FailNow does, ends the flow
+// with an error instead of blocking it.
 func TestGoexit(t *testing.T) {
 	flow := dataflow.New()
 	in, xs := dataflow.Input[int](dataflow.At[server](flow), "xs")

@@ -21,7 +21,7 @@ func onlyPositive(n counted) counted {
 	return dataflow.Map(dataflow.Named("only", only), func(i int) int { return i })
 }
 
-// asMany makes n operators in calls of one function.
+// asMany makes n operators through calls of twice.
 func asMany(n int, of counted) counted {
 	for range n / 2 {
 		of = twice(of)
@@ -29,7 +29,7 @@ func asMany(n int, of counted) counted {
 	return of
 }
 
-// merges makes 2n operators, of which none is in a stretch with others.
+// merges makes 2n operators, none of which forms a stretch with another.
 func merges(n int, of counted) counted {
 	for range n {
 		of = dataflow.Merge(of, dataflow.Map(of, func(i int) int { return i }))
@@ -37,7 +37,7 @@ func merges(n int, of counted) counted {
 	return of
 }
 
-// labels returns what the boxes of a picture are called.
+// labels returns the labels of the boxes in a drawing.
 func labels(svg string) (all []string) {
 	for part := range strings.SplitSeq(svg, `<text x="10" y="16">`) {
 		if label, _, ok := strings.Cut(part, "</text>"); ok && !strings.HasPrefix(part, "<svg") {
@@ -124,7 +124,8 @@ func TestFoldCalls(t *testing.T) {
 	}
 }
 
-// What is folded may lead to itself through others: the picture has an end, and the line is dashed.
+// TestFoldedCycle checks that a folded box that leads back to itself through others is drawn with
+// one dashed edge.
 func TestFoldedCycle(t *testing.T) {
 	f := dataflow.New()
 	_, in := dataflow.Input[int](dataflow.At[counter](f), "in")
@@ -141,7 +142,8 @@ func TestFoldedCycle(t *testing.T) {
 	}
 }
 
-// A simulation builds a flow for each schedule, and keeps no stacks.
+// TestNoStacksInSimulations checks that a simulation, which builds a flow for each schedule,
+// records no stacks.
 func TestNoStacksInSimulations(t *testing.T) {
 	sim.Exhaustive(t, func(s *sim.Sim) {
 		_, in := dataflow.Input[int](dataflow.At[counter](s.Flow()), "in")
@@ -164,7 +166,7 @@ func TestFolding(t *testing.T) {
 	f = dataflow.New()
 	_, in = dataflow.Input[int](dataflow.At[counter](f), "in")
 	dataflow.Output(asMany(24, dataflow.WeakenOrder(in)), "out")
-	if by := f.Graph().Folding(); by != dataflow.FoldStretches { // one box each way
+	if by := f.Graph().Folding(); by != dataflow.FoldStretches { // one box either way
 		t.Errorf("a stretch in one call is folded as %d, want %d", by, dataflow.FoldStretches)
 	}
 	f = dataflow.New()

@@ -15,7 +15,7 @@ import (
 	"github.com/millrace/millrace/slice"
 )
 
-// exit ends the goroutine on 0, as FailNow of a test does.
+// exit ends its goroutine on 0, as FailNow does.
 func exit(x int) int {
 	if x == 0 {
 		runtime.Goexit()
@@ -23,10 +23,10 @@ func exit(x int) int {
 	return x
 }
 
-// TestGoexitEverywhere ends the goroutine in a function of each kind of operator, with
-// senders, readers and a Stop that wait. The flow fails with an error that says what
-// happened, everybody who waits has it, and no goroutine is left: the bubble would not
-// end.
+// TestGoexitEverywhere calls runtime.Goexit in a function of each kind of operator, while
+// calls of Send, Await and Stop wait. The flow must fail with an error that says what
+// happened, and every waiting call must return it. The bubble would not end if a
+// goroutine were left.
 func TestGoexitEverywhere(t *testing.T) {
 	type values = dataflow.KeyedStream[int, int, server, unbounded, dataflow.TotalOrder, dataflow.ExactlyOnce]
 	type stream = dataflow.Stream[int, server, unbounded, dataflow.TotalOrder, dataflow.ExactlyOnce]

@@ -39,8 +39,8 @@ func named(x int) string                 { return strconv.Itoa(x) }
 func emitted(x int, emit func(int))      { emit(x) }
 func step(s *int, x int, emit func(int)) { *s += x; emit(*s) }
 
-// everyOperator builds a flow with each operator of the library at least once, in
-// which everything is read.
+// everyOperator builds a flow that uses every operator of the library at least once and reads
+// every result.
 func everyOperator() *dataflow.Flow {
 	flow := dataflow.New()
 	at := dataflow.At[counter](flow)
@@ -74,7 +74,7 @@ func onInputs(at counter) {
 	dataflow.Print(keyedstream.Keys(retriedByName))
 }
 
-// A drawer is a location to which something is sent.
+// A drawer is a location that receives values from another one.
 type drawer struct{ dataflow.Process }
 
 func onLinks(flow *dataflow.Flow, s integers, ks byName, e once) {
@@ -231,13 +231,13 @@ func onSlices(tick tickAt, s integers, ks byName, e once) {
 	dataflow.Print(slice.Emit(slice.Batch(tick, s, drawn)))
 }
 
-// keys lets a keyed singleton out as the number of its keys.
+// keys outputs a keyed singleton as the number of its keys.
 func keys[V any, B bounds.Counted[Out], Out bounds.Singleton](ks dataflow.KeyedSingleton[string, V, counter, B]) {
 	singleton.Output(keyedsingleton.KeyCount(ks), "keys")
 }
 
-// inputsOf says how many collections an operator reads, if that is not one. State
-// reads what is kept, and a cycle what completes it.
+// inputsOf contains the number of collections that an operator reads, if it is not one. State
+// reads what is kept, and a cycle reads what completes it.
 var inputsOf = map[string]int{
 	"dataflow.SharedInput": 0, "dataflow.RetriedInput": 0, "dataflow.SenderInput": 0, "keyedstream.SharedInput": 0, "keyedstream.RetriedInput": 0,
 	"dataflow.Of": 0, "singleton.Of": 0, "dataflow.Input": 0, "keyedstream.Input": 0, "keyedsingleton.Input": 0, "keyedsingleton.InputWithin": 0, "dataflow.Interval": 0,
@@ -251,15 +251,15 @@ var inputsOf = map[string]int{
 	"singleton.Zip": 2, "optional.Zip": 2, "optional.Or": 2, "optional.UnwrapOr": 2,
 }
 
-// sends reports whether op reads what from makes at another location. A Divide does, on
-// behalf of the other members.
+// sends reports whether op reads the output of from at another location. A Divide also does so
+// on behalf of the other members.
 func sends(from, op dataflow.GraphOperator) bool {
 	return strings.HasSuffix(op.Name, ".Send") || op.Name == "keyedstream.Divide" && from.Name == op.Name
 }
 
-// TestGraphOfEveryOperator wants every operator of the library in the graph of a flow
-// that has it, with as many inputs as it has arguments, and read by somebody unless it
-// is an end of the flow. An operator that is missing from [everyOperator] fails too.
+// TestGraphOfEveryOperator checks that the graph contains every operator of the library, with as
+// many inputs as arguments, and with a reader unless it is an end of the flow. It also fails for
+// an operator that [everyOperator] does not use.
 func TestGraphOfEveryOperator(t *testing.T) {
 	g := everyOperator().Graph()
 	end := regexp.MustCompile(`\.Output$|^dataflow\.(ForEach|Print)$`)
@@ -306,8 +306,7 @@ func TestGraphOfEveryOperator(t *testing.T) {
 	}
 }
 
-// operatorNames returns the names under which the library makes operators, as its
-// source has them.
+// operatorNames returns the operator names in the source of the library.
 func operatorNames(t *testing.T) map[string]bool {
 	names := make(map[string]bool)
 	name := regexp.MustCompile(`(?:NewOp|Read|Reasoned|ReadReasoned|ReadProved)\(.*"(\w+\.[A-Z][A-Za-z.]*) ?"`)
@@ -332,8 +331,8 @@ func operatorNames(t *testing.T) map[string]bool {
 	return names
 }
 
-// TestKeysOfEveryOperator keeps a list of what is remembered and not found by key: a new kind of
-// state is found, or is here for a reason.
+// TestKeysOfEveryOperator lists the kinds of state that cannot be looked up by key. A new kind
+// of state must support lookup or be added here with a reason.
 func TestKeysOfEveryOperator(t *testing.T) {
 	without := regexp.MustCompile(`^(int|bool|int64|uint64|\[\]int|struct {}|keys\(string\)|calendar|generation|marks|string|cell\(.*\)|unread\(.*\))$`)
 	for _, o := range everyOperator().Graph().Operators {

@@ -19,7 +19,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite golden files")
 
-// Locations of the programs below.
+// These are the locations of the flows below.
 type (
 	counter struct{ dataflow.Process }
 	market  struct{ dataflow.Process }
@@ -80,8 +80,8 @@ func twoLocations() *dataflow.Flow {
 	return flow
 }
 
-// roundTrip sends orders to another location, made before theirs, and what comes of
-// them back.
+// roundTrip sends orders to another location, which is declared first, and sends the
+// results back.
 func roundTrip() *dataflow.Flow {
 	flow := dataflow.New()
 	there, here := dataflow.At[market](flow), dataflow.At[till](flow)
@@ -101,9 +101,9 @@ func protocol() *dataflow.Flow {
 	return agentproto.NewProgram(agentproto.ProgramOptions{Dispatch: dispatch}).Flow()
 }
 
-// TestGraph compares what programs look like with golden files; go test -run
-// TestGraph -update rewrites them. They are for people: paste one into a viewer.
-// Line numbers are masked, because most changes of a program move them.
+// TestGraph compares drawings of flows with golden files, which are for people: paste one
+// into a viewer. Run go test -run TestGraph -update to rewrite them. Line numbers are
+// masked, because most changes of a program move them.
 func TestGraph(t *testing.T) {
 	line := regexp.MustCompile(`\b(\w+\.go):\d+`)
 	for name, build := range map[string]func() *dataflow.Flow{
@@ -115,7 +115,7 @@ func TestGraph(t *testing.T) {
 		"protocol":  protocol,
 	} {
 		g := build().Graph()
-		masked := build().Graph() // the width of a box is that of its text
+		masked := build().Graph() // masked before drawing, because the width of a box depends on its text
 		for i := range masked.Operators {
 			masked.Operators[i].Pos = line.ReplaceAllString(masked.Operators[i].Pos, "$1")
 		}
@@ -144,7 +144,7 @@ func TestGraph(t *testing.T) {
 	}
 }
 
-// TestGraphOfRunning wants the same graph before, during and after the run.
+// TestGraphOfRunning checks that the graph is the same before, during and after the run.
 func TestGraphOfRunning(t *testing.T) {
 	flow := quotes()
 	before := flow.Graph().DOT()
@@ -163,7 +163,8 @@ func TestGraphOfRunning(t *testing.T) {
 	}
 }
 
-// TestGraphPlaces wants the place of each call, not one inside the library.
+// TestGraphPlaces checks that an operator's position is the program's call, and not a
+// place inside the library.
 func TestGraphPlaces(t *testing.T) {
 	g := twoLocations().Graph()
 	for _, op := range g.Operators {

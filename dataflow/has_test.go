@@ -10,7 +10,8 @@ import (
 	"github.com/millrace/millrace/keyedsingleton"
 )
 
-// TestHas asks for keys that were put, that wait to be handled, and that were never put.
+// TestHas checks Has for keys that were put, that wait to be handled, and that were never
+// put.
 func TestHas(t *testing.T) {
 	flow := dataflow.New()
 	in, entries := keyedsingleton.Input[string, int](dataflow.At[server](flow), "in")
@@ -38,7 +39,7 @@ func TestHas(t *testing.T) {
 	<-busy
 	want("slow", true)
 	want("next", false)
-	if err := in.Put(t.Context(), "next", 1); err != nil { // it waits
+	if err := in.Put(t.Context(), "next", 1); err != nil { // waits behind the first one
 		t.Fatal(err)
 	}
 	if _, there := out.Get("next"); there {

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// TestInlined wants the operations on the run token, and the atomic loads before them, to be
-// inlined into the code of a port that the package of a program has made; see inline.go.
+// TestInlined checks that operations on the run token, and the atomic loads before them, are
+// inlined into the code of a port that another package instantiates; see inline.go.
 func TestInlined(t *testing.T) {
 	if strconv.IntSize == 32 {
 		t.Skip("with 32 bits an atomic operation on 64 is a call, and what has one is too large")

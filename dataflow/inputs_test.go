@@ -13,8 +13,8 @@ import (
 	"github.com/millrace/millrace/singleton"
 )
 
-// TestSenders checks what a handle is: one for each id until it is closed, which ends
-// neither the stream nor what another handle sends.
+// TestSenders checks that an id has one handle until the handle is closed. Closing a
+// handle ends neither the stream nor other handles.
 func TestSenders(t *testing.T) {
 	flow := dataflow.New()
 	in, s := dataflow.SenderInput[any, int](dataflow.At[server](flow), "in")
@@ -43,7 +43,7 @@ func TestSenders(t *testing.T) {
 	if again == a || again != in.Sender("a") {
 		t.Error("a closed handle is given to somebody else, or none is kept")
 	}
-	a.Close() // closes the handle that is closed, and no other
+	a.Close() // closes the closed handle again, and no other
 	send(again, 4, nil)
 	if again != in.Sender("a") {
 		t.Error("a handle was closed by another one")
@@ -73,8 +73,8 @@ func TestSenders(t *testing.T) {
 	}
 }
 
-// TestNumbered checks that a repeat is taken once, whichever port it comes from, and that
-// what was not sent yet is taken, whichever number it has.
+// TestNumbered checks that every port takes a number that is above all earlier ones, even
+// if it leaves a gap, and treats any other number as a repeat.
 func TestNumbered(t *testing.T) {
 	flow := dataflow.New()
 	at := dataflow.At[server](flow)
@@ -122,7 +122,7 @@ func TestNumbered(t *testing.T) {
 		}
 	}
 
-	// Those of another key, sender or id have numbers of their own, as has another port.
+	// Each key, sender, id and port has its own numbers.
 	got = nil
 	for _, err := range []error{
 		keyed.SendNumbered(ctx, 2, 0, "k"), shared.SendNumbered(ctx, "b", 0, "s"), sharedKeyed.SendNumbered(ctx, "b", 0, 1, "sk"),
@@ -136,7 +136,7 @@ func TestNumbered(t *testing.T) {
 		t.Errorf("%q, want %q", got, want)
 	}
 
-	// A Put that is made again has the outcome that it had.
+	// A repeated Put has the same result as the first.
 	for range 2 {
 		if err := put.PutNumbered(ctx, "second", 7, 3, "no"); err != dataflow.ErrDuplicateKey {
 			t.Errorf("a Put of what is there: %v", err)
@@ -148,7 +148,7 @@ func TestNumbered(t *testing.T) {
 	if err := app.Stop(ctx); err != nil {
 		t.Fatal(err)
 	}
-	// What was not accepted is not a repeat.
+	// A record that was not accepted does not count as sent.
 	for range 2 {
 		if err := shared.SendNumbered(ctx, "c", 1, "late"); err != dataflow.ErrClosed {
 			t.Errorf("after Stop: %v", err)
@@ -156,7 +156,7 @@ func TestNumbered(t *testing.T) {
 	}
 }
 
-// TestNumberedBatch sends batches again of which a part was taken before.
+// TestNumberedBatch sends batches again after a part of them was taken.
 func TestNumberedBatch(t *testing.T) {
 	flow := dataflow.New()
 	at := dataflow.At[server](flow)

@@ -54,8 +54,8 @@ func TestInterval(t *testing.T) {
 	})
 }
 
-// TestIntervalMissed checks that of firings missed while an output was full only the
-// last one comes.
+// TestIntervalMissed checks that an interval emits only the last of the firings that it missed
+// while an output was full.
 func TestIntervalMissed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		flow := dataflow.NewWithOptions(dataflow.Options{Buffer: 1})
@@ -80,8 +80,8 @@ func TestIntervalMissed(t *testing.T) {
 	})
 }
 
-// TestIntervalRuns checks what keeps a flow with an interval going: a slice may hang on
-// nothing else, Run returns when its context ends, and Local sees no firing.
+// TestIntervalRuns checks how a flow with an interval runs: a slice may depend on the interval
+// alone, Run returns when its context ends, and Local sees no firing.
 func TestIntervalRuns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		flow := dataflow.New()

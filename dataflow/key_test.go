@@ -22,8 +22,8 @@ type odd struct {
 	More [1]struct{ X any }
 }
 
-// TestBadKey gives every port keys that cannot be any. Whoever gave one has an error that
-// names the port and the key, and nobody else notices: the ports go on.
+// TestBadKey passes invalid keys to every port. The caller gets an error that names the port and the key. Other
+// callers are unaffected, and the port keeps working.
 func TestBadKey(t *testing.T) {
 	nan := math.NaN()
 	t.Run("float", func(t *testing.T) { badKeys(t, 1.5, "NaN", nan, math.Float64frombits(math.Float64bits(nan)^1)) })
@@ -100,8 +100,8 @@ func badKeys[K comparable](t *testing.T, good K, shown string, bad ...K) {
 	})
 }
 
-// TestBadKeyInside makes such keys in the flow: it ends, the error names the operator and
-// the call that built it, and everybody who waits has it.
+// TestBadKeyInside computes invalid keys inside the flow. The flow ends, and every waiting caller gets an error
+// that names the operator and the call that built it.
 func TestBadKeyInside(t *testing.T) {
 	type numbers = dataflow.Stream[float64, server, unbounded, dataflow.TotalOrder, dataflow.ExactlyOnce]
 	nan := math.NaN()
@@ -145,8 +145,8 @@ func TestBadKeyInside(t *testing.T) {
 	}
 }
 
-// TestBadKeyOfAntiJoin has such a key among those that are left out, which were keys of nothing before. The error
-// has to name the operator that could not use it.
+// TestBadKeyOfAntiJoin passes an invalid key among the keys to be left out, which are not keys of any collection
+// before. The error must name the operator that could not use it.
 func TestBadKeyOfAntiJoin(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		flow := dataflow.New()
@@ -166,7 +166,7 @@ func TestBadKeyOfAntiJoin(t *testing.T) {
 	})
 }
 
-// TestBadKeyAtBuild gives a state a first content with such a key.
+// TestBadKeyAtBuild checks that a state refuses an invalid key in its initial content.
 func TestBadKeyAtBuild(t *testing.T) {
 	for _, bad := range []any{math.NaN(), []int{1}} {
 		func() {

@@ -13,8 +13,8 @@ import (
 	"github.com/millrace/millrace/singleton"
 )
 
-// TestWatch checks what a reader of a value sees: where it stands, then what is new
-// whenever it looks, to the end; and that the location does not wait for it.
+// TestWatch checks what a reader of a value receives: first the current value, then the newest
+// value each time it looks, until the end. The location does not wait for readers.
 func TestWatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		flow := dataflow.NewWithOptions(dataflow.Options{Queue: 1, Buffer: 1})
@@ -86,7 +86,7 @@ func TestWatch(t *testing.T) {
 	})
 }
 
-// TestWatchOptional: a value that comes and goes is seen to do so.
+// TestWatchOptional checks that a reader sees a value appear and disappear.
 func TestWatchOptional(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		flow := dataflow.New()
@@ -118,13 +118,13 @@ func TestWatchOptional(t *testing.T) {
 	})
 }
 
-// TestWatchUnderLoad checks under load, for the race detector too, that every reader
-// sees values in order and the last one, and that a step of many elements is one value.
+// TestWatchUnderLoad checks, also with the race detector, that every reader sees values in order
+// and the last one, and that a step of many elements yields one value.
 func TestWatchUnderLoad(t *testing.T) {
 	const senders, each = 4, 300
 	flow := dataflow.NewWithOptions(dataflow.Options{Queue: 4})
 	in, s := dataflow.SharedInput[int](dataflow.At[server](flow), "pairs")
-	// A pair is seen as a whole or not at all.
+	// Readers see both elements of a pair or neither.
 	both := dataflow.FlatMap(s, func(x int, emit func(int)) { emit(x); emit(-x) })
 	count := singleton.Output(dataflow.Count(both), "count")
 	app := start(t, flow)

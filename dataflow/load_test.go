@@ -17,7 +17,7 @@ type server struct{ dataflow.Process }
 
 type ticket struct{ sender, n int }
 
-// start starts a flow that ends with the test.
+// start starts a flow that is stopped at the end of the test.
 func start(t testing.TB, f *dataflow.Flow) *dataflow.App {
 	t.Helper()
 	app, err := dataflow.Start(t.Context(), f)
@@ -27,9 +27,8 @@ func start(t testing.TB, f *dataflow.Flow) *dataflow.App {
 	return app
 }
 
-// TestSendUnderLoad sends from many goroutines through queues and buffers that are
-// far too small. It catches a record that is lost or doubled when the run token
-// changes hands, and a stall that never resumes.
+// TestSendUnderLoad sends from many goroutines through queues and buffers that are far too small. It catches
+// a record that is lost or duplicated when the run token changes hands, and a stall that never resumes.
 func TestSendUnderLoad(t *testing.T) {
 	for _, senders := range []int{1, 8, 64} {
 		for _, opts := range []dataflow.Options{{Queue: 1, Buffer: 1}, {Queue: 3, Buffer: 2}, {Queue: 64, Buffer: 1}, {Queue: 1, Buffer: 64}, {}} {
@@ -103,7 +102,7 @@ func load(t *testing.T, opts dataflow.Options, senders, readers, each int) {
 	}
 }
 
-// ordered checks that the tickets of each sender come in the order of sending.
+// ordered checks that the tickets of each sender arrive in the order sent.
 func ordered(t *testing.T, got []ticket) {
 	last := make(map[int]int)
 	for _, x := range got {
@@ -114,8 +113,8 @@ func ordered(t *testing.T, got []ticket) {
 	}
 }
 
-// TestPutAwaitUnderLoad is requests and responses: every caller waits for its own
-// answer, so that waiters are handed the token all the time.
+// TestPutAwaitUnderLoad makes requests and waits for their responses. Every caller waits for its
+// own answer, so waiters receive the run token all the time.
 func TestPutAwaitUnderLoad(t *testing.T) {
 	for _, callers := range []int{8, 64} {
 		for _, queue := range []int{1, 4, 0} {
@@ -156,8 +155,7 @@ func TestPutAwaitUnderLoad(t *testing.T) {
 	}
 }
 
-// TestDuplicateUnderLoad puts each key from several goroutines: one of them wins,
-// and its value is the one that is kept.
+// TestDuplicateUnderLoad puts each key from several goroutines. Exactly one succeeds, and its value is the one stored.
 func TestDuplicateUnderLoad(t *testing.T) {
 	const keys, callers = 300, 8
 	flow := dataflow.NewWithOptions(dataflow.Options{Queue: 2})
@@ -188,8 +186,8 @@ func TestDuplicateUnderLoad(t *testing.T) {
 	}
 }
 
-// TestStopUnderLoad stops while many goroutines send: what Send accepted is handled,
-// what was not accepted got ErrClosed, and nothing hangs.
+// TestStopUnderLoad stops the flow while many goroutines send. Every accepted record is handled,
+// every other Send returns ErrClosed, and nothing hangs.
 func TestStopUnderLoad(t *testing.T) {
 	for _, how := range []string{"stop", "close"} {
 		t.Run(how, func(t *testing.T) {
@@ -259,8 +257,8 @@ func stopUnderLoad(t *testing.T, how string) {
 	ordered(t, got)
 }
 
-// TestAnswersOverQueue has answers of calls, which are accepted whether or not there
-// is room, compete with senders that wait for room, until the flow is stopped.
+// TestAnswersOverQueue has the answers of calls compete with senders for a full queue until the
+// flow is stopped. Answers are accepted without room; senders wait for room.
 func TestAnswersOverQueue(t *testing.T) {
 	for range 20 {
 		flow := dataflow.NewWithOptions(dataflow.Options{Queue: 1})

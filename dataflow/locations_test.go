@@ -11,8 +11,8 @@ import (
 	"github.com/millrace/millrace/keyedsingleton"
 )
 
-// TestTwoLocations has two locations end one after the other: the flow ends with
-// the last, and an output of the first is not kept from its end.
+// TestTwoLocations ends two locations one after the other. The flow ends with the last one, but an
+// output of the first ends with the first.
 func TestTwoLocations(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		flow := dataflow.New()
@@ -46,7 +46,7 @@ func TestTwoLocations(t *testing.T) {
 	})
 }
 
-// TestFailureOfOneLocation ends the other one, too.
+// TestFailureOfOneLocation checks that a failure at one location ends the other one, too.
 func TestFailureOfOneLocation(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		flow := dataflow.New()
@@ -72,8 +72,7 @@ func TestFailureOfOneLocation(t *testing.T) {
 	})
 }
 
-// TestTimerWhileStalled lets a deadline pass while nobody reads: it is handled when
-// the location goes on.
+// TestTimerWhileStalled lets a deadline pass while nobody reads. The timer fires when the location resumes.
 func TestTimerWhileStalled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		flow := dataflow.NewWithOptions(dataflow.Options{Buffer: 1})

@@ -16,7 +16,7 @@ import (
 	"github.com/millrace/millrace/keyedstream"
 )
 
-// A seat is a key with a method that must not be called while its location stands still.
+// A seat is a key with a method that must not be called while its location is stopped for a lookup.
 type seat struct {
 	Row, Number int
 }
@@ -35,7 +35,7 @@ func (amount) String() string { panic("a method of the program was called") }
 
 type theatre struct{ dataflow.Process }
 
-// seats is a flow that remembers bookings in several ways.
+// seats builds a flow that stores bookings in several operators.
 func seats(t *testing.T) (app *dataflow.App, book *dataflow.KeyedInputPort[seat, booking]) {
 	flow := dataflow.New()
 	at := dataflow.At[theatre](flow)
@@ -53,7 +53,7 @@ func seats(t *testing.T) (app *dataflow.App, book *dataflow.KeyedInputPort[seat,
 	return app, book
 }
 
-// rememberedOf returns what is kept of a key, as "operator kind: value", in the order of the graph.
+// rememberedOf returns the state stored for a key, as "operator kind: value", in the order of the graph.
 func rememberedOf(t *testing.T, app *dataflow.App, key any) (all []string) {
 	t.Helper()
 	found, err := app.Lookup(t.Context(), key)
@@ -134,7 +134,8 @@ func TestLookupMisuse(t *testing.T) {
 	}
 }
 
-// Who looks during a step that goes on waits for as long as he says, and nobody looks for him afterwards.
+// TestLookupBusy checks that a lookup during a long step waits until its context ends and returns the
+// cause, and that a lookup after the step succeeds.
 func TestLookupBusy(t *testing.T) {
 	flow := dataflow.New()
 	in, numbers := dataflow.Input[string](dataflow.At[counter](flow), "in")
@@ -167,7 +168,8 @@ func TestLookupBusy(t *testing.T) {
 	}
 }
 
-// A location that an output has stopped is looked at as it stands, and stays stopped.
+// TestLookupBlocked checks that a lookup reads the state of a location that a full output has stopped,
+// and that the location stays stopped.
 func TestLookupBlocked(t *testing.T) {
 	flow := dataflow.NewWithOptions(dataflow.Options{Buffer: 1})
 	in, names := dataflow.Input[string](dataflow.At[counter](flow), "in")
@@ -190,7 +192,7 @@ func TestLookupBlocked(t *testing.T) {
 	}
 }
 
-// Entries that stay are on one page each, whatever comes and goes between pages.
+// TestEntries checks that every entry that stays is on exactly one page, whatever is added or removed between pages.
 func TestEntries(t *testing.T) {
 	flow := dataflow.New()
 	add, words := dataflow.Input[int](dataflow.At[counter](flow), "words")
@@ -244,7 +246,7 @@ func TestEntries(t *testing.T) {
 	}
 }
 
-// Many look while others send, read and take.
+// TestLookupTogether runs many lookups while other goroutines send, read and take.
 func TestLookupTogether(t *testing.T) {
 	app, book := seats(t)
 	var all sync.WaitGroup

@@ -13,7 +13,7 @@ import (
 
 type shards struct{ dataflow.Cluster }
 
-// TestMisuseOfSend is [TestMisuse] for what is sent to other locations.
+// TestMisuseOfSend is [TestMisuse] for records sent to other locations.
 func TestMisuseOfSend(t *testing.T) {
 	input := func(at server) numbers { _, s := dataflow.Input[int](at, "numbers"); return s }
 	tests := []struct {

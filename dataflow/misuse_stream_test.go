@@ -16,8 +16,8 @@ import (
 	"github.com/millrace/millrace/slice"
 )
 
-// TestMisuseOfStreams is [TestMisuse] for cycles, proofs, intervals and what reads whole
-// streams. The feedback that is refused is case F9, the cycle without a source F10.
+// TestMisuseOfStreams is [TestMisuse] for cycles, proofs, intervals and operators that read whole
+// streams. The refused feedback is case F9, the cycle without a source F10.
 func TestMisuseOfStreams(t *testing.T) {
 	type unordered = dataflow.Stream[int, server, unbounded, dataflow.NoOrder, dataflow.ExactlyOnce]
 	next := func(x int) int { return x + 1 }
@@ -181,7 +181,7 @@ func TestMisuseOfStreams(t *testing.T) {
 	}
 }
 
-// TestProofs checks that a flow lists what was vouched for, apart from its reasons.
+// TestProofs checks that Proofs lists the proofs of a flow, and Reasons the reasons only.
 func TestProofs(t *testing.T) {
 	flow := dataflow.New()
 	at := dataflow.At[server](flow)

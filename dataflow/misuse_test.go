@@ -21,8 +21,8 @@ type (
 
 const why = "tested"
 
-// TestMisuse is what the compiler cannot refuse: programs that panic while they are
-// built, with words that say what to do.
+// TestMisuse checks the mistakes that the compiler cannot refuse. Each program panics while it is
+// built, with a message that says what to do.
 func TestMisuse(t *testing.T) {
 	ident := func(x int) int { return x }
 	add := func(acc *int, x int) { *acc += x }
@@ -282,7 +282,7 @@ func TestMisuse(t *testing.T) {
 
 type client struct{ dataflow.Process }
 
-// TestMisuseNamesTheCall checks that a message points at the user's line, not ours.
+// TestMisuseNamesTheCall checks that a message names the line of the user's code.
 func TestMisuseNamesTheCall(t *testing.T) {
 	defer func() {
 		if got := fmt.Sprint(recover()); !regexp.MustCompile(`slice made at misuse_test.go:\d+ is a slice`).MatchString(got) {

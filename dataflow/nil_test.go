@@ -25,9 +25,9 @@ type (
 	callingTurn = keyedstream.CallingTurn[int, int, int, int]
 )
 
-// TestNilFunctions gives each function of each operator as nil: the build panics with the
-// operator, the user's line and the type of the function that is missing. What operators
-// and functions there are is read from the source, so that none is forgotten.
+// TestNilFunctions passes nil for each function parameter of each operator. The build panics and
+// names the operator, the user's line and the type of the missing function. The operators and their
+// functions are read from the source, so that none is forgotten.
 func TestNilFunctions(t *testing.T) {
 	flow := dataflow.New()
 	at := dataflow.At[server](flow)
@@ -208,8 +208,7 @@ func sources(t *testing.T, dir string) (files []*ast.File) {
 	return files
 }
 
-// functions returns the functions that operators are given, as the source has them:
-// package, operator and parameter.
+// functions returns the function parameters of operators in the source: package, operator and parameter.
 func functions(t *testing.T) (all []string) {
 	t.Helper()
 	for _, pkg := range []string{"dataflow", "keyedstream", "keyedsingleton", "singleton", "optional", "slice"} {
@@ -235,7 +234,8 @@ func functions(t *testing.T) (all []string) {
 	return all
 }
 
-// TestNilContext: what takes a context refuses nil in words, whether or not it would wait.
+// TestNilContext checks that every function with a context parameter refuses nil with a clear
+// message, whether or not it would wait.
 func TestNilContext(t *testing.T) {
 	flow := dataflow.New()
 	at := dataflow.At[server](flow)

@@ -17,8 +17,8 @@ import (
 	"github.com/millrace/millrace/keyedstream"
 )
 
-// senderPrograms are programs with several goroutines that send. The race detector has to
-// report those whose sends are not ordered although the input says so, and no other.
+// senderPrograms are programs in which several goroutines send. The race detector must report
+// exactly those whose sends are unordered although the input requires an order.
 var senderPrograms = map[string]struct {
 	race bool
 	run  func(flow *dataflow.Flow, at server) (senders []func(), taken func() int)
@@ -48,7 +48,7 @@ var senderPrograms = map[string]struct {
 		return []func(){
 			func() { in.Send(context.Background(), 1); close(second) },
 			func() {
-				<-second // the two sends are ordered; a third one, beside them, is not
+				<-second // the first two sends are ordered; the third is concurrent
 				in.Send(context.Background(), 2)
 			},
 			func() { in.Send(context.Background(), 3) },
@@ -67,7 +67,7 @@ var senderPrograms = map[string]struct {
 			return func() {
 				tenTimes(func(i int) { in.Send(context.Background(), who+strconv.Itoa(i), i) })
 				first.Done()
-				first.Wait() // what comes now has no order
+				first.Wait() // the sends that follow are unordered
 				tenTimes(func(i int) { in.Send(context.Background(), strconv.Itoa(i), i) })
 			}
 		}
@@ -224,14 +224,14 @@ func tenTimes(f func(i int)) {
 	}
 }
 
-// taking counts what comes.
+// taking returns a function that reports the number of elements received.
 func taking[O dataflow.Order](s dataflow.Stream[int, server, unbounded, O, dataflow.ExactlyOnce]) func() int {
 	n := 0
 	dataflow.Inspect(s, func(int) { n++ })
 	return func() int { return n }
 }
 
-// TestOneSenderRaces runs each program in a process of its own, since a report fails it.
+// TestOneSenderRaces runs each program in a process of its own, because a race report fails the process.
 func TestOneSenderRaces(t *testing.T) {
 	if name := os.Getenv(senderProgram); name != "" {
 		runSenders(t, name)

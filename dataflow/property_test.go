@@ -28,7 +28,7 @@ type (
 	wordOf[L dataflow.Location, B bounds.Stream]  = dataflow.Optional[string, L, B]
 )
 
-// holds runs a property with a seed, and says how to run a failure again.
+// holds checks a property with a seed, and prints how to rerun a failure.
 func holds(t *testing.T, law gopter.Prop) {
 	t.Helper()
 	s := *seed
@@ -46,16 +46,16 @@ func holds(t *testing.T, law gopter.Prop) {
 	}
 }
 
-// Elements are small numbers with repeats, and times says how often all of them come
-// again; sizes say where batches end, some of which are empty, and what is left is one
-// batch. With many times it is longer than what an operator pushes at once.
+// elements are small numbers with repeats. times says how often they are repeated as a whole. sizes
+// are the sizes of the batches, some of them empty; the remaining elements form one batch. With a
+// large times, that batch is longer than the chunk that an operator pushes at once.
 var (
 	elements = gen.SliceOf(gen.IntRange(-3, 9))
 	sizes    = gen.SliceOf(gen.IntRange(0, 9))
 	times    = gen.OneConstOf(1, 1, 1, 40)
 )
 
-// inBatches returns a property of numbers in batches.
+// inBatches returns a property of batches of numbers.
 func inBatches(law func(batches [][]int) *gopter.PropResult) gopter.Prop {
 	return prop.ForAll(func(elements, sizes []int, times int) *gopter.PropResult {
 		var batches [][]int
@@ -68,7 +68,7 @@ func inBatches(law func(batches [][]int) *gopter.PropResult) gopter.Prop {
 	}, elements, sizes, times)
 }
 
-// asLoop compares what a flow gave with what a plain loop gave.
+// asLoop compares the result of a flow with that of a plain loop.
 func asLoop(got, want []string) *gopter.PropResult {
 	if slices.Equal(got, want) {
 		return gopter.NewPropResult(true, "")
@@ -76,8 +76,8 @@ func asLoop(got, want []string) *gopter.PropResult {
 	return gopter.NewPropResult(false, fmt.Sprintf("got %.200q, want %.200q", got, want))
 }
 
-// inSteps starts a flow and sends it batches, with look called at the start and after
-// each. The location is idle, so that each batch is one step.
+// inSteps starts a flow and sends it batches. It calls look at the start and after each batch. The
+// location is idle, so each batch is one step.
 func inSteps(flow *dataflow.Flow, in *dataflow.InputPort[int], batches [][]int, look func()) {
 	app, err := dataflow.Start(context.Background(), flow)
 	if err != nil {
@@ -96,8 +96,8 @@ func inSteps(flow *dataflow.Flow, in *dataflow.InputPort[int], batches [][]int, 
 	}
 }
 
-// A streamOp is an operator that does something to a stream of numbers, at the top
-// level, in a slice and on a constant, and a plain loop that does the same.
+// A streamOp is an operator on a stream of numbers, applied at the top level, in a slice and to a
+// constant, and a plain loop that does the same.
 type streamOp struct {
 	name     string
 	top      func(intsOf[server, unbounded]) wordsOf[server, unbounded]
@@ -106,8 +106,7 @@ type streamOp struct {
 	want     func([]int) []string
 }
 
-// streamCase returns a streamOp. As arguments, three instances of one function are
-// inferred.
+// streamCase returns a streamOp. The compiler infers the three instances of one function from the arguments.
 func streamCase(name string,
 	top func(intsOf[server, unbounded]) wordsOf[server, unbounded],
 	inside func(intsOf[dataflow.Tick[server], bounded]) wordsOf[dataflow.Tick[server], bounded],
@@ -231,9 +230,9 @@ func odds[L dataflow.Location, B bounds.Stream](s intsOf[L, B]) wordsOf[L, B] {
 	return print(failures)
 }
 
-// TestStreamsAgainstLoop compares each operator with a plain loop: at the top level
-// however the input is split into batches, in a slice run by run, and on a constant.
-// It catches a wrong operator, and one that forgets or keeps its state.
+// TestStreamsAgainstLoop compares each operator with a plain loop: at the top level with the input
+// split into any batches, in a slice run by run, and on a constant. It catches a wrong operator,
+// and one that loses its state or keeps it too long.
 func TestStreamsAgainstLoop(t *testing.T) {
 	for _, op := range streamCases {
 		t.Run(op.name, func(t *testing.T) {

@@ -17,7 +17,7 @@ import (
 	"github.com/millrace/millrace/slice"
 )
 
-// A valueOp is an operator that makes one value of a stream, or none; see streamOp.
+// A valueOp is an operator that makes at most one value of a stream; see streamOp.
 type valueOp struct {
 	name     string
 	top      func(intsOf[server, unbounded]) wordOf[server, unbounded]
@@ -70,7 +70,7 @@ var valueCases = []valueOp{
 	}),
 }
 
-// plain and aggregate are bounds of what an operator returns, and of that made text.
+// plain and aggregate constrain the result of an operator, and the result of mapping it to text.
 type (
 	plain[Out bounds.Stream] interface {
 		bounds.Stream
@@ -110,8 +110,8 @@ func largest[L dataflow.Location, B bounds.FoldedGrowing[Mid], Mid aggregate[Out
 	return optional.Map(dataflow.Max(dataflow.AssumeRepeats(dataflow.WeakenOrder(s))), strconv.Itoa)
 }
 
-// TestValuesAgainstLoop is TestStreamsAgainstLoop for what makes one value: at the top
-// level it is compared after each batch.
+// TestValuesAgainstLoop is TestStreamsAgainstLoop for operators that make one value. At the top
+// level it compares after each batch.
 func TestValuesAgainstLoop(t *testing.T) {
 	for _, op := range valueCases {
 		t.Run(op.name, func(t *testing.T) {
@@ -137,9 +137,9 @@ func TestValuesAgainstLoop(t *testing.T) {
 					}
 				})
 				expect(op.want(all)) // the constant, at the start
-				expect(op.want(nil)) // the value before there is anything
+				expect(op.want(nil)) // the value before the first element
 				for i, b := range batches {
-					if len(b) > 0 { // else the slice does not run
+					if len(b) > 0 { // an empty batch does not run the slice
 						expect(op.want(b))
 					}
 					expect(op.want(slices.Concat(batches[:i+1]...)))

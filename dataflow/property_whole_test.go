@@ -11,7 +11,7 @@ import (
 	"github.com/millrace/millrace/slice"
 )
 
-// TestWholeAgainstLoop compares what reads or orders whole streams with a plain loop.
+// TestWholeAgainstLoop compares operators that read or order whole streams with a plain loop.
 func TestWholeAgainstLoop(t *testing.T) {
 	t.Run("Sort", func(t *testing.T) {
 		holds(t, inBatches(func(batches [][]int) *gopter.PropResult {
@@ -37,8 +37,7 @@ func TestWholeAgainstLoop(t *testing.T) {
 			in, s := dataflow.Input[int](at, "numbers")
 			all := slices.Concat(batches...)
 			var top, runs, constant, wantRuns []int
-			// The end of the chain is built before its middle, and read by what begins
-			// at the start itself.
+			// The end of the chain is built before its middle, and a chain that starts at a constant reads it.
 			dataflow.ForEach(dataflow.Chain(dataflow.Of(at, -1), dataflow.Chain(dataflow.Of(at, all...), s)), func(x int) { top = append(top, x) })
 			tick := slice.At(at)
 			batch := slice.Batch(tick, s, why)

@@ -19,9 +19,9 @@ import (
 
 type ledger struct{ dataflow.Process }
 
-// A board is a flow whose every kind of port shows how many entries have come. Numbers
-// 0, 1, 2 … are put by several goroutines, so that any of them may come before another;
-// who has seen all below n has to see n at least everywhere.
+// A board is a flow whose ports of every kind show how many entries have arrived. Several
+// goroutines put the numbers 0, 1, 2 …, so any of them may come before another. A reader who has
+// seen all numbers below n must see at least n everywhere.
 type board struct {
 	in      *dataflow.EntryInputPort[int, int]
 	first   *dataflow.EntryOutputPort[int, int]
@@ -53,7 +53,7 @@ func newBoard(at server) *board {
 	return b
 }
 
-// stale says what does not show n entries now, and among them k unless that is negative.
+// stale names a port that shows fewer than n entries or, unless k is negative, lacks entry k.
 func (b *board) stale(k, n int) string {
 	for i, c := range b.counts {
 		if got, _ := c.Latest(); got < n {
@@ -87,19 +87,18 @@ func (b *board) stale(k, n int) string {
 	return ""
 }
 
-// ended is a context with which a port gives only what is there.
+// ended is a cancelled context, with which a port returns only what is available.
 var ended = func() context.Context {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	return ctx
 }()
 
-// TestStepShowsAtAllPorts has a reader see an entry at one port, in each way there is,
-// and look for it at all others. Those who put entries keep a little ahead of it, so that
-// it waits for the step that is being published.
+// TestStepShowsAtAllPorts has a reader see an entry at one port, by each method, and look for it at all others.
+// The senders keep a little ahead of the reader, so that it waits for the step that is being published.
 func TestStepShowsAtAllPorts(t *testing.T) {
 	const n = 5000
-	// Each calls seen with an entry and how many the reader has seen, until it returns false.
+	// Each calls seen with an entry and the number of entries seen, until seen returns false.
 	ways := map[string]func(ctx context.Context, b *board, seen func(k, n int) bool) error{
 		"Await": func(ctx context.Context, b *board, seen func(k, n int) bool) error {
 			for k := range n {
@@ -190,8 +189,7 @@ func TestStepShowsAtAllPorts(t *testing.T) {
 	}
 }
 
-// TestOwnWritesAtOtherPorts has many clients put an entry, wait for it and look for it at
-// other ports.
+// TestOwnWritesAtOtherPorts has many clients put an entry, wait for it and look for it at other ports.
 func TestOwnWritesAtOtherPorts(t *testing.T) {
 	const clients, each = 64, 200
 	flow := dataflow.New()
@@ -215,7 +213,7 @@ func TestOwnWritesAtOtherPorts(t *testing.T) {
 				if _, err := first.Await(t.Context(), k); err != nil {
 					t.Error(err)
 				}
-				// The view first: it is the last to be shown.
+				// The view is checked first, because it is published last.
 				v, _ := view.Latest()
 				if _, ok := v.Get(k); !ok {
 					missing.Add(1)
@@ -234,8 +232,8 @@ func TestOwnWritesAtOtherPorts(t *testing.T) {
 	}
 }
 
-// TestCallsAndOtherLocationsSeeTheStep has an asynchronous call and a reader at another
-// location look at ports of the step that they come from, which is large.
+// TestCallsAndOtherLocationsSeeTheStep has an asynchronous call and a reader at another location
+// look at the ports of the large step that caused them.
 func TestCallsAndOtherLocationsSeeTheStep(t *testing.T) {
 	const steps, each = 8, 2000
 	flow := dataflow.New()
@@ -244,7 +242,7 @@ func TestCallsAndOtherLocationsSeeTheStep(t *testing.T) {
 	entries := keyedstream.First(dataflow.KeyBy(numbers, func(k int) int { return k }))
 	var asked *dataflow.EntryOutputPort[int, int]
 	var late atomic.Int64
-	// Calls and messages are made of the entries before the ports are.
+	// The step makes calls and messages from the entries before it updates the ports.
 	answers := keyedsingleton.MapAsync(entries, func(_ context.Context, k int) int {
 		if _, ok := asked.Get(k); !ok {
 			late.Add(1)
@@ -293,7 +291,7 @@ func TestCallsAndOtherLocationsSeeTheStep(t *testing.T) {
 	}
 }
 
-// TestCallsSeeTheStepInTheSimulator is the same for calls in every schedule.
+// TestCallsSeeTheStepInTheSimulator checks the same for calls in every schedule.
 func TestCallsSeeTheStepInTheSimulator(t *testing.T) {
 	sim.Exhaustive(t, func(s *sim.Sim) {
 		in, entries := keyedsingleton.Input[int, int](dataflow.At[server](s.Flow()), "in")
@@ -318,8 +316,8 @@ func TestCallsSeeTheStepInTheSimulator(t *testing.T) {
 	})
 }
 
-// TestPanicPublishesNothing has a function panic after other operators of the step have
-// given ports something: no port shows it, and what was shown before stays.
+// TestPanicPublishesNothing has a function panic after other operators of the step have passed
+// values to ports. No port shows them, and values published before stay visible.
 func TestPanicPublishesNothing(t *testing.T) {
 	flow := dataflow.New()
 	at := dataflow.At[server](flow)
@@ -357,7 +355,7 @@ func TestPanicPublishesNothing(t *testing.T) {
 	}
 }
 
-// TestEndShowsEverything has a reader hear of the end at one port: all others have
+// TestEndShowsEverything has a reader learn of the end at one port. All other ports then show
 // everything, and end as well.
 func TestEndShowsEverything(t *testing.T) {
 	const n = 300

@@ -17,8 +17,8 @@ import (
 
 // A walk makes the choices of one schedule, and of the next one in depth-first order.
 type walk struct {
-	made  []int // what was chosen
-	among []int // of how many
+	made  []int // the choices
+	among []int // the number of alternatives of each choice
 	at    int
 }
 
@@ -33,7 +33,7 @@ func (w *walk) Choose(n int) int {
 	return w.made[w.at-1]
 }
 
-// next moves on to the next schedule, if there is one.
+// next moves to the next schedule, and reports whether one exists.
 func (w *walk) next() bool {
 	w.at = 0
 	for i := len(w.made) - 1; i >= 0; i-- {
@@ -45,11 +45,11 @@ func (w *walk) next() bool {
 	return false
 }
 
-// A program builds a flow, sends to it, and says what it did by calling note.
+// A program builds a flow, sends to it, and reports what it did by calling note.
 type program func(at server, note func(format string, args ...any))
 
-// schedules runs a program under every schedule. It returns how many there were and
-// how often each outcome came; each is run twice, which must not show.
+// schedules runs a program under every schedule. It returns the number of schedules and how often
+// each outcome occurred. Each schedule runs twice, with the same outcome.
 func schedules(t *testing.T, build program) (n int, outcomes map[string]int) {
 	t.Helper()
 	outcomes = make(map[string]int)
@@ -81,7 +81,7 @@ func outcome(t *testing.T, w *walk, build program) string {
 	return strings.Join(notes, " ")
 }
 
-// from returns a stream of what is sent to it before the start.
+// from returns a stream of elements that are sent before the start.
 func from[T any](at server, name string, xs ...T) dataflow.Stream[T, server, unbounded, dataflow.TotalOrder, dataflow.ExactlyOnce] {
 	in, s := dataflow.Input[T](at, name)
 	for _, x := range xs {
@@ -107,8 +107,8 @@ func each[T any](x dataflow.Singleton[T, dataflow.Tick[server], bounded], note f
 	dataflow.ForEach(singleton.IntoStream(x), func(x T) { note("%v", x) })
 }
 
-// TestSchedules lists what must come out, and in how many schedules, for programs
-// that are small enough to try them all.
+// TestSchedules lists the expected outcomes and number of schedules for programs that are small
+// enough to try every schedule.
 func TestSchedules(t *testing.T) {
 	tests := []struct {
 		name  string
@@ -116,7 +116,7 @@ func TestSchedules(t *testing.T) {
 		n     int
 		want  []string
 	}{{
-		// Where nobody observes timing there is nothing to choose.
+		// If nothing observes timing, there is nothing to choose.
 		name: "no slice",
 		build: func(at server, note func(string, ...any)) {
 			s := from(at, "xs", 1, 2, 3)
@@ -149,15 +149,14 @@ func TestSchedules(t *testing.T) {
 		},
 		n: 8, want: []string{"1 1 1 1", "1 1 2", "1 2 1", "1 3", "2 1 1", "2 2", "3 1", "4"},
 	}, {
-		// The initial value of a fold is news, so it may be seen, and none is seen after
-		// a later one.
+		// The initial value of a fold counts as a change, so a snapshot may observe it, but never after a later value.
 		name: "snapshot of a running sum",
 		build: func(at server, note func(string, ...any)) {
 			each(slice.Snapshot(slice.At(at), sum(from(at, "xs", 1, 2)), "tried"), note)
 		},
 		n: 4, want: []string{"0 1 3", "0 3", "1 3", "3"},
 	}, {
-		// A constant in the slice is no news and makes no choices.
+		// A constant in the slice is no change and adds no choices.
 		name: "batch and constant",
 		build: func(at server, note func(string, ...any)) {
 			tick := slice.At(at)
@@ -167,7 +166,7 @@ func TestSchedules(t *testing.T) {
 		},
 		n: 2, want: []string{"[(1, 2) (2, 2)]", "[(1, 2)] [(2, 2)]"},
 	}, {
-		// Two slices are cut independently, each with its own reads, and in either order.
+		// Two slices are cut independently, each with its own reads, in either order.
 		name: "two slices",
 		build: func(at server, note func(string, ...any)) {
 			s := from(at, "xs", 1, 2)
@@ -186,10 +185,10 @@ func TestSchedules(t *testing.T) {
 			batch := keyedsingleton.Values(slice.BatchEntries(slice.At(at), first, "tried"))
 			each(list(dataflow.AssumeOrder(batch, "tried")), note)
 		},
-		// After a cut, a second value of a key is no news and there is nothing to choose.
+		// After a cut, a second value of a key is no change, so there is nothing to choose.
 		n: 3, want: []string{"[a1 b1]", "[a1] [b1]"},
 	}, {
-		// State goes from run to run and counts them.
+		// State passes from run to run and counts them.
 		name: "state",
 		build: func(at server, note func(string, ...any)) {
 			tick := slice.At(at)
@@ -214,9 +213,8 @@ func TestSchedules(t *testing.T) {
 	}
 }
 
-// TestOneCut is the rule that gives a slice its sense: a batch and a snapshot of one
-// cut agree. The pairs of each input with the running sum are (1,1),(2,3) or
-// (1,3),(2,3), never (1,0).
+// TestOneCut checks the rule that makes a slice useful: a batch and a snapshot of one cut agree.
+// The pairs of each input with the running sum are (1,1),(2,3) or (1,3),(2,3), never (1,0).
 func TestOneCut(t *testing.T) {
 	pairs := func(at server, note func(string, ...any)) {
 		tick := slice.At(at)
@@ -230,15 +228,14 @@ func TestOneCut(t *testing.T) {
 	if outs := slices.Sorted(maps.Keys(got)); !slices.Equal(outs, want) {
 		t.Errorf("outcomes are %q, want %q", outs, want)
 	}
-	// Two ways to split the elements; in each, the slice may also run before the first
-	// of them, because the initial sum is news. It emits nothing then.
+	// There are two ways to split the elements. In each, the slice may also run before the first
+	// element, because the initial sum counts as a change. It emits nothing in that run.
 	if n != 4 || got[want[0]] != 2 || got[want[1]] != 2 {
 		t.Errorf("there are %d schedules: %v", n, got)
 	}
 }
 
-// TestTwoInputs has one element at each of two inputs of one slice: either comes
-// first, or both are in one cut.
+// TestTwoInputs sends one element to each of two inputs of one slice: either comes first, or one cut contains both.
 func TestTwoInputs(t *testing.T) {
 	_, got := schedules(t, func(at server, note func(string, ...any)) {
 		tick := slice.At(at)
@@ -254,7 +251,7 @@ func TestTwoInputs(t *testing.T) {
 	}
 }
 
-// TestInterleavings has two ordered inputs of two elements each, as 26 cuts.
+// TestInterleavings checks that two ordered inputs of two elements each have 26 sequences of cuts.
 func TestInterleavings(t *testing.T) {
 	_, got := schedules(t, func(at server, note func(string, ...any)) {
 		tick := slice.At(at)
@@ -269,11 +266,11 @@ func TestInterleavings(t *testing.T) {
 	}
 }
 
-// TestEmitIsInTheSameStep feeds one slice from another: whatever the schedule, what
-// the first emits has been handled by the second when the flow is quiet.
+// TestEmitIsInTheSameStep feeds one slice from another. In every schedule, the second slice has
+// handled what the first emitted when the flow is quiet.
 func TestEmitIsInTheSameStep(t *testing.T) {
 	_, got := schedules(t, func(at server, note func(string, ...any)) {
-		second, first := slice.At(at), slice.At(at) // made in the wrong order
+		second, first := slice.At(at), slice.At(at) // built in reverse order
 		out := slice.Emit(slice.Batch(first, from(at, "xs", 1, 2), "tried"))
 		each(list(slice.Batch(second, out, "tried")), note)
 	})

@@ -12,8 +12,8 @@ import (
 	"github.com/millrace/millrace/keyedstream"
 )
 
-// TestSendReturnsItsFailure: a send whose own call ran the step that ended the flow says
-// so, through whichever input it came, and a batch says how much of it was taken before.
+// TestSendReturnsItsFailure checks that a send whose own call ran the failed step returns the
+// failure, at every kind of input, and that a batch reports how many elements were accepted before.
 func TestSendReturnsItsFailure(t *testing.T) {
 	type inputs struct {
 		plain   *dataflow.InputPort[int]
@@ -26,7 +26,7 @@ func TestSendReturnsItsFailure(t *testing.T) {
 		"Put":        func(t *testing.T, in inputs) error { return in.entries.Put(t.Context(), 0, 0) },
 		"SendBatch": func(t *testing.T, in inputs) error {
 			n, err := in.plain.SendBatch(t.Context(), []int{1, 1, 1, 1, 1, 0, 1, 1})
-			if n != 4 { // the queue has room for four, and the second four were in the step that failed
+			if n != 4 { // the queue holds four, and the second four were in the failed step
 				return fmt.Errorf("%d were taken, and then %w", n, err)
 			}
 			return err
@@ -70,8 +70,8 @@ func TestSendReturnsItsFailure(t *testing.T) {
 	}
 }
 
-// TestSendOfOthers: a sender that leaves its record with a busy location is told only
-// that the record was accepted. The sender that runs it, and fails, has the failure.
+// TestSendOfOthers checks that a sender that leaves its record with a busy location learns only
+// that the record was accepted. The sender whose call runs the record, and fails, gets the failure.
 func TestSendOfOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		flow := dataflow.New()

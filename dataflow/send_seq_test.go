@@ -10,7 +10,7 @@ import (
 	"github.com/millrace/millrace/dataflow"
 )
 
-// SendSeq sends a sequence without a slice of all of it.
+// SendSeq sends a sequence without collecting it in a slice.
 func ExampleInputPort_SendSeq() {
 	ctx := context.Background()
 	flow := dataflow.New()
@@ -38,7 +38,7 @@ func ExampleInputPort_SendSeq() {
 	// Output: 1000 499500 <nil>
 }
 
-// TestSendSeq sends sequences of all lengths around those of its batches.
+// TestSendSeq sends sequences of all lengths around the sizes of its batches.
 func TestSendSeq(t *testing.T) {
 	for n := range 200 {
 		flow := dataflow.New()
@@ -66,8 +66,8 @@ func TestSendSeq(t *testing.T) {
 	}
 }
 
-// TestSendSeqStops says how many were accepted before a function panicked, and asks the
-// sequence for no more.
+// TestSendSeqStops checks that SendSeq reports how many elements were accepted before a function
+// panicked, and stops reading the sequence.
 func TestSendSeqStops(t *testing.T) {
 	flow := dataflow.New()
 	in, xs := dataflow.Input[int](dataflow.At[server](flow), "in")

@@ -18,8 +18,8 @@ import (
 
 type third struct{ dataflow.Process }
 
-// TestSendKeepsOrder sends more than the queues hold over three locations, one of them
-// slow, and wants every element in order, and the end.
+// TestSendKeepsOrder sends more than the queues hold over three locations, one of them slow. It
+// expects every element in order, and then the end.
 func TestSendKeepsOrder(t *testing.T) {
 	const n = 20_000
 	flow := dataflow.NewWithOptions(dataflow.Options{Queue: 16, Buffer: 16})
@@ -56,8 +56,8 @@ func TestSendKeepsOrder(t *testing.T) {
 	}
 }
 
-// TestSendBackpressure has nobody read: what is accepted is bounded, and all of it
-// comes when somebody does.
+// TestSendBackpressure sends while nobody reads. The number of accepted elements is bounded, and
+// all of them arrive once somebody reads.
 func TestSendBackpressure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		flow := dataflow.NewWithOptions(dataflow.Options{Queue: 4, Buffer: 4})
@@ -72,7 +72,7 @@ func TestSendBackpressure(t *testing.T) {
 			}
 		}()
 		synctest.Wait()
-		// A queue and what is taken from it at each location, and what waits to be read.
+		// Each location has a queue and what it took from it; the output holds unread elements.
 		if accepted < 4 || accepted > 5*4+5 {
 			t.Errorf("%d elements are on their way", accepted)
 		}
@@ -93,8 +93,7 @@ func TestSendBackpressure(t *testing.T) {
 	})
 }
 
-// circle builds two locations that send each other everything for some rounds: the
-// feedback that a protocol between them would have.
+// circle builds two locations that send each other everything for some rounds, as a protocol between them would.
 func circle(flow *dataflow.Flow, rounds int) (in, in2 *dataflow.InputPort[int], out *dataflow.OutputPort[int]) {
 	one, two := dataflow.At[server](flow), dataflow.At[client](flow)
 	in, xs := dataflow.Input[int](one, "xs")
@@ -107,8 +106,8 @@ func circle(flow *dataflow.Flow, rounds int) (in, in2 *dataflow.InputPort[int], 
 	return in, in2, dataflow.Output(done, "done")
 }
 
-// TestSendInCircles lets two locations send each other more than the queues hold, under
-// load from outside at both: they go on, and end together.
+// TestSendInCircles lets two locations send each other more than the queues hold, while both
+// receive input from outside. They continue, and end together.
 func TestSendInCircles(t *testing.T) {
 	const n, rounds = 3000, 7
 	flow := dataflow.NewWithOptions(dataflow.Options{Queue: 8, Buffer: 8})
@@ -142,8 +141,8 @@ func TestSendInCircles(t *testing.T) {
 	}
 }
 
-// TestSendInCirclesEnds wants a circle that has nothing to do to end when, and only
-// when, the last input of its locations is closed, whichever that is.
+// TestSendInCirclesEnds checks that an idle circle ends exactly when the last input of its
+// locations is closed, whichever that is.
 func TestSendInCirclesEnds(t *testing.T) {
 	for _, first := range []int{0, 1} {
 		synctest.Test(t, func(t *testing.T) {
@@ -173,8 +172,7 @@ func TestSendInCirclesEnds(t *testing.T) {
 	}
 }
 
-// TestSendStop stops a flow in which much is on its way: everything that was accepted
-// arrives, also in a circle.
+// TestSendStop stops a flow with many elements in transit. Every accepted element arrives, also in a circle.
 func TestSendStop(t *testing.T) {
 	const n = 500
 	flow := dataflow.NewWithOptions(dataflow.Options{Queue: 8})
@@ -206,8 +204,7 @@ func TestSendStop(t *testing.T) {
 	}
 }
 
-// TestSendOfConstants sends what is there from the start, before the other location
-// has started, and ends at once.
+// TestSendOfConstants sends constants, before the other location has started, and ends at once.
 func TestSendOfConstants(t *testing.T) {
 	for _, order := range []bool{true, false} {
 		flow := dataflow.NewWithOptions(dataflow.Options{Queue: 2})
@@ -226,7 +223,7 @@ func TestSendOfConstants(t *testing.T) {
 	}
 }
 
-// TestSendOfTimers has what comes late at one location keep another from ending.
+// TestSendOfTimers checks that a pending timer at one location keeps another from ending.
 func TestSendOfTimers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		flow := dataflow.New()
@@ -251,8 +248,8 @@ func TestSendOfTimers(t *testing.T) {
 	})
 }
 
-// TestSendFailure has a function panic at the other location, while the first is
-// stalled: everybody gets the error, which says where it was.
+// TestSendFailure has a function panic at the second location while the first is stalled. Every
+// caller gets the error, which names the location.
 func TestSendFailure(t *testing.T) {
 	flow := dataflow.NewWithOptions(dataflow.Options{Queue: 2})
 	in, xs := dataflow.Input[int](dataflow.At[server](flow), "xs")
@@ -268,7 +265,7 @@ func TestSendFailure(t *testing.T) {
 	}
 }
 
-// TestSendCancel ends a context while a circle is busy.
+// TestSendCancel cancels the context of a flow while a circle is busy.
 func TestSendCancel(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	flow := dataflow.NewWithOptions(dataflow.Options{Queue: 4})
@@ -288,8 +285,8 @@ func TestSendCancel(t *testing.T) {
 	}
 }
 
-// TestDivide divides two streams among three members, of which each has a stream: every
-// key is at one member, with all its values, in the order of each stream.
+// TestDivide divides two streams among three members. Every key is at one member, with all its
+// values, in the order of each stream.
 func TestDivide(t *testing.T) {
 	const keys, values = 200, 30
 	type got struct{ source, number int }
@@ -355,7 +352,7 @@ func TestDivide(t *testing.T) {
 	}
 }
 
-// TestDivideOfConstants divides what is there from the start.
+// TestDivideOfConstants divides constants.
 func TestDivideOfConstants(t *testing.T) {
 	flow := dataflow.New()
 	members := dataflow.Members[server](flow, 2)
@@ -375,8 +372,8 @@ func TestDivideOfConstants(t *testing.T) {
 	}
 }
 
-// TestSendAsksAndAnswers has a slice at one location and the state that it asks for at
-// another: a round trip each, in the order of the questions.
+// TestSendAsksAndAnswers has a slice at one location query a state at another: one round trip each,
+// in the order of the questions.
 func TestSendAsksAndAnswers(t *testing.T) {
 	flow := dataflow.New()
 	one, two := dataflow.At[server](flow), dataflow.At[client](flow)

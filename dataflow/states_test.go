@@ -20,7 +20,7 @@ type tab struct {
 	last   string
 }
 
-// tabs is a flow with a machine that forgets a guest who pays.
+// tabs builds a flow with a machine that forgets a guest who pays.
 func tabs(t *testing.T) (*dataflow.App, *dataflow.KeyedInputPort[string, string]) {
 	flow := dataflow.New()
 	in, orders := keyedstream.Input[string, string](dataflow.At[theatre](flow), "orders")
@@ -42,7 +42,7 @@ func tabs(t *testing.T) (*dataflow.App, *dataflow.KeyedInputPort[string, string]
 	return app, in
 }
 
-// States of a machine are read with their type, page by page, and each entry that stays is on one page.
+// TestEachState reads the states of a machine with their type, page by page. Each entry that stays is on exactly one page.
 func TestEachState(t *testing.T) {
 	app, in := tabs(t)
 	order := func(guest int, drink string) {
@@ -70,7 +70,7 @@ func TestEachState(t *testing.T) {
 			if err != nil || on > most {
 				t.Fatalf("a page of %d entries (%v), want %d at most", on, err, most)
 			}
-			order(100+pages, "pay") // who never came
+			order(100+pages, "pay") // this guest never ordered anything
 		}
 		if len(seen) != 100 || seen["g7"] != (tab{2, "beer"}) || pages < 100/most {
 			t.Errorf("pages of %d: %d guests on %d pages, g7 has %v", most, len(seen), pages, seen["g7"])
@@ -95,7 +95,7 @@ func TestEachState(t *testing.T) {
 	}
 }
 
-// Of types that no operator has, or several, nothing is read.
+// TestEachStateMisuse checks that reading fails for a type that no operator uses, or that several use.
 func TestEachStateMisuse(t *testing.T) {
 	app, _ := tabs(t)
 	visit := func(err error, says string) {
@@ -117,7 +117,7 @@ func TestEachStateMisuse(t *testing.T) {
 	}
 }
 
-// A machine that makes calls has a state of the same kind.
+// TestStateOfCallingMachine checks that the state of a machine that makes calls can be read in the same way.
 func TestStateOfCallingMachine(t *testing.T) {
 	flow := dataflow.New()
 	in, orders := keyedstream.SharedInput[string, string](dataflow.At[theatre](flow), "orders")

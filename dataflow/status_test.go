@@ -25,7 +25,7 @@ func only(t *testing.T, app *dataflow.App) dataflow.LocationStatus {
 	return all[0]
 }
 
-// operator returns the status of the operator with a name, and a port if it has one.
+// operator returns the status of the operator with a name, or with a port of that name.
 func operator(t *testing.T, s dataflow.LocationStatus, name string) dataflow.OperatorStatus {
 	t.Helper()
 	for _, op := range s.Operators {
@@ -48,7 +48,7 @@ func output(t *testing.T, s dataflow.LocationStatus, port string) dataflow.Outpu
 	panic("not reached")
 }
 
-// want compares figures, in the order in which they are printed.
+// want compares figures with their printed form, separated by spaces.
 func want(t *testing.T, what string, want string, figures ...any) {
 	t.Helper()
 	if got := fmt.Sprintln(figures...); got != want+"\n" {
@@ -56,7 +56,7 @@ func want(t *testing.T, what string, want string, figures ...any) {
 	}
 }
 
-// TestStatus looks at each figure of a flow at which nothing goes on.
+// TestStatus checks each figure of an idle flow.
 func TestStatus(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		flow := dataflow.NewWithOptions(dataflow.Options{Count: true, Queue: 8, Buffer: 100})
@@ -117,8 +117,8 @@ func TestStatus(t *testing.T) {
 	})
 }
 
-// TestStatusOfFusedOperators has chains of operators that are one loop: each is counted, for
-// elements sent alone and in a batch.
+// TestStatusOfFusedOperators has chains of operators that are fused into one loop. Each operator is
+// counted, for single elements and for batches.
 func TestStatusOfFusedOperators(t *testing.T) {
 	for n := range 7 {
 		for name, end := range map[string]func(numbers) numbers{
@@ -144,8 +144,8 @@ func TestStatusOfFusedOperators(t *testing.T) {
 	}
 }
 
-// TestStatusOfAFunctionThatTakesLong has a function that blocks. Whoever asks has what was
-// copied before within a moment, also if it is the function itself.
+// TestStatusOfAFunctionThatTakesLong has a function that blocks. Status returns the previous
+// snapshot after a moment, also when the function itself calls it.
 func TestStatusOfAFunctionThatTakesLong(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		flow := dataflow.New()
@@ -186,7 +186,7 @@ func TestStatusOfAFunctionThatTakesLong(t *testing.T) {
 			time.Sleep(5 * time.Millisecond)
 			close(release)
 		}()
-		st = app.Status() // which the holder answers while it is waited for
+		st = app.Status() // the goroutine that holds the run token answers while Status waits
 		want(t, "at the end of the step", "false", st[0].Stale)
 		for range 3 {
 			out.Next(t.Context())
@@ -195,8 +195,8 @@ func TestStatusOfAFunctionThatTakesLong(t *testing.T) {
 	})
 }
 
-// TestStatusOfAFlowThatFailed wants the figures of the end, also of a location in which a
-// function runs on.
+// TestStatusOfAFlowThatFailed checks the final figures of a failed flow, including those of a
+// location in which a function is still running.
 func TestStatusOfAFlowThatFailed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		flow := dataflow.New()
@@ -228,7 +228,7 @@ func TestStatusOfAFlowThatFailed(t *testing.T) {
 	})
 }
 
-// TestStatusOfAStoppedLocation has an output that nobody reads.
+// TestStatusOfAStoppedLocation checks the figures of a location that an unread output has stopped.
 func TestStatusOfAStoppedLocation(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		flow := dataflow.NewWithOptions(dataflow.Options{Queue: 2, Buffer: 4, OnBlocked: func(*dataflow.BlockedError) {}})
@@ -274,8 +274,8 @@ func TestStatusOfAStoppedLocation(t *testing.T) {
 	})
 }
 
-// TestStatusWhileManySend wants no figure to be lost or go back, and is for the race
-// detector: senders, readers and those who ask meet.
+// TestStatusWhileManySend runs senders, readers and calls of Status concurrently, for the race
+// detector. No figure may be lost or decrease.
 func TestStatusWhileManySend(t *testing.T) {
 	const senders, each = 4, 500
 	flow := dataflow.NewWithOptions(dataflow.Options{Count: true, Queue: 16, Buffer: 16})
@@ -339,7 +339,7 @@ func TestStatusWhileManySend(t *testing.T) {
 	want(t, "at the client", fmt.Sprint(all, " ", all, " ", all, " 0"), st[1].Records, operator(t, st[1], "dataflow.Send").Entered, st[1].Outputs[0].Given, st[1].Outputs[0].Unread)
 }
 
-// TestStatusOfEveryOperator wants the status of each operator that the graph has.
+// TestStatusOfEveryOperator checks that each operator of the graph has a status.
 func TestStatusOfEveryOperator(t *testing.T) {
 	flow := everyOperator()
 	app := start(t, flow)
@@ -363,7 +363,7 @@ func TestStatusOfEveryOperator(t *testing.T) {
 	}
 }
 
-// TestStatusOfAnEmptyFlow has nothing to say. That of no flow is in TestZeroValues.
+// TestStatusOfAnEmptyFlow checks that an empty flow has no status. TestZeroValues covers the zero App.
 func TestStatusOfAnEmptyFlow(t *testing.T) {
 	if st := start(t, dataflow.New()).Status(); len(st) != 0 {
 		t.Error(st)

@@ -15,11 +15,11 @@ import (
 	"github.com/millrace/millrace/keyedstream"
 )
 
-// clocks is a flow whose timers were built in another order than they are due in. What
-// comes of them is noted in one order.
+// clocks is a flow whose timers were built in another order than that of their deadlines. Their
+// firings go to one ordered output.
 type clocks struct {
 	in   *dataflow.EntryInputPort[string, time.Duration]
-	busy *dataflow.InputPort[time.Duration] // keeps the location from running
+	busy *dataflow.InputPort[time.Duration] // keeps the location busy
 	out  *dataflow.OutputPort[string]
 }
 
@@ -42,7 +42,7 @@ func newClocks(at server, work func(time.Duration)) clocks {
 	return c
 }
 
-// timerOf returns the key of each entry with a name, as it comes.
+// timerOf returns the key of each entry with a name, in the order of arrival.
 func timerOf[V any](ks dataflow.KeyedSingleton[string, V, server, bounds.BoundedValue], name string) dataflow.Stream[string, server, unbounded, dataflow.NoOrder, dataflow.ExactlyOnce] {
 	return dataflow.Map(keyedsingleton.Keys(ks), func(k string) string { return k + " " + name })
 }
@@ -67,9 +67,9 @@ func (c clocks) read(t *testing.T, n int) []string {
 	return got
 }
 
-// TestTimersOfABusyLocation has timers come due while their location is busy. They come
-// in order of deadline, those that follow from others as well, and of an interval only
-// the last one. The same history made again gives the same.
+// TestTimersOfABusyLocation lets timers come due while their location is busy. They fire in order
+// of deadline, including those that other firings set. An interval fires only its last missed time.
+// A rerun of the recorded history gives the same result.
 func TestTimersOfABusyLocation(t *testing.T) {
 	var recording dataflow.Recording
 	var want []string
@@ -80,7 +80,7 @@ func TestTimersOfABusyLocation(t *testing.T) {
 		if err := c.in.Put(t.Context(), "a", 17*time.Millisecond); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(time.Millisecond) // of the bubble
+		time.Sleep(time.Millisecond) // in the bubble's time
 		if err := c.in.Put(t.Context(), "b", 12*time.Millisecond); err != nil {
 			t.Fatal(err)
 		}
@@ -112,8 +112,8 @@ func TestTimersOfABusyLocation(t *testing.T) {
 	})
 }
 
-// TestTimersCloseToEachOther lets timers come due so close to each other that the location
-// hears of both at once, on a clock that is real.
+// TestTimersCloseToEachOther lets timers come due so close together that the location learns of
+// both at once, with the real clock.
 func TestTimersCloseToEachOther(t *testing.T) {
 	for _, gap := range []time.Duration{time.Nanosecond, 20 * time.Microsecond, 100 * time.Microsecond} {
 		flow := dataflow.New()
@@ -142,8 +142,8 @@ func TestTimersCloseToEachOther(t *testing.T) {
 	}
 }
 
-// TestTimersInTheSimulator has every schedule show timers of one record in order of
-// deadline, whatever else comes in between.
+// TestTimersInTheSimulator checks that every schedule shows the timers of one record in order of
+// deadline, whatever else happens in between.
 func TestTimersInTheSimulator(t *testing.T) {
 	n := sim.Exhaustive(t, func(s *sim.Sim) {
 		at := dataflow.At[server](s.Flow())

@@ -12,13 +12,13 @@ import (
 	"github.com/millrace/millrace/dataflow"
 )
 
-// TestZeroValues calls every exported method of every type of the package on a zero value,
-// and where the type is used by pointer on nil: it works, as documented, or it panics with
-// the library's words and the user's line. Which types have methods is read from the
-// source, so that none is forgotten.
+// TestZeroValues calls every exported method of every type of the package on a zero value, or on
+// nil if the type is used by pointer. A method must work as documented or panic with a message of
+// the library and the caller's line. The types with methods are read from the source, so that
+// none is forgotten.
 func TestZeroValues(t *testing.T) {
 	type loop = dataflow.Loop[int, server, dataflow.NoOrder]
-	// The zero value of what is true here cannot be used.
+	// A zero value for which unmade is true cannot be used.
 	tests := map[string]struct {
 		zero   any
 		unmade bool
@@ -86,7 +86,7 @@ func TestZeroValues(t *testing.T) {
 		}
 	}
 
-	// The line is that of the call.
+	// The panic names the line of the call.
 	var p dataflow.InputPort[int]
 	if got := panicked(func() { p.Send(t.Context(), 1) }); !strings.Contains(got, "zero_test.go:") {
 		t.Error(got)

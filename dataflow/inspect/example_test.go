@@ -11,7 +11,7 @@ import (
 	"github.com/millrace/millrace/dataflow/inspect"
 )
 
-// A program has the page of its flow on its own server.
+// A program serves the page of its flow on its own server.
 func Example() {
 	flow := dataflow.New()
 	in, words := dataflow.Input[string](dataflow.At[server](flow), "words")
@@ -38,7 +38,7 @@ func Example() {
 	// }
 }
 
-// Without a server, Take returns what the page shows.
+// Take returns what the page shows, without a server.
 func ExampleTake() {
 	flow := dataflow.NewWithOptions(dataflow.Options{Count: true})
 	in, words := dataflow.Input[string](dataflow.At[server](flow), "words")

@@ -13,7 +13,7 @@ import (
 	"github.com/millrace/millrace/dataflow/inspect"
 )
 
-// TestRequests makes requests of all kinds: who may look gets an answer, and nobody else.
+// TestRequests makes requests of all kinds. Only permitted requests get an answer from the flow.
 func TestRequests(t *testing.T) {
 	app, _ := counting(t)
 	var log bytes.Buffer
@@ -23,7 +23,7 @@ func TestRequests(t *testing.T) {
 	for _, x := range []struct {
 		h            http.Handler
 		method, path string
-		header       string // pairs, between bars
+		header       string // name and value pairs, separated by bars
 		want         int
 	}{
 		{open, "GET", "/", "", 200},
@@ -95,7 +95,8 @@ func TestRequests(t *testing.T) {
 	}
 }
 
-// TestHostileNames has names and reasons in the program that would be elements of the page.
+// TestHostileNames uses names and reasons that would become elements of the page without
+// escaping.
 func TestHostileNames(t *testing.T) {
 	for _, name := range []string{`</title><script>alert(1)</script>`, `"]]>`, "a\u202eb", strings.Repeat("x", 10<<20), "\xff\xfe", `" onload="alert(1)`, "{{.}}"} {
 		flow := dataflow.New()
@@ -120,8 +121,8 @@ func TestHostileNames(t *testing.T) {
 	}
 }
 
-// TestPage looks at what is in a page of many operators: it is small, loads nothing, works under
-// any prefix, and permits its own script and style alone.
+// TestPage checks the page of a flow with many operators: it is small, loads nothing, works
+// under any prefix, and permits only its own script and style.
 func TestPage(t *testing.T) {
 	flow := dataflow.New()
 	for i := range 15 {
@@ -153,7 +154,7 @@ func TestPage(t *testing.T) {
 	}
 }
 
-// TestMisuse has Handler refuse what is no flow.
+// TestMisuse checks that Handler panics for an App that is not a started flow.
 func TestMisuse(t *testing.T) {
 	for _, app := range []inspect.App{nil, noStatus{}} {
 		func() {

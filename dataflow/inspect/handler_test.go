@@ -29,7 +29,7 @@ var update = flag.Bool("update", false, "rewrite golden files")
 
 type server struct{ dataflow.Process }
 
-// ballots are the ports of a flow that counts votes and has a log of them.
+// ballots holds the ports of a flow that counts votes and logs them.
 type ballots struct {
 	in     *dataflow.InputPort[string]
 	counts *dataflow.EntryOutputPort[string, int]
@@ -42,7 +42,7 @@ func count(flow *dataflow.Flow) (b ballots) {
 	return b
 }
 
-// counted has the name and the reason of somebody.
+// counted builds the flow with a given input name and reason.
 func counted(flow *dataflow.Flow, name, why string) (b ballots) {
 	in, votes := dataflow.Input[string](dataflow.At[server](flow), name)
 	first := keyedstream.FoldEarlyStop(keyedstream.AssumeOrder(dataflow.KeyBy(dataflow.WeakenOrder(votes), strings.ToLower), dataflow.NonDet(why)), func() int { return 0 }, func(n *int, _ string) bool {
@@ -52,7 +52,7 @@ func counted(flow *dataflow.Flow, name, why string) (b ballots) {
 	return ballots{in, keyedsingleton.Output(first, "counts of "+name), dataflow.Output(votes, "log of "+name)}
 }
 
-// counting starts a flow of which four unread elements stop the location.
+// counting starts a flow whose location stops when more than four elements are unread.
 func counting(t *testing.T) (*dataflow.App, ballots) {
 	t.Helper()
 	flow := dataflow.NewWithOptions(dataflow.Options{Count: true, Buffer: 4, OnBlocked: func(*dataflow.BlockedError) {}})
@@ -64,7 +64,7 @@ func counting(t *testing.T) (*dataflow.App, ballots) {
 	return app, ports
 }
 
-// ask makes a request. Header has pairs of a name and a value.
+// ask makes a request. The header consists of pairs of a name and a value.
 func ask(t *testing.T, h http.Handler, method, path string, header ...string) (*http.Response, string) {
 	t.Helper()
 	r := httptest.NewRequest(method, path, nil)
@@ -85,7 +85,7 @@ func ask(t *testing.T, h http.Handler, method, path string, header ...string) (*
 	return w.Result(), string(body)
 }
 
-// healthy wants these reasons why a flow is not healthy.
+// healthy checks the reasons why a flow is not healthy.
 func healthy(t *testing.T, app inspect.App, want ...inspect.Reason) {
 	t.Helper()
 	probed(t, inspect.Handler(app, inspect.Options{}), want...)
@@ -100,8 +100,8 @@ func probed(t *testing.T, h http.Handler, want ...inspect.Reason) {
 	}
 }
 
-// TestLongStep has a step that goes on, and others that take a while with nobody looking between:
-// only one that goes on from a probe to another is a step that hangs.
+// TestLongStep has a step that hangs, and others that take a while without a probe in between.
+// Only a step that continues from one probe to a much later one counts as hanging.
 func TestLongStep(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		flow := dataflow.New()
@@ -117,14 +117,14 @@ func TestLongStep(t *testing.T) {
 			<-time.After(time.Hour)
 			go in.Send(t.Context(), 1)
 			synctest.Wait()
-			probed(t, h) // it may have begun just now
+			probed(t, h) // the step may have just begun
 			<-time.After(20 * time.Second)
 			probed(t, h)
 			gate <- struct{}{}
 			go in.Send(t.Context(), 1)
 			synctest.Wait()
 			<-time.After(20 * time.Second)
-			probed(t, h) // another one
+			probed(t, h) // another step
 			gate <- struct{}{}
 		}
 		go in.Send(t.Context(), 1)
@@ -138,8 +138,8 @@ func TestLongStep(t *testing.T) {
 	})
 }
 
-// TestStopped has an output that nobody reads. The page, the JSON and the probe say so, and no
-// longer when somebody has read.
+// TestStopped has an output that nobody reads. The page, the JSON and the probe report it until
+// the output is read.
 func TestStopped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		app, ports := counting(t)
@@ -186,7 +186,7 @@ func TestStopped(t *testing.T) {
 	})
 }
 
-// TestFigures compares what a snapshot has with what was done.
+// TestFigures compares the counts in a snapshot with the records sent.
 func TestFigures(t *testing.T) {
 	app, ports := counting(t)
 	for _, v := range []string{"a", "b", "A"} {
@@ -210,7 +210,7 @@ func TestFigures(t *testing.T) {
 	}
 }
 
-// TestEnded looks at flows that have ended, one of them with an error.
+// TestEnded checks flows that have ended, one of them with an error.
 func TestEnded(t *testing.T) {
 	app, ports := counting(t)
 	go ports.log.Next(t.Context())
@@ -228,7 +228,7 @@ func TestEnded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_ = in.Send(t.Context(), 1) // which returns why the flow has ended, or nil
+	_ = in.Send(t.Context(), 1) // returns why the flow has ended, or nil
 	<-failed.Done()
 	healthy(t, failed, inspect.Failed)
 	if _, page := ask(t, inspect.Handler(failed, inspect.Options{}), "GET", "/"); !strings.Contains(page, "The flow has ended.") || !strings.Contains(page, "&lt;no&gt;") || strings.Contains(page, "<no>") {
@@ -236,7 +236,7 @@ func TestEnded(t *testing.T) {
 	}
 }
 
-// TestKept looks at a durable flow, whose keys are divided.
+// TestKept checks a durable flow with partitions.
 func TestKept(t *testing.T) {
 	type votes struct{ dataflow.Cluster }
 	type ports struct {
@@ -271,7 +271,7 @@ func TestKept(t *testing.T) {
 	}
 }
 
-// TestJSON compares the forms of the answers with golden files.
+// TestJSON compares the JSON answers with golden files.
 func TestJSON(t *testing.T) {
 	app, ports := counting(t)
 	if err := ports.in.Send(t.Context(), "a"); err != nil {

@@ -16,7 +16,7 @@ import (
 	"github.com/millrace/millrace/keyedsingleton"
 )
 
-// A slowLog refuses a step, as if somebody else had made one, and then restores its partitions only when it is let.
+// A slowLog refuses steps with ErrFenced while fenced is set. Restore then waits until restore is closed.
 type slowLog struct {
 	*journal.Memory
 	fenced  atomic.Bool
@@ -50,7 +50,7 @@ type votePorts struct {
 	log *dataflow.OutputPort[int]
 }
 
-// keepVotes starts a flow of two partitions that keeps votes.
+// keepVotes starts a flow with two partitions that stores votes.
 func keepVotes(t *testing.T, log journal.Log, opts durable.Options) *durable.App[votePorts] {
 	t.Helper()
 	opts.Log, opts.Name, opts.Partitions, opts.Logger = journal.Opened{Log: log}, "votes", 2, slog.New(slog.DiscardHandler)
@@ -64,17 +64,17 @@ func keepVotes(t *testing.T, log journal.Log, opts durable.Options) *durable.App
 	return app
 }
 
-// vote sends a vote for each of many keys, so that each partition has one, and waits for each for a second at most.
+// vote puts a vote for many keys, so that each partition gets one, and waits at most a second for each.
 func vote(t *testing.T, app *durable.App[votePorts], round string) {
 	for _, k := range strings.Fields("a b c d e f g h") {
 		ctx, stop := context.WithTimeout(t.Context(), time.Second)
-		_ = app.Ports.in.Put(ctx, k+round, 1) // nobody can say whether it was taken in
+		_ = app.Ports.in.Put(ctx, k+round, 1) // the caller cannot know whether it was taken
 		stop()
 	}
 }
 
-// TestRestoring would catch a flow that is said to be healthy, or to be hanging, while a partition is restored: nothing that
-// is sent to it is handled.
+// TestRestoring checks that a flow is reported as restoring, and not as healthy or hanging, while a partition is
+// restored and handles nothing.
 func TestRestoring(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log := &slowLog{Memory: journal.NewMemory(journal.MemoryOptions{Partitions: 2}), restore: make(chan struct{})}
@@ -96,7 +96,7 @@ func TestRestoring(t *testing.T) {
 	})
 }
 
-// A smallLog cannot keep a step of one partition, however small, while it is told so.
+// A smallLog refuses every step of partition 1 with ErrTooLarge while small is set.
 type smallLog struct {
 	*journal.Memory
 	small atomic.Bool
@@ -109,7 +109,7 @@ func (l *smallLog) Commit(ctx context.Context, p int, fence uint64, step []byte)
 	return l.Memory.Commit(ctx, p, fence, step)
 }
 
-// TestHalted would catch a flow that is said to be healthy while one of its partitions cannot go on.
+// TestHalted checks that a flow is not healthy while one of its partitions cannot continue.
 func TestHalted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log := &smallLog{Memory: journal.NewMemory(journal.MemoryOptions{Partitions: 2})}
@@ -125,7 +125,8 @@ func TestHalted(t *testing.T) {
 	})
 }
 
-// TestFullPartitions would catch a flow that is said to be healthy while nobody reads an output, so that its partitions take nothing.
+// TestFullPartitions checks that a flow is not healthy while an output that nobody reads keeps its partitions from
+// taking records.
 func TestFullPartitions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		app := keepVotes(t, journal.NewMemory(journal.MemoryOptions{Partitions: 2}), durable.Options{Flow: dataflow.Options{Buffer: 2}})

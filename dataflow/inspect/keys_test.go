@@ -16,7 +16,7 @@ import (
 	"github.com/millrace/millrace/keyedsingleton"
 )
 
-// keysOf is the JSON of what is remembered.
+// keysOf is the JSON of states.
 type keysOf struct {
 	Found, Entries []struct {
 		Operator, State, Partition int
@@ -26,7 +26,7 @@ type keysOf struct {
 	Error string
 }
 
-// look asks for JSON, and wants a status.
+// look requests JSON and checks the status.
 func look(t *testing.T, h http.Handler, path string, want int) (k keysOf) {
 	t.Helper()
 	r, body := ask(t, h, "GET", path)
@@ -42,7 +42,7 @@ func look(t *testing.T, h http.Handler, path string, want int) (k keysOf) {
 	return k
 }
 
-// Keys and values are shown to nobody unless the program says so.
+// TestNoValues checks that keys and values are not shown unless Options.Values is set.
 func TestNoValues(t *testing.T) {
 	app, ports := counting(t)
 	if err := ports.in.Send(t.Context(), "Secret"); err != nil {
@@ -118,7 +118,7 @@ func TestKeys(t *testing.T) {
 	}
 }
 
-// A key is text, whatever is in it.
+// TestHostileKeys checks that a key is shown as text, whatever it contains.
 func TestHostileKeys(t *testing.T) {
 	app, ports := counting(t)
 	h := inspect.Handler(app, inspect.Options{Values: true})
@@ -146,7 +146,8 @@ func TestHostileKeys(t *testing.T) {
 	}
 }
 
-// Keys of a durable flow are in partitions, whose pages come one after the other.
+// TestKeysOfPartitions checks that the keys of a durable flow are listed partition by
+// partition.
 func TestKeysOfPartitions(t *testing.T) {
 	type people struct{ dataflow.Cluster }
 	type ports struct {
@@ -193,10 +194,10 @@ func TestKeysOfPartitions(t *testing.T) {
 	}
 }
 
-// A seat is a key with members.
+// A seat is a key with fields.
 type seat struct{ Row, Number int }
 
-// A key that cannot be read is refused with what is wrong with it.
+// TestKeyTexts checks that a key that cannot be decoded is refused with the reason.
 func TestKeyTexts(t *testing.T) {
 	flow := dataflow.New()
 	in, taken := keyedsingleton.Input[seat, string](dataflow.At[server](flow), "taken")

@@ -20,7 +20,7 @@ import (
 	"github.com/millrace/millrace/keyedsingleton"
 )
 
-// membersOf is the JSON about members.
+// membersOf is the JSON of members.
 type membersOf struct {
 	Self, Unknown string
 	Partitions    []struct {
@@ -47,7 +47,7 @@ func membersAt(t *testing.T, h http.Handler) (m membersOf) {
 	return m
 }
 
-// A shop divides by what is ordered, and can be mended.
+// A shop divides by the orders. It can handle 0 when mended is set.
 type shop struct {
 	orders *dataflow.EntryInputPort[string, int]
 	shares *dataflow.EntryOutputPort[string, int]
@@ -90,7 +90,8 @@ func post(t *testing.T, h http.Handler, path string, form url.Values, header ...
 	return w.Result(), string(body)
 }
 
-// What the program could not handle is shown, and can be retried and skipped from the page itself, with a token.
+// TestParked checks that the page shows records in quarantine, and that they can be retried and skipped from the
+// page itself with a token.
 func TestParked(t *testing.T) {
 	mended := false
 	app := startShop(t, &mended)
@@ -162,7 +163,7 @@ func TestParked(t *testing.T) {
 	}
 }
 
-// An away is a flow whose partition another member owns, which does not say what it has.
+// An away is a flow whose partition another member owns, and whose owner does not answer.
 type away struct{ *durable.App[till] }
 
 func (a away) Status() []durable.PartitionStatus {
@@ -176,7 +177,8 @@ func (a away) Quarantine(context.Context) ([]durable.Letter, error) {
 	return nil, errors.New("the owner does not answer <b>")
 }
 
-// Of a partition that another member owns it is said which one, and nothing is zero that is not known.
+// TestElsewhere checks that the page names the owner of a partition that another member owns, and does not show
+// unknown figures as zero.
 func TestElsewhere(t *testing.T) {
 	app := startTill(t, journal.NewMemory(journal.MemoryOptions{}), durable.Options{})
 	var model tillModel

@@ -15,7 +15,7 @@ import (
 	"github.com/millrace/millrace/dataflow/inspect"
 )
 
-// A gatedLog lets nobody read records while it is shut.
+// A gatedLog blocks every Read while it is shut.
 type gatedLog struct {
 	*journal.Memory
 	shut atomic.Bool
@@ -33,7 +33,8 @@ func (l *gatedLog) Read(ctx context.Context, p int, after uint64) (journal.Reade
 	return l.Memory.Read(ctx, p, after)
 }
 
-// Steps are made again for one request at a time, and for two seconds at most; the flow goes on meanwhile.
+// TestHistoryBusy checks that the handler rebuilds steps for one request at a time and for at most two seconds,
+// and that the flow continues meanwhile.
 func TestHistoryBusy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log := &gatedLog{Memory: journal.NewMemory(journal.MemoryOptions{}), gate: make(chan struct{})}
@@ -66,7 +67,7 @@ func TestHistoryBusy(t *testing.T) {
 	})
 }
 
-// A flow that runs, saves snapshots and forgets what is before them is looked at meanwhile, by several at once.
+// TestHistoryWhileItRuns sends concurrent history requests to a running flow that saves snapshots and purges older steps.
 func TestHistoryWhileItRuns(t *testing.T) {
 	app := startTill(t, journal.NewMemory(journal.MemoryOptions{}), durable.Options{SnapshotBytes: 2000})
 	var model tillModel
@@ -81,8 +82,8 @@ func TestHistoryWhileItRuns(t *testing.T) {
 				switch r, body := ask(t, h, "GET", path); {
 				case r.StatusCode == 200:
 					seen[i].Add(1)
-				case r.StatusCode == 404 || r.StatusCode == 429: // it was forgotten meanwhile, or somebody else looks
-				case r.StatusCode == 503 && strings.Contains(body, "purged"): // it was forgotten again and again while it was read
+				case r.StatusCode == 404 || r.StatusCode == 429: // the step was purged meanwhile, or another request is being handled
+				case r.StatusCode == 503 && strings.Contains(body, "purged"): // purged repeatedly while it was read
 				default:
 					t.Errorf("%s is answered %d %s", path, r.StatusCode, body)
 				}

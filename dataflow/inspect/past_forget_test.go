@@ -9,7 +9,7 @@ import (
 	"github.com/millrace/millrace/dataflow/durable"
 )
 
-// An opened flow counts how often its history was asked for.
+// An opened is a flow that counts the calls of History.
 type opened int
 
 func (o *opened) History(context.Context) (*durable.History, error) {
@@ -17,7 +17,7 @@ func (o *opened) History(context.Context) (*durable.History, error) {
 	return new(durable.History), nil
 }
 
-// What a history keeps in memory goes when nobody has looked at it for a while, and stays while somebody does.
+// TestHistoryIsForgotten checks that an open history is dropped after it was unused for pastKept, and kept while it is used.
 func TestHistoryIsForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var app opened

@@ -25,13 +25,13 @@ import (
 	"github.com/millrace/millrace/slice"
 )
 
-// till are the ports of a flow that sums what is paid by key.
+// till holds the ports of a flow that sums payments by key.
 type till struct {
 	paid *dataflow.KeyedInputPort[string, int]
 	out  *dataflow.OutputPort[int]
 }
 
-// tillFlow has a slice, which is cut in each step that takes a payment.
+// tillFlow includes a slice that runs in each step that takes a payment.
 func tillFlow(f *dataflow.Flow) till {
 	in, paid := keyedstream.Input[string, int](dataflow.At[server](f), "paid")
 	dataflow.Named("sums", keyedstream.Sum(paid))
@@ -39,10 +39,10 @@ func tillFlow(f *dataflow.Flow) till {
 	return till{in, dataflow.Output(slice.Emit(batch), "payments")}
 }
 
-// A tillModel is what the sums are after each step, made by hand.
+// A tillModel computes the sums after each step without a flow.
 type tillModel struct {
 	steps []uint64
-	keys  []string // that was paid in the step
+	keys  []string // the key paid in each step
 	sums  []map[string]int
 }
 
@@ -56,7 +56,7 @@ func startTill(t *testing.T, log journal.Log, opts durable.Options) *durable.App
 	return app
 }
 
-// pay makes payments, each in a step of its own.
+// pay makes one payment per key, each in its own step.
 func (m *tillModel) pay(t *testing.T, app *durable.App[till], keys ...string) {
 	t.Helper()
 	for _, key := range keys {
@@ -78,8 +78,8 @@ func (m *tillModel) pay(t *testing.T, app *durable.App[till], keys ...string) {
 	}
 }
 
-// stepOf returns the last step. In a bubble it is the one that was made last: nothing that was read is told before time goes
-// on.
+// stepOf returns the last step. In a bubble this is the step of the last payment: reads of an output are reported only when
+// time advances.
 func stepOf(app *durable.App[till]) uint64 {
 	for {
 		if s := app.Status()[0]; !s.Stale {
@@ -88,7 +88,7 @@ func stepOf(app *durable.App[till]) uint64 {
 	}
 }
 
-// many returns so many keys, in turn.
+// many returns n key names, repeating after the given number of keys.
 func many(n, keys int) (all []string) {
 	for i := range n {
 		all = append(all, fmt.Sprint("k", i%keys))
@@ -96,7 +96,7 @@ func many(n, keys int) (all []string) {
 	return all
 }
 
-// pastOf is the JSON about a history.
+// pastOf decodes the JSON answers about a history.
 type pastOf struct {
 	N, Last, First, Count, Next uint64
 	Made, Complete              bool
@@ -139,8 +139,8 @@ func lookBack(t *testing.T, h http.Handler, path string, want int) (p pastOf) {
 	return p
 }
 
-// The state of a key after steps, forth and back, what each step took and changed, and the steps that changed a key are
-// those of a model that was made by hand, while the flow runs.
+// TestHistory compares the history of a running flow with a tillModel: the state of a key after steps in any order, what
+// each step took and changed, and which steps changed a key.
 func TestHistory(t *testing.T) { synctest.Test(t, testHistory) }
 
 func testHistory(t *testing.T) {
@@ -201,7 +201,7 @@ func testHistory(t *testing.T) {
 	}
 }
 
-// A page of a step has what the JSON has, leads to the steps around it, and does not become large.
+// TestHistoryPage checks that the page of a step shows the data of the JSON, links to the steps around it, and stays small.
 func TestHistoryPage(t *testing.T) { synctest.Test(t, testHistoryPage) }
 
 func testHistoryPage(t *testing.T) {
@@ -248,7 +248,7 @@ func testHistoryPage(t *testing.T) {
 	}
 }
 
-// What is asked for wrongly is refused, with what is wrong.
+// TestHistoryMisuse checks the status codes of wrong requests, and that values stay hidden without Options.Values.
 func TestHistoryMisuse(t *testing.T) { synctest.Test(t, testHistoryMisuse) }
 
 func testHistoryMisuse(t *testing.T) {
@@ -293,7 +293,7 @@ func testHistoryMisuse(t *testing.T) {
 	}
 }
 
-// What the page lets download is what the command writes.
+// TestHistoryExport checks that the page offers the same files for download that the command writes.
 func TestHistoryExport(t *testing.T) { synctest.Test(t, testHistoryExport) }
 
 func testHistoryExport(t *testing.T) {
@@ -338,7 +338,7 @@ func testHistoryExport(t *testing.T) {
 	}
 }
 
-// TestHistoryJSON compares the forms of the answers with golden files.
+// TestHistoryJSON compares the answers with golden files.
 func TestHistoryJSON(t *testing.T) { synctest.Test(t, testHistoryJSON) }
 
 func testHistoryJSON(t *testing.T) {
@@ -366,7 +366,7 @@ func testHistoryJSON(t *testing.T) {
 	}
 }
 
-// golden compares an answer with that of a file.
+// golden compares an answer with a golden file.
 func golden(t *testing.T, name, body string) {
 	t.Helper()
 	file := filepath.Join("testdata", name+".json")

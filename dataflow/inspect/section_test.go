@@ -13,7 +13,7 @@ import (
 
 var guests = template.Must(template.New("guests").Funcs(inspect.Funcs()).Parse(`<p>{{plain .}}</p>`))
 
-// guestbook is a section that shows who a path names, and takes entries.
+// guestbook is a section that shows the guest named by the path and accepts entries.
 func guestbook(took *[]string) inspect.Section {
 	return inspect.Section{
 		Title: "Guests", Path: "guests/", Style: ".guest{color:red}", Script: "document.title+='!'",
@@ -31,7 +31,7 @@ func guestbook(took *[]string) inspect.Section {
 	}
 }
 
-// Pages of a section have the frame, and links from them lead to the other pages.
+// TestSection checks that pages of a section have the common frame, and that their links lead to the other pages.
 func TestSection(t *testing.T) {
 	app, _ := counting(t)
 	var took []string
@@ -91,7 +91,7 @@ func TestSection(t *testing.T) {
 	}
 }
 
-// A section without a title, path or function is refused.
+// TestSectionMisuse checks that a section without a title, path or function is refused.
 func TestSectionMisuse(t *testing.T) {
 	app, _ := counting(t)
 	var took []string

@@ -12,8 +12,8 @@ import (
 
 type Station struct{ dataflow.Process }
 
-// A run that was recorded in memory is written when it has gone wrong. Package sim makes the same
-// steps again, in a test and in another process: see sim.RerunFile.
+// A run that was recorded in memory is written to a file after it has gone wrong. Package sim can
+// run the same steps again, in a test and in another process: see sim.RerunFile.
 func Example() {
 	ctx := context.Background()
 	var recording dataflow.Recording
@@ -39,7 +39,7 @@ func Example() {
 		fmt.Println(err)
 		return
 	}
-	fmt.Println(again.Steps(), "steps") // the first one runs what hangs on constants
+	fmt.Println(again.Steps(), "steps") // the first step runs the operators that depend on constants
 	_, err = recordings.Read(strings.NewReader("something else"))
 	fmt.Println(err)
 	// Output:
@@ -48,7 +48,7 @@ func Example() {
 	// recordings: Read: history: at byte 0: the file begins with "some": it is no history
 }
 
-// A service that runs for weeks writes its history as it goes on.
+// A service that runs for weeks writes its history while it runs.
 func ExampleNewRecorder() {
 	ctx := context.Background()
 	var file bytes.Buffer // a file of the service
@@ -65,7 +65,7 @@ func ExampleNewRecorder() {
 		in.Send(ctx, "soup")
 	}
 	fmt.Println(app.Stop(ctx))
-	fmt.Println(recorder.Close()) // says whether the history is whole
+	fmt.Println(recorder.Close()) // reports whether the history is complete
 
 	recording, err := recordings.Read(&file)
 	if err != nil {

@@ -13,11 +13,11 @@ import (
 	"github.com/millrace/millrace/dataflow/recordings"
 )
 
-// A secretive has a field that no encoding has.
+// A secretive has a field that no encoding includes.
 type secretive struct{ n int }
 
-// TestUnwritable: a flow whose records would lose something in a file is refused with the
-// operator and the field, by a Recorder before the start and by Write before it writes.
+// TestUnwritable checks that a flow whose records would lose data in a file is refused: by a Recorder
+// before the start, and by Write before it writes. The error names the operator and the field.
 func TestUnwritable(t *testing.T) {
 	build := func(f *dataflow.Flow) *dataflow.InputPort[secretive] {
 		in, xs := dataflow.Input[secretive](dataflow.At[dataflow.Here](f), "secrets")
@@ -50,7 +50,7 @@ func TestUnwritable(t *testing.T) {
 	}
 }
 
-// A failing value cannot be encoded, or its method panics.
+// A failing is a value that cannot be encoded, or whose method panics.
 type failing struct{ How string }
 
 func (f failing) MarshalBinary() ([]byte, error) {
@@ -68,7 +68,7 @@ func (f *failing) UnmarshalBinary(b []byte) error {
 	return nil
 }
 
-// A smallDisk fails behind so many bytes.
+// A smallDisk fails after a number of bytes.
 type smallDisk struct {
 	bytes.Buffer
 	left int
@@ -86,14 +86,14 @@ func (w *smallDisk) Write(b []byte) (int, error) {
 	return n, nil
 }
 
-// echo is a flow that gives back what it takes.
+// echo builds a flow that outputs what it receives.
 func echo[T any](f *dataflow.Flow) (*dataflow.InputPort[T], *dataflow.OutputPort[T]) {
 	in, xs := dataflow.Input[T](dataflow.At[dataflow.Here](f), "xs")
 	return in, dataflow.Output(xs, "ys")
 }
 
-// TestRecordingFails: an error of the writer, at any place, or of a value ends the recording and
-// not the flow. It is returned at the end, and what was written before can be read.
+// TestRecordingFails checks that an error of the writer, at any place, or of a value ends the
+// recording but not the flow. Close returns the error, and what was written before can be read.
 func TestRecordingFails(t *testing.T) {
 	run := func(t *testing.T, w *smallDisk, xs []failing) *dataflow.Recorder {
 		t.Helper()
@@ -138,7 +138,7 @@ func TestRecordingFails(t *testing.T) {
 			t.Fatalf("a writer of %d bytes has %d", limit, w.Len())
 		}
 		if limit < 1000 {
-			continue // the header may be cut off
+			continue // the header may be truncated
 		}
 		recording, err := recordings.Read(bytes.NewReader(w.Bytes()))
 		if err != nil || recording.Note() == "" {
@@ -168,8 +168,8 @@ func TestRecordingFails(t *testing.T) {
 	}
 }
 
-// TestRecorderUnderLoad has many senders and locations while the recorder is flushed, asked and
-// closed: with the race detector it finds a buffer that two goroutines write.
+// TestRecorderUnderLoad runs many senders and locations while the recorder is flushed, queried and
+// closed. With the race detector it catches a buffer that two goroutines write.
 func TestRecorderUnderLoad(t *testing.T) {
 	for _, early := range []bool{false, true} {
 		var file bytes.Buffer
@@ -226,7 +226,7 @@ func TestRecorderUnderLoad(t *testing.T) {
 	}
 }
 
-// TestRecorderMisuse wants words for what cannot be meant.
+// TestRecorderMisuse checks the messages for misuse of a recorder.
 func TestRecorderMisuse(t *testing.T) {
 	r := recordings.NewRecorder(new(bytes.Buffer))
 	dataflow.NewWithOptions(dataflow.Options{Recorder: r})
@@ -254,7 +254,7 @@ func TestRecorderMisuse(t *testing.T) {
 	}
 }
 
-// TestRecorderMemory: a step that is recorded allocates nothing once its buffers are there.
+// TestRecorderMemory checks that recording a step allocates nothing after its buffers exist.
 func TestRecorderMemory(t *testing.T) {
 	type event struct {
 		Kind string
@@ -288,7 +288,7 @@ type discard struct{}
 
 func (discard) Write(b []byte) (int, error) { return len(b), nil }
 
-// panicked returns the text with which f panics.
+// panicked returns the text of f's panic.
 func panicked(f func()) (what string) {
 	defer func() {
 		if v := recover(); v != nil {

@@ -12,8 +12,8 @@ import (
 	"github.com/millrace/millrace/keyedsingleton"
 )
 
-// BenchmarkLoopback is a round trip over TCP, beside a handler written by hand: one
-// client at a time, and as many as there are processors.
+// BenchmarkLoopback measures a round trip over TCP, and the same for a handler written by hand:
+// with one client at a time, and with one client per processor.
 func BenchmarkLoopback(b *testing.B) {
 	each(b, func(b *testing.B, h http.Handler) {
 		server := httptest.NewServer(h)
@@ -44,7 +44,7 @@ func BenchmarkLoopback(b *testing.B) {
 	})
 }
 
-// BenchmarkHandler is what a router adds to a request when there is no network.
+// BenchmarkHandler measures what a router adds to a request without a network.
 func BenchmarkHandler(b *testing.B) {
 	each(b, func(b *testing.B, h http.Handler) {
 		b.ReportAllocs()
@@ -54,7 +54,7 @@ func BenchmarkHandler(b *testing.B) {
 	})
 }
 
-// each runs a benchmark by hand and through a flow.
+// each runs a benchmark with a handler written by hand and with a flow.
 func each(b *testing.B, f func(*testing.B, http.Handler)) {
 	b.Run("by hand", func(b *testing.B) {
 		f(b, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

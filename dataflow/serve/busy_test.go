@@ -8,7 +8,7 @@ import (
 	"github.com/millrace/millrace/dataflow/durable"
 )
 
-// TestBusy answers a request for which a durable flow has no room as one that may come again.
+// TestBusy checks the answer to a request for which a durable flow has no room: the client may retry.
 func TestBusy(t *testing.T) {
 	table := newRequestTable("", Options{})
 	err := fmt.Errorf("sending: %w", &durable.BacklogError{Partition: 1, Err: durable.ErrNoRoom})

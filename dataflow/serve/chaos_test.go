@@ -18,10 +18,9 @@ import (
 
 var seed = flag.Uint64("seed", 0, "run TestChaos with this `seed` only")
 
-// TestChaos: clients come, repeat themselves, lose patience and come again, while the
-// flow answers late, drops and is full. Whatever happens, a request is done at most
-// once, all its answers are equal, and in the end nothing is held but used ids. It
-// catches what goes wrong between waiters that run a call, waiters that wait for them, and abandoned calls.
+// TestChaos has clients send, repeat, abandon and retry requests, while the flow answers late, drops requests
+// and is full. A request is handled at most once, all its answers are equal, and in the end only used ids are
+// stored. It catches errors between waiters that run a call, waiters that wait for them, and abandoned calls.
 func TestChaos(t *testing.T) {
 	seeds := []uint64{*seed}
 	if *seed == 0 {
@@ -61,7 +60,7 @@ func chaos(t *testing.T, seed uint64) {
 			return serve.Text(http.StatusOK, fmt.Sprint(r.ID, " for ", string(r.Body)))
 		}, keyedsingleton.AsyncOptions{Concurrency: 1 + rng.IntN(8)})
 	})
-	// What each id asks for is fixed, so that its requests are repeats.
+	// The content of each id is fixed, so that its requests are repeats.
 	targets := make([]string, ids)
 	for i := range targets {
 		targets[i] = fmt.Sprintf("/?d=%dms", rng.IntN(700))
@@ -105,7 +104,7 @@ func chaos(t *testing.T, seed uint64) {
 		})
 	}
 	wg.Wait()
-	for range 5 { // let everything be answered, expire and be collected
+	for range 5 { // until everything is answered, expired and collected
 		time.Sleep(10 * time.Second)
 		st.Tidy()
 	}
@@ -116,7 +115,7 @@ func chaos(t *testing.T, seed uint64) {
 			t.Errorf("%s was done %d times", id, n)
 		}
 	}
-	// An abandoned call that is left is one that the flow dropped: its answer will never come.
+	// A remaining abandoned call is one that the flow dropped: its answer never comes.
 	if h := st.Held(); h.Known != h.Used || h.Known > ids || h.Serving+h.AbandonedPending+h.Retained+h.Answers > 0 || h.Abandoned > ids {
 		t.Errorf("held: %+v", h)
 	}

@@ -13,8 +13,7 @@ import (
 	"github.com/millrace/millrace/internal/compiled"
 )
 
-// TestCompiles is what the compiler says of responses that may still change: what was
-// sent cannot be taken back.
+// TestCompiles checks the compiler's message for responses that may still change: a sent response cannot be taken back.
 func TestCompiles(t *testing.T) {
 	const program = `package p
 

@@ -26,13 +26,13 @@ import (
 
 var quiet = slog.New(slog.DiscardHandler)
 
-// A deposit is the body of a request of the tests.
+// A deposit is the request body in the tests.
 type deposit struct {
 	Amount int `json:"amount"`
 }
 
-// A bank has a route that takes deposits and says how many there were, one that reads, and one
-// that answers after a call of a second.
+// A bank has three routes: one takes deposits and answers with their number, one reads, and one
+// answers after a call of one second.
 type bank struct{ router *serve.Router[Server] }
 
 func bankOf(opts serve.Options) func(*dataflow.Flow) bank {
@@ -85,7 +85,7 @@ func startBank(t *testing.T, log journal.Opener, opts serve.Options) *durable.Ap
 	return app
 }
 
-// TestRestart: what was answered is answered again by the next process, on each log.
+// TestRestart checks, on each log, that the next process gives the same answers to repeated requests.
 func TestRestart(t *testing.T) {
 	for name, log := range map[string]func() journal.Opener{
 		"memory": func() func() journal.Opener {
@@ -135,8 +135,8 @@ func TestRestart(t *testing.T) {
 	}
 }
 
-// TestKeepsUntilRetain: a response is kept for Retain of the flow's time, and the request is
-// not done again after that.
+// TestKeepsUntilRetain checks that a response is kept for Retain of the flow's time, and that the
+// request is not handled again after that.
 func TestKeepsUntilRetain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := journal.NewMemory(journal.MemoryOptions{})
@@ -155,7 +155,7 @@ func TestKeepsUntilRetain(t *testing.T) {
 		if err := app.Stop(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(11 * time.Hour) // passes for the flow, too
+		time.Sleep(11 * time.Hour) // this time passes for the flow, too
 		app = startBank(t, journal.Opened{Log: m.Reopen()}, serve.Options{Idempotent: &serve.Idempotency{}})
 		if g := post(); g != first || g.status != 201 {
 			t.Errorf("after 23 hours %v, want %v", g, first)
@@ -170,8 +170,8 @@ func TestKeepsUntilRetain(t *testing.T) {
 	})
 }
 
-// TestEachOnceOverCrashes crashes a service at each moment, while a client repeats what was
-// not answered: each request has one effect, and one response.
+// TestEachOnceOverCrashes crashes a service at each moment, while a client repeats unanswered
+// requests. Each request has one effect and one response.
 func TestEachOnceOverCrashes(t *testing.T) {
 	var mu sync.Mutex
 	heard := map[string]string{} // by key and content; outlives the crashes
@@ -229,8 +229,8 @@ func TestEachOnceOverCrashes(t *testing.T) {
 	}
 }
 
-// TestCrashWhileHandled: what was being handled in a crash is handled by the next process
-// without a repeat, and a repeat is told so until there is an answer.
+// TestCrashWhileHandled checks that the next process completes a request that was being handled in a
+// crash, without a repeat. A repeat learns that it is still being handled until there is an answer.
 func TestCrashWhileHandled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := journal.NewMemory(journal.MemoryOptions{})
@@ -270,7 +270,7 @@ func TestCrashWhileHandled(t *testing.T) {
 
 type shards struct{ dataflow.Cluster }
 
-// TestDivided: a router of a location whose keys are divided keeps each request in its
+// TestDivided checks that a router of a location with divided keys keeps each request in its
 // partition.
 func TestDivided(t *testing.T) {
 	m := journal.NewMemory(journal.MemoryOptions{Partitions: 3})
@@ -289,7 +289,7 @@ func TestDivided(t *testing.T) {
 		for i := range 12 {
 			for body, want := range map[string]int{"x": 200, "y": 422} {
 				if body == "y" && run == 0 {
-					continue // the first of the two is the one that is kept
+					continue // only x comes in run 0, so x is the request that is kept
 				}
 				w := httptest.NewRecorder()
 				r := httptest.NewRequest("POST", "/", strings.NewReader(body))

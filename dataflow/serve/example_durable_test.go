@@ -15,7 +15,7 @@ import (
 	"github.com/millrace/millrace/slice"
 )
 
-// tickets sells tickets with numbers. Its requests must have an id.
+// tickets sells numbered tickets. Every request must have an id.
 func tickets(flow *dataflow.Flow) http.Handler {
 	shop := dataflow.At[Shop](flow)
 	router, requests := serve.HTTP(shop, "tickets", serve.Options{Idempotent: &serve.Idempotency{}})
@@ -29,7 +29,7 @@ func tickets(flow *dataflow.Flow) http.Handler {
 	return router
 }
 
-// Ids belong to a caller, and a request that should have one is refused without it.
+// Ids belong to a caller. A request without a required id is refused.
 func ExampleIdempotency() {
 	flow := dataflow.New()
 	handler := tickets(flow)
@@ -47,7 +47,7 @@ func ExampleIdempotency() {
 	// 422 the request's id was used before, for another request
 }
 
-// A repeat that comes to the next process gets the answer that the first one gave.
+// A repeat that reaches the next process gets the answer of the first request.
 func Example_durable() {
 	ctx := context.Background()
 	dir, err := os.MkdirTemp("", "tickets")

@@ -16,7 +16,7 @@ import (
 // A Shop is the location of the examples: a tag of our own.
 type Shop struct{ dataflow.Process }
 
-// print sends a request and prints what comes back.
+// print sends a request and prints the answer.
 func print(h http.Handler, method, target, body string, headers ...string) {
 	r := httptest.NewRequest(method, target, strings.NewReader(body))
 	for i := 0; i < len(headers); i += 2 {
@@ -48,8 +48,7 @@ func Example() {
 	// 503 the service has ended
 }
 
-// A request that is repeated is done once, and a service has a state: here, how many
-// tickets were sold before.
+// A repeated request is handled once. A service has state: here, the number of tickets sold.
 func ExampleHTTP_state() {
 	flow := dataflow.New()
 	shop := dataflow.At[Shop](flow)

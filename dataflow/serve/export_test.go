@@ -2,18 +2,18 @@ package serve
 
 import "time"
 
-// Held is what a router holds on to.
+// Held counts what a router stores.
 type Held struct {
-	Known            int // ids, of which
-	Used             int // remember only that they were used
+	Known            int // all ids
+	Used             int // ids of which only the use is remembered
 	Serving          int
 	AbandonedPending int
 	Abandoned        int
 	Retained         int
-	Answers          int // that the flow gave and nobody has taken
+	Answers          int // given by the flow and not yet taken
 }
 
-// Held returns what a router holds on to.
+// Held returns the counts of what a router stores.
 func (r *Router[L]) Held() (h Held) {
 	d := r.requests
 	d.mu.Lock()
@@ -30,7 +30,7 @@ func (r *Router[L]) Held() (h Held) {
 	return h
 }
 
-// Tidy does what is due, as requests do when they come.
+// Tidy removes what has expired, as each request does.
 func (r *Router[L]) Tidy() {
 	r.requests.mu.Lock()
 	defer r.requests.mu.Unlock()
@@ -39,7 +39,7 @@ func (r *Router[L]) Tidy() {
 	}
 }
 
-// IDs returns a source of ids.
+// IDs returns a function that makes ids and one that recognizes them.
 func IDs() (next func() RequestID, made func(RequestID) bool) {
 	d := newRequestTable("", Options{})
 	return d.ids.next, d.ids.made

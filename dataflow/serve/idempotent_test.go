@@ -21,7 +21,7 @@ const (
 	other   = "the request's id was used before, for another request"
 )
 
-// eachWay runs a test with a bank in memory and with a durable one, in a bubble.
+// eachWay runs a test in a bubble, with a bank in memory and with a durable one.
 func eachWay(t *testing.T, opts serve.Options, test func(*testing.T, bank)) {
 	t.Run("in memory", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
@@ -53,7 +53,7 @@ func eachWay(t *testing.T, opts serve.Options, test func(*testing.T, bank)) {
 	})
 }
 
-// TestIdempotentStatus is what each request is answered, in order.
+// TestIdempotentStatus checks the answer to each of a sequence of requests.
 func TestIdempotentStatus(t *testing.T) {
 	const path, body = "/deposits", `{"amount": 1}`
 	first := got{201, `{"amount":1,"number":1}`}
@@ -86,7 +86,7 @@ func TestIdempotentStatus(t *testing.T) {
 	})
 }
 
-// TestIdempotentCaller: the program says who a caller is, and which methods need an id.
+// TestIdempotentCaller checks that options decide who the caller is and which methods need an id.
 func TestIdempotentCaller(t *testing.T) {
 	opts := serve.Options{Idempotent: &serve.Idempotency{
 		Caller:   func(r *http.Request) string { return r.Header.Get("X-User") },
@@ -111,7 +111,7 @@ func TestIdempotentCaller(t *testing.T) {
 	})
 }
 
-// TestIdempotentRunning: a repeat of a request that is being handled is told to come again.
+// TestIdempotentRunning checks that a repeat of a request that is being handled is told to retry later.
 func TestIdempotentRunning(t *testing.T) {
 	eachWay(t, serve.Options{Idempotent: &serve.Idempotency{}, RetryAfter: 2 * time.Second}, func(t *testing.T, b bank) {
 		post := func(ctx context.Context, key, body string) (got, http.Header) {
@@ -123,7 +123,7 @@ func TestIdempotentRunning(t *testing.T) {
 				t.Error(g)
 			}
 		})
-		wg.Go(func() { // its client does not wait
+		wg.Go(func() { // the client does not wait
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second/4)
 			defer cancel()
 			if g, _ := post(ctx, "gone", ""); g.status != 503 {
@@ -149,7 +149,7 @@ func TestIdempotentRunning(t *testing.T) {
 	})
 }
 
-// TestIdempotentTogether: of many that come at once with one id, one is done, and those with
+// TestIdempotentTogether sends many requests at once with one id. One is handled, and those with
 // other content are refused.
 func TestIdempotentTogether(t *testing.T) {
 	eachWay(t, serve.Options{Idempotent: &serve.Idempotency{}}, func(t *testing.T, b bank) {

@@ -16,7 +16,7 @@ import (
 	"github.com/millrace/millrace/keyedsingleton"
 )
 
-// TestRequest is what a flow sees of a request.
+// TestRequest checks the Request that a flow receives.
 func TestRequest(t *testing.T) {
 	var seen *serve.Request
 	st := start(t, dataflow.Options{}, serve.Options{}, mapped(func(r *serve.Request) serve.Response {
@@ -42,7 +42,7 @@ func TestRequest(t *testing.T) {
 	}
 }
 
-// TestBodies: a body is taken up to its limit, whether its length is known or not.
+// TestBodies checks that a body is accepted up to the limit, whether its length is known or not.
 func TestBodies(t *testing.T) {
 	st := start(t, dataflow.Options{}, serve.Options{Body: 5}, mapped(echo))
 	large := got{413, "the request's body is too large"}
@@ -70,7 +70,7 @@ type broken struct{}
 
 func (broken) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }
 
-// TestResponse is what is sent for a response.
+// TestResponse checks what is sent for each response.
 func TestResponse(t *testing.T) {
 	text := "text/plain; charset=utf-8"
 	tests := []struct {
@@ -102,8 +102,8 @@ func TestResponse(t *testing.T) {
 	}
 }
 
-// TestHeaderIsCopied: what is around a router may add to the headers of a response
-// without touching what a repeat is sent.
+// TestHeaderIsCopied checks that middleware may add to the headers of a response without changing
+// what a repeat receives.
 func TestHeaderIsCopied(t *testing.T) {
 	shared := http.Header{"X-A": append(make([]string, 0, 8), "1")}
 	st := start(t, dataflow.Options{}, serve.Options{}, mapped(func(*serve.Request) serve.Response { return serve.Response{Header: shared} }))
@@ -119,7 +119,7 @@ func TestHeaderIsCopied(t *testing.T) {
 	}
 }
 
-// An order has a part that decodes itself.
+// An order has a field that decodes itself.
 type order struct {
 	SKU string
 	N   int
@@ -136,7 +136,7 @@ func (*temperature) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// TestJSON is which bodies a JSON route lets in.
+// TestJSON checks which bodies a JSON route accepts.
 func TestJSON(t *testing.T) {
 	flow := dataflow.New()
 	r := serve.Routes(dataflow.At[Server](flow), "shop", serve.Options{})
@@ -186,8 +186,7 @@ func TestJSON(t *testing.T) {
 	}
 }
 
-// FuzzJSON: whatever a body is, it is let in if and only if it is JSON that fits, and
-// it never fails the flow.
+// FuzzJSON checks that a body is accepted if and only if it is JSON that fits, and that no body fails the flow.
 func FuzzJSON(f *testing.F) {
 	for _, s := range []string{"", "{}", `{"n":1}`, `{"n":1.5}`, "[", "\xff", `{"of":{"deep":[1e9]}}`} {
 		f.Add(s)

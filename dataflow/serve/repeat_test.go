@@ -16,7 +16,7 @@ import (
 
 const used = "the request's id was used before, and its answer is not kept any more"
 
-// counted answers with how often it was called, after a delay.
+// counted answers with the number of calls so far, after a delay.
 func counted(delay time.Duration) func(requests) responses {
 	var mu sync.Mutex
 	n := 0
@@ -29,7 +29,8 @@ func counted(delay time.Duration) func(requests) responses {
 	})
 }
 
-// TestRepeat is what a repeat is: the same content, header order and all else aside.
+// TestRepeat checks what counts as a repeat: a request with the same content, whatever its header
+// order and other details.
 func TestRepeat(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := start(t, dataflow.Options{}, serve.Options{}, counted(0))
@@ -67,8 +68,8 @@ func TestRepeat(t *testing.T) {
 	})
 }
 
-// TestRepeatWaits: repeats of a request that is pending wait for its answer, and one
-// that has less time than that is told so.
+// TestRepeatWaits checks that repeats of a pending request wait for its answer. A repeat with too
+// short a timeout is told that the request is pending.
 func TestRepeatWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := start(t, dataflow.Options{}, serve.Options{}, counted(time.Second))
@@ -91,8 +92,8 @@ func TestRepeatWaits(t *testing.T) {
 	})
 }
 
-// TestForgotten: an answer is kept for a time and up to a number, and what was done is
-// not done again afterwards.
+// TestForgotten checks that answers are kept for a limited time and up to a limited number, and
+// that a handled request is not handled again afterwards.
 func TestForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := start(t, dataflow.Options{}, serve.Options{Retain: time.Minute, Answers: 3}, counted(0))
@@ -122,8 +123,8 @@ func TestForgotten(t *testing.T) {
 	})
 }
 
-// TestMadeIDs: a request without an id of its own is forgotten with its answer, and its
-// id cannot be used for another one.
+// TestMadeIDs checks that a request without an id of its own is forgotten with its answer, and that
+// its generated id cannot be used for another request.
 func TestMadeIDs(t *testing.T) {
 	var ids []string
 	st := start(t, dataflow.Options{}, serve.Options{}, mapped(func(r *serve.Request) serve.Response {
@@ -148,7 +149,7 @@ func TestMadeIDs(t *testing.T) {
 	}
 }
 
-// TestIDs is which ids a client may choose, and what is not taken for one made here.
+// TestIDs checks which ids a client may choose, and that a router recognizes only the ids that it made.
 func TestIDs(t *testing.T) {
 	st := start(t, dataflow.Options{}, serve.Options{Header: "x-request-name"}, mapped(echo))
 	malformed := got{400, "the request's id must be a single header of up to 128 printable ASCII characters"}
@@ -185,7 +186,7 @@ func TestIDs(t *testing.T) {
 	}
 }
 
-// TestOtherProcess: an id that was made by another process is one like any other.
+// TestOtherProcess checks that an id made by another process is treated like any other id.
 func TestOtherProcess(t *testing.T) {
 	next, _ := serve.IDs()
 	id := string(next())

@@ -10,7 +10,7 @@ import (
 	"github.com/millrace/millrace/dataflow/serve"
 )
 
-// TestResponseEncoding: a response comes back from its encoding as it was.
+// TestResponseEncoding checks that decoding an encoded response returns the same response.
 func TestResponseEncoding(t *testing.T) {
 	if err := durable.CBOR().Check(reflect.TypeFor[serve.Response]()); err != nil {
 		t.Error(err)

@@ -16,8 +16,8 @@ import (
 	"github.com/millrace/millrace/slice"
 )
 
-// TestLoopback: many clients over TCP, each with requests of its own and some that all
-// of them make; each gets its answer, and what is asked by all is done once.
+// TestLoopback has many clients over TCP make requests of their own and some shared ones. Each gets
+// its answer, and a shared request is handled once.
 func TestLoopback(t *testing.T) {
 	const clients, each = 32, 50
 	var done atomic.Int32
@@ -27,7 +27,7 @@ func TestLoopback(t *testing.T) {
 	orders, placed := serve.JSON[struct{ N int }](router, "POST /orders/{id}")
 	items, asked := router.Handle("GET /items/{path...}")
 
-	// Every answer has the number of orders at the time: a slice, as services have.
+	// Every answer depends on the number of orders at that moment, so the program needs a slice, as services do.
 	tick := slice.At(at)
 	count := slice.Snapshot(tick, keyedsingleton.KeyCount(placed), "the number is of the moment")
 	fresh := slice.BatchEntries(tick, placed, "an answer is of the moment")
@@ -98,7 +98,7 @@ func TestLoopback(t *testing.T) {
 	}
 }
 
-// TestRouting is which collection a request comes to.
+// TestRouting checks which collection receives a request.
 func TestRouting(t *testing.T) {
 	say := func(who string) func(*serve.Request) serve.Response {
 		return func(r *serve.Request) serve.Response {
@@ -154,7 +154,7 @@ func TestRouting(t *testing.T) {
 	}
 }
 
-// TestMisuse is what the compiler cannot refuse.
+// TestMisuse checks the mistakes that the compiler cannot refuse.
 func TestMisuse(t *testing.T) {
 	build := func() (Server, *router, requests) {
 		at := dataflow.At[Server](dataflow.New())
@@ -227,7 +227,7 @@ func TestMisuse(t *testing.T) {
 	}
 }
 
-// TestNoResponses: a flow whose requests nobody would answer ends as it starts, and
+// TestNoResponses checks that a flow that answers no requests ends at the start with an error that
 // says so.
 func TestNoResponses(t *testing.T) {
 	for _, build := range []func(Server){

@@ -15,9 +15,8 @@ import (
 	"github.com/millrace/millrace/slice"
 )
 
-// TestSimulated: an order races with a new price and is quoted at either; its repeat is
-// told the same whatever the price is by then, and an order after it never sees an older
-// price.
+// TestSimulated has an order race with a new price. The order is quoted at either price, its repeat
+// gets the same quote whatever the price is by then, and a later order never sees an older price.
 func TestSimulated(t *testing.T) {
 	seen := make(map[string]bool)
 	n := sim.Exhaustive(t, func(s *sim.Sim) {
@@ -54,7 +53,7 @@ func TestSimulated(t *testing.T) {
 		c := post("c")
 		seen[a+b+c] = true
 	})
-	// The price comes before the first cut, between the two, or after both.
+	// The price arrives before the first cut, between the two, or after both.
 	if got, want := slices.Sorted(maps.Keys(seen)), []string{"112", "122", "222"}; !slices.Equal(got, want) {
 		t.Errorf("quotes for a, b and c: %q, want %q", got, want)
 	}
@@ -63,8 +62,8 @@ func TestSimulated(t *testing.T) {
 	}
 }
 
-// TestSimulatedTime: time passes when nothing else can happen, and a request that
-// nothing answers is told so at once.
+// TestSimulatedTime checks that time passes when nothing else can happen, and that a request that
+// nothing answers learns so at once.
 func TestSimulatedTime(t *testing.T) {
 	n := sim.Exhaustive(t, func(s *sim.Sim) {
 		router, in := serve.HTTP(dataflow.At[Server](s.Flow()), "slow", serve.Options{})

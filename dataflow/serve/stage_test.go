@@ -24,7 +24,7 @@ type (
 	router    = serve.Router[Server]
 )
 
-// A stage is a router whose flow runs, and what it logs.
+// A stage is a router with a running flow, and its log.
 type stage struct {
 	*router
 	t   *testing.T
@@ -32,7 +32,7 @@ type stage struct {
 	log *bytes.Buffer
 }
 
-// start runs a flow with one router, which answers requests as answer says.
+// start runs a flow with one router, which answers requests with the function answer.
 func start(t *testing.T, flow dataflow.Options, opts serve.Options, answer func(requests) responses) *stage {
 	t.Helper()
 	st := &stage{t: t, log: new(bytes.Buffer)}
@@ -49,30 +49,30 @@ func start(t *testing.T, flow dataflow.Options, opts serve.Options, answer func(
 	return st
 }
 
-// mapped answers each request by a function.
+// mapped answers each request with a function.
 func mapped(f func(*serve.Request) serve.Response) func(requests) responses {
 	return func(in requests) responses { return keyedsingleton.Map(in, f) }
 }
 
-// called answers each request by a function that may take its time.
+// called answers each request with a function that may take time.
 func called(f func(context.Context, *serve.Request) serve.Response) func(requests) responses {
 	return func(in requests) responses {
 		return keyedsingleton.MapAsync(in, f, keyedsingleton.AsyncOptions{Concurrency: 1000})
 	}
 }
 
-// echo says what it was asked.
+// echo answers with the method, path and body of the request.
 func echo(r *serve.Request) serve.Response {
 	return serve.Text(http.StatusOK, r.Method+" "+r.Path+" "+string(r.Body))
 }
 
-// A got is an answer as tests compare it.
+// A got is an answer in the form that tests compare.
 type got struct {
 	status int
 	body   string
 }
 
-// do serves a request in this goroutine, with headers given in pairs.
+// do serves a request in this goroutine. The headers are given in pairs.
 func (st *stage) do(ctx context.Context, method, target, body string, headers ...string) (got, http.Header) {
 	st.t.Helper()
 	w := httptest.NewRecorder()
@@ -92,7 +92,7 @@ func ask(ctx context.Context, method, target, body string, headers ...string) *h
 	return r
 }
 
-// post serves a request with an id and without anything special.
+// post serves a POST request with an id and no other header.
 func (st *stage) post(id, body string) got {
 	st.t.Helper()
 	g, _ := st.do(st.t.Context(), "POST", "/", body, "Idempotency-Key", id)

@@ -17,7 +17,7 @@ import (
 	"github.com/millrace/millrace/keyedsingleton"
 )
 
-// slow answers after as long as the request's body says, unless the flow ends first.
+// slow answers after the duration in the request's body, unless the flow ends first.
 func slow(ctx context.Context, r *serve.Request) serve.Response {
 	d, err := time.ParseDuration(string(r.Body))
 	if err != nil {
@@ -31,8 +31,8 @@ func slow(ctx context.Context, r *serve.Request) serve.Response {
 	}
 }
 
-// TestTimeout: a request waits for so long and is told by which id to ask again, which
-// waits too or gets the answer that has come meanwhile.
+// TestTimeout checks that a request waits until its timeout and is then told the id for a repeat.
+// The repeat waits too, or gets the answer that has arrived meanwhile.
 func TestTimeout(t *testing.T) {
 	for _, named := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {
@@ -70,8 +70,8 @@ func TestTimeout(t *testing.T) {
 	}
 }
 
-// TestClientGone: a request whose client goes is in the flow all the same, and its
-// answer is kept for a repeat, or dropped if there can be none.
+// TestClientGone checks that a request stays in the flow after its client has left. Its answer is
+// kept for a repeat, or dropped if no repeat is possible.
 func TestClientGone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := start(t, dataflow.Options{}, serve.Options{}, called(slow))
@@ -107,8 +107,7 @@ func TestClientGone(t *testing.T) {
 	})
 }
 
-// TestNothingIsPutForNobody: a client that was gone before its request was read has
-// asked for nothing.
+// TestNothingIsPutForNobody checks that a request has no effect if its client left before it was read.
 func TestNothingIsPutForNobody(t *testing.T) {
 	st := start(t, dataflow.Options{}, serve.Options{}, counted(0))
 	ctx, cancel := context.WithCancel(t.Context())
@@ -121,7 +120,7 @@ func TestNothingIsPutForNobody(t *testing.T) {
 	}
 }
 
-// TestLeaderGone: who waits for a repeat does not depend on who came first.
+// TestLeaderGone checks that repeats keep waiting when the client that came first leaves.
 func TestLeaderGone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := start(t, dataflow.Options{}, serve.Options{}, called(slow))
@@ -144,8 +143,8 @@ func TestLeaderGone(t *testing.T) {
 	})
 }
 
-// TestDropped: a request that the flow drops is pending for a while only, and is never
-// done again.
+// TestDropped checks that a request dropped by the flow stays pending for a limited time only, and
+// is never handled again.
 func TestDropped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := start(t, dataflow.Options{}, serve.Options{Timeout: time.Second, Pending: 2, Retain: time.Minute}, func(in requests) responses {
@@ -170,7 +169,7 @@ func TestDropped(t *testing.T) {
 	})
 }
 
-// TestLost: the answer that comes when its request is not known any more is dropped.
+// TestLost checks that an answer is dropped if its request is no longer known.
 func TestLost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := start(t, dataflow.Options{}, serve.Options{Timeout: time.Second, Retain: time.Minute}, called(slow))
@@ -188,8 +187,8 @@ func TestLost(t *testing.T) {
 	})
 }
 
-// TestBusy: a request that finds no room in its location's queue waits a moment, leaves
-// no trace, and can be repeated.
+// TestBusy checks that a request that finds its location's queue full waits a moment, leaves no
+// trace, and can be repeated.
 func TestBusy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		open := make(chan struct{})
@@ -231,7 +230,7 @@ func TestBusy(t *testing.T) {
 	})
 }
 
-// TestPending: there are never more requests inside than may be.
+// TestPending checks that the number of pending requests never exceeds Options.Pending.
 func TestPending(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := start(t, dataflow.Options{}, serve.Options{Pending: 3}, called(slow))
@@ -252,7 +251,7 @@ func TestPending(t *testing.T) {
 	})
 }
 
-// TestStop: what was let in is answered, and the rest is refused.
+// TestStop checks that accepted requests are answered and the rest refused.
 func TestStop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := start(t, dataflow.Options{}, serve.Options{}, called(slow))
@@ -281,7 +280,7 @@ func TestStop(t *testing.T) {
 	})
 }
 
-// TestStopWithTimers: an answer that hangs on a timer never comes once the flow ends.
+// TestStopWithTimers checks that an answer that depends on a timer never arrives once the flow ends.
 func TestStopWithTimers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := start(t, dataflow.Options{}, serve.Options{}, func(in requests) responses {
@@ -303,7 +302,7 @@ func TestStopWithTimers(t *testing.T) {
 	})
 }
 
-// TestPanic: a panic in the flow is in the log once, and nothing of it is told.
+// TestPanic checks that a panic in the flow is logged once, and that clients learn nothing of it.
 func TestPanic(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := start(t, dataflow.Options{}, serve.Options{}, called(slow))
@@ -330,7 +329,7 @@ func TestPanic(t *testing.T) {
 	})
 }
 
-// TestCancelled: a flow that is ended by its context is no failure of anybody.
+// TestCancelled checks that a flow ended by its context is not reported as a failure.
 func TestCancelled(t *testing.T) {
 	for _, cause := range []error{context.Canceled, errors.New("the disk is full")} {
 		synctest.Test(t, func(t *testing.T) {
@@ -338,7 +337,7 @@ func TestCancelled(t *testing.T) {
 			flow := dataflow.New()
 			r, in := serve.HTTP(dataflow.At[Server](flow), "test", serve.Options{Log: slog.New(slog.DiscardHandler)})
 			r.Respond(called(func(context.Context, *serve.Request) serve.Response {
-				time.Sleep(2 * time.Second) // and takes no notice of the end
+				time.Sleep(2 * time.Second) // ignoring the end of ctx
 				return serve.Response{}
 			})(in))
 			st.router = r
@@ -361,7 +360,7 @@ func TestCancelled(t *testing.T) {
 	}
 }
 
-// TestBeforeStart: what comes before the flow is started waits.
+// TestBeforeStart checks that requests wait until the flow is started.
 func TestBeforeStart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		flow := dataflow.New()

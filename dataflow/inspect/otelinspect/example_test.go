@@ -11,7 +11,7 @@ import (
 	"github.com/millrace/millrace/dataflow/inspect/otelinspect"
 )
 
-// A program gives the figures of its flow to the meter provider that it has already.
+// A program reports the figures of its flow to its existing meter provider.
 func Example() {
 	flow := dataflow.New()
 	in, words := dataflow.Input[string](dataflow.At[server](flow), "words")

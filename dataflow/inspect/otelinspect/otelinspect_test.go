@@ -18,7 +18,7 @@ import (
 
 type server struct{ dataflow.Process }
 
-// An asked is a flow that counts how often its status is asked for.
+// An asked is a flow that counts the calls of its Status method.
 type asked struct {
 	*dataflow.App
 	times int
@@ -29,7 +29,7 @@ func (a *asked) Status() []dataflow.LocationStatus {
 	return a.App.Status()
 }
 
-// collected are the values of metrics, by the name of Prometheus and the values of the labels.
+// collected holds values of metrics, by the name that Prometheus uses and the values of the labels.
 type collected map[string]float64
 
 // point adds a value.
@@ -86,8 +86,7 @@ func collect(t *testing.T, reader *sdk.ManualReader) collected {
 	return c
 }
 
-// TestRegister compares the metrics with those of package prominspect: they are the same, and each collection
-// takes one snapshot.
+// TestRegister checks that the metrics equal those of package prominspect and that each collection takes one snapshot.
 func TestRegister(t *testing.T) {
 	flow := dataflow.NewWithOptions(dataflow.Options{Count: true})
 	in, votes := dataflow.Input[string](dataflow.At[server](flow), "votes")

@@ -28,13 +28,13 @@ import (
 
 type server struct{ dataflow.Process }
 
-// votes are ports of a flow that counts votes and has a log of them.
+// votes holds the ports of a flow that counts votes and logs them.
 type votes struct {
 	in  *dataflow.InputPort[string]
 	log *dataflow.OutputPort[string]
 }
 
-// count counts in a table and in a slice.
+// count builds a flow that counts votes by key and passes them through a slice.
 func count(flow *dataflow.Flow) votes {
 	in, all := dataflow.Input[string](dataflow.At[server](flow), "votes")
 	words := dataflow.KeyBy(dataflow.Map(all, strings.TrimSpace), strings.ToLower)
@@ -57,14 +57,14 @@ func counting(t *testing.T) (*dataflow.App, votes) {
 	return app, ports
 }
 
-// registryOf returns a registry that checks everything and has the metrics of app.
+// registryOf returns a pedantic registry with the metrics of app.
 func registryOf(app inspect.App) *prometheus.Registry {
 	registry := prometheus.NewPedanticRegistry()
 	registry.MustRegister(prominspect.Collector(app, prominspect.Options{Name: "votes"}))
 	return registry
 }
 
-// gather returns values by name and by the labels but flow.
+// gather returns the values by name and labels, except the label flow.
 func gather(t *testing.T, registry *prometheus.Registry) map[string]float64 {
 	t.Helper()
 	families, err := registry.Gather()
@@ -89,7 +89,7 @@ func gather(t *testing.T, registry *prometheus.Registry) map[string]float64 {
 	return values
 }
 
-// want compares some of the values.
+// want checks that values contains the values in some.
 func want(t *testing.T, values map[string]float64, some map[string]float64) {
 	t.Helper()
 	for name, value := range some {
@@ -99,7 +99,7 @@ func want(t *testing.T, values map[string]float64, some map[string]float64) {
 	}
 }
 
-// TestCollector reads figures before and after something was sent: the second time of the same series.
+// TestCollector checks the values after sends, and that a second scrape returns the same series.
 func TestCollector(t *testing.T) {
 	app, ports := counting(t)
 	registry := registryOf(app)
@@ -148,7 +148,7 @@ func TestCollector(t *testing.T) {
 	}
 }
 
-// TestStopped has an output that nobody reads, and then one that was read.
+// TestStopped checks the metrics while an unread output stops the location, and after the output was read.
 func TestStopped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		app, ports := counting(t)
@@ -173,7 +173,7 @@ func ended(t *testing.T) context.Context {
 	return ctx
 }
 
-// TestLongStep scrapes while a step goes on: the figures of before come at once, with how old they are.
+// TestLongStep scrapes during a long step: it returns the previous values at once, with their age.
 func TestLongStep(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		flow := dataflow.New()
@@ -207,7 +207,7 @@ func TestLongStep(t *testing.T) {
 	})
 }
 
-// TestPartitions reads the figures of a durable flow.
+// TestPartitions checks the metrics of a durable flow.
 func TestPartitions(t *testing.T) {
 	type hall struct{ dataflow.Cluster }
 	app, err := durable.Start(t.Context(), func(flow *dataflow.Flow) *dataflow.EntryInputPort[string, int] {
@@ -236,7 +236,7 @@ func TestPartitions(t *testing.T) {
 	want(t, gather(t, registry), map[string]float64{"partition_running hall 0": 0})
 }
 
-// TestTwoFlows has two flows in one registry.
+// TestTwoFlows registers two flows in one registry.
 func TestTwoFlows(t *testing.T) {
 	one, _ := counting(t)
 	two, _ := counting(t)
@@ -250,7 +250,7 @@ func TestTwoFlows(t *testing.T) {
 	}
 }
 
-// TestComment wants every metric to be in the comment of the package.
+// TestComment checks that the package comment lists every metric.
 func TestComment(t *testing.T) {
 	comment, err := os.ReadFile("prominspect.go")
 	if err != nil {

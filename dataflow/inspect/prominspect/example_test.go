@@ -14,7 +14,7 @@ import (
 	"github.com/millrace/millrace/dataflow/inspect/prominspect"
 )
 
-// A program serves the figures of its flow beside those that it has already.
+// A program serves the metrics of its flow together with its own.
 func Example() {
 	flow := dataflow.New()
 	in, words := dataflow.Input[string](dataflow.At[server](flow), "words")

@@ -23,10 +23,10 @@ import (
 	"github.com/millrace/millrace/dataflow/inspect"
 )
 
-// hostile is a text that would be an element of the page.
+// hostile is a text that would become an element of the page without escaping.
 const hostile = `<script>document.title = "taken over"</script><img src=x onerror=alert(1)></pre>`
 
-// An asking is a tool server whose one tool asks the user to choose, and answers what was chosen.
+// An asking is a tool server with one tool, which asks the user to choose and returns the choice.
 type asking struct {
 	t   *testing.T
 	url string
@@ -82,7 +82,7 @@ func (a *asking) post(url string, message any) {
 	resp.Body.Close()
 }
 
-// A blind surface shows nothing: the pages do.
+// A blind surface shows nothing, because the pages do.
 type blind struct{}
 
 func (blind) OAuth(context.Context, agentproto.CallKey, *agentproto.OAuth)       {}
@@ -91,7 +91,7 @@ func (blind) Withdraw(agentproto.CallKey, string)                               
 func (blind) Progress(agentproto.CallKey, agentproto.State)                      {}
 func (blind) View(agentproto.CallKey, *agentproto.ViewUpdate)                    {}
 
-// startAgents starts a runtime whose model calls the tool for what the user says first, and then says what came of it.
+// startAgents starts a runtime whose model calls the tool when the user says something, and then reports the result.
 func startAgents(t *testing.T) (*host.Runtime, *asking) {
 	tool := &asking{t: t, calls: make(map[string]*agentproto.Invocation)}
 	s := httptest.NewServer(tool)
@@ -125,8 +125,8 @@ func agentPages(t *testing.T, rt *host.Runtime) string {
 	}).URL + "agents/"
 }
 
-// Somebody looks at a thread while it goes on, answers what its user is asked with keys alone, and sees the result come. Texts are
-// texts, and the tool has the answer once.
+// TestAgents opens a thread while it runs, answers the tool's question with the keyboard only, and waits for the
+// result. Texts must not become elements, and the tool must receive the answer once.
 func TestAgents(t *testing.T) {
 	rt, tool := startAgents(t)
 	th, err := rt.OpenSession(t.Context(), host.SessionRequest{ID: "s <1>", UserID: "ada"})
@@ -151,7 +151,7 @@ func TestAgents(t *testing.T) {
 		}
 		b.do(chromedp.KeyEvent("\t"))
 	}
-	b.do(chromedp.KeyEvent(kb.ArrowDown)) // down: to the second choice
+	b.do(chromedp.KeyEvent(kb.ArrowDown)) // to the second choice
 	b.is(`document.querySelectorAll("#prompts input[type=radio]")[1].checked`)
 	b.do(chromedp.KeyEvent("\t"))
 	b.do(chromedp.KeyEvent("\r"))
@@ -187,7 +187,7 @@ func TestAgents(t *testing.T) {
 	b.noProblems()
 }
 
-// A transcript is cut off, and goes on behind what the page has when there is an answer again.
+// TestTranscriptCutOff breaks the connection of a transcript and checks that it continues after its last message.
 func TestTranscriptCutOff(t *testing.T) {
 	rt, _ := startAgents(t)
 	th, err := rt.OpenSession(t.Context(), host.SessionRequest{ID: "s"})

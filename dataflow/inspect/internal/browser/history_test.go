@@ -16,7 +16,7 @@ import (
 	"github.com/millrace/millrace/keyedstream"
 )
 
-// A till is a durable flow that sums what is paid, and cannot divide by zero.
+// A till is a durable flow that sums payments. It panics on a division by zero.
 type till struct {
 	paid  *dataflow.KeyedInputPort[string, int]
 	all   *dataflow.OutputPort[int]
@@ -43,7 +43,7 @@ func startTill(t *testing.T) *durable.App[till] {
 	return app
 }
 
-// pay makes payments, each in a step of its own, and returns their steps.
+// pay makes payments, each in its own step, and returns the steps.
 func pay(t *testing.T, app *durable.App[till], keys ...string) (steps []uint64) {
 	t.Helper()
 	for i, key := range keys {
@@ -58,8 +58,8 @@ func pay(t *testing.T, app *durable.App[till], keys ...string) (steps []uint64) 
 	return steps
 }
 
-// Links lead forth and back through the steps, the form to one of them, and each shows the state that there was. It works
-// without scripts, since the page has none.
+// TestScrub moves through the steps with links and with the form, and checks the state at each step. The page has no
+// scripts.
 func TestScrub(t *testing.T) {
 	app := startTill(t)
 	steps := pay(t, app, "ada", "bob", "ada", "ada")
@@ -82,7 +82,7 @@ func TestScrub(t *testing.T) {
 	if before, after := b.text(".diff del"), b.text(".diff ins"); before != "4" || after != "8" {
 		t.Errorf("ada became %q from %q", after, before)
 	}
-	b.click("ul.steps li:nth-child(2) a") // of those that changed the key
+	b.click("ul.steps li:nth-child(2) a") // one of the steps that changed the key
 	shows(steps[2], "")
 	if before, after := b.text(".diff del"), b.text(".diff ins"); before != "1" || after != "4" {
 		t.Errorf("ada became %q from %q", after, before)
@@ -105,7 +105,7 @@ func TestScrub(t *testing.T) {
 	b.noProblems()
 }
 
-// Who has no mouse goes to the next step with Tab and Enter.
+// TestScrubByKeyboard goes to the next step with Tab and Enter.
 func TestScrubByKeyboard(t *testing.T) {
 	app := startTill(t)
 	steps := pay(t, app, "ada", "bob")
@@ -122,7 +122,7 @@ func TestScrubByKeyboard(t *testing.T) {
 	b.noProblems()
 }
 
-// What was paid by whoever calls himself a script is text in the history too.
+// TestHostileHistory checks that a key with HTML is shown as text in the history.
 func TestHostileHistory(t *testing.T) {
 	app := startTill(t)
 	const hostile = `"><script>document.title = "taken over"</script><img src=x onerror=alert(1)>`
@@ -142,7 +142,7 @@ func TestHostileHistory(t *testing.T) {
 	b.noProblems()
 }
 
-// What is parked is skipped with a button, and the page then has it no longer.
+// TestSkip skips a parked record with a button and checks that the page no longer shows it.
 func TestSkip(t *testing.T) {
 	app := startTill(t)
 	if err := app.Ports.parts.Put(t.Context(), "nobody", 0); err == nil {

@@ -19,7 +19,7 @@ import (
 
 type server struct{ dataflow.Process }
 
-// A counting is a flow that counts words, and stops when nobody reads them.
+// A counting is a flow that counts words. It stops when nobody reads the words.
 type counting struct {
 	app   *dataflow.App
 	words *dataflow.InputPort[string]
@@ -40,7 +40,7 @@ func start(t *testing.T) (c counting) {
 	return c
 }
 
-// send sends words, and reads them unless they are to wait.
+// send sends words and, if read is set, reads them.
 func (c counting) send(t *testing.T, read bool, words ...string) {
 	t.Helper()
 	for _, w := range words {
@@ -55,8 +55,8 @@ func (c counting) send(t *testing.T, read bool, words ...string) {
 	}
 }
 
-// The page draws the flow, and its figures are those of now. Names are text. It has no problem with its
-// own policy, and does not have to be moved sideways on a small screen.
+// TestPage checks that the page draws the flow with current figures and shows names as text. The page
+// must not violate its own policy or need sideways scrolling on a small screen.
 func TestPage(t *testing.T) {
 	c := start(t)
 	b := open(t)
@@ -86,7 +86,7 @@ func TestPage(t *testing.T) {
 	b.noProblems()
 }
 
-// Who has no mouse gets to a box with Tab, and to its row with Enter.
+// TestKeyboard moves to a box with Tab and to its row with Enter.
 func TestKeyboard(t *testing.T) {
 	c := start(t)
 	b := open(t)
@@ -102,8 +102,8 @@ func TestKeyboard(t *testing.T) {
 	b.noProblems()
 }
 
-// An output that nobody reads is said in a sentence and marked, without a new page; and no longer
-// when somebody has read it.
+// TestBlocked checks that the page reports and marks an output that nobody reads, without a reload,
+// until the output is read.
 func TestBlocked(t *testing.T) {
 	c := start(t)
 	b := open(t)
@@ -123,14 +123,14 @@ func TestBlocked(t *testing.T) {
 	b.noProblems()
 }
 
-// A page says that nobody answers, and goes on when somebody does.
+// TestConnection checks that a page shows that the server does not answer, and continues when it does.
 func TestConnection(t *testing.T) {
 	c := start(t)
 	h := inspect.Handler(c.app, inspect.Options{})
 	var gone atomic.Bool
 	s := httptestServer(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if gone.Load() {
-			panic(http.ErrAbortHandler) // which closes the connection
+			panic(http.ErrAbortHandler) // closes the connection
 		}
 		h.ServeHTTP(w, r)
 	}))
@@ -144,7 +144,7 @@ func TestConnection(t *testing.T) {
 	b.noProblems("Failed to load resource")
 }
 
-// Without scripts the tables and the picture are there.
+// TestWithoutScripts checks that the page shows its tables and a key without scripts.
 func TestWithoutScripts(t *testing.T) {
 	c := start(t)
 	c.send(t, true, "a")
@@ -165,7 +165,7 @@ func TestWithoutScripts(t *testing.T) {
 	b.noProblems()
 }
 
-// What is typed as a key is a key, whatever it looks like.
+// TestHostileKey checks that a key with HTML that the user types is handled as a key.
 func TestHostileKey(t *testing.T) {
 	c := start(t)
 	const hostile = `"><script>document.title = "taken over"</script><img src=x onerror=alert(1)>`
@@ -190,7 +190,8 @@ func TestHostileKey(t *testing.T) {
 	b.noProblems()
 }
 
-// A script that somebody gets into the page does not run, and the page loads nothing from elsewhere.
+// TestPolicy checks that an injected script does not run and that the page loads nothing from other
+// servers.
 func TestPolicy(t *testing.T) {
 	var asked atomic.Bool
 	elsewhere := httptestServer(t, http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked.Store(true) }))
@@ -211,7 +212,7 @@ func TestPolicy(t *testing.T) {
 	b.noProblems("Content Security Policy")
 }
 
-// Five hundred operators are drawn, and a million keys are gone through page by page.
+// TestLarge draws five hundred operators and pages through a million keys.
 func TestLarge(t *testing.T) {
 	flow := dataflow.New()
 	in, numbers := dataflow.Input[int](dataflow.At[server](flow), "numbers")

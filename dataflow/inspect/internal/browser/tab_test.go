@@ -23,7 +23,7 @@ import (
 	"github.com/millrace/millrace/dataflow/inspect"
 )
 
-// browser returns the path of a browser.
+// browser returns the path of a browser. It skips the test if there is none.
 func browser(t *testing.T) string {
 	asked := os.Getenv("MILLRACE_BROWSER")
 	if filepath.IsAbs(asked) {
@@ -41,10 +41,10 @@ func browser(t *testing.T) string {
 	return ""
 }
 
-// limit is for a browser that hangs, and not for a machine that is slow.
+// limit ends a test whose browser hangs. It is long enough for a slow machine.
 const limit = 2 * time.Minute
 
-// A tab is a tab of a browser without a window.
+// A tab is a tab of a headless browser.
 type tab struct {
 	t   *testing.T
 	ctx context.Context
@@ -53,8 +53,8 @@ type tab struct {
 	problems []string
 }
 
-// open opens a tab. Exceptions, messages on the console and violations of the content security policy
-// fail the test.
+// open opens a tab. noProblems reports exceptions, console messages and violations of the content
+// security policy.
 func open(t *testing.T) *tab {
 	opts := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(browser(t)), chromedp.WindowSize(1280, 1000))
 	if os.Geteuid() == 0 {
@@ -65,7 +65,7 @@ func open(t *testing.T) *tab {
 	ctx, cancel := chromedp.NewContext(allocated)
 	t.Cleanup(cancel)
 	b := &tab{t: t, ctx: ctx}
-	if err := chromedp.Do(ctx); err != nil { // which starts the browser
+	if err := chromedp.Do(ctx); err != nil { // starts the browser
 		t.Fatal(err)
 	}
 	chromedp.Listen(ctx, func(event any) {
@@ -84,7 +84,7 @@ func open(t *testing.T) *tab {
 	return b
 }
 
-// do does what an action says.
+// do runs actions.
 func (b *tab) do(actions ...chromedp.Action[chromedp.Void]) {
 	b.t.Helper()
 	ctx, cancel := context.WithTimeout(b.ctx, limit)
@@ -102,7 +102,7 @@ func call[P, R any](b *tab, command cdp.Command[P, R], params P) {
 	}
 }
 
-// visit opens a page, and waits until it is loaded.
+// visit opens a page and waits until it is loaded.
 func (b *tab) visit(url string) {
 	b.t.Helper()
 	b.do(chromedp.Navigate(url))
@@ -114,7 +114,7 @@ func (b *tab) is(expression string) {
 	ctx, cancel := context.WithTimeout(b.ctx, limit)
 	defer cancel()
 	_, err := chromedp.Run(ctx, chromedp.Poll[bool](expression))
-	for err != nil && ctx.Err() == nil { // the page goes, and another one comes
+	for err != nil && ctx.Err() == nil { // the page may be replaced by another one
 		_, err = chromedp.Run(ctx, chromedp.Poll[bool](expression))
 	}
 	if err != nil {
@@ -149,8 +149,8 @@ func eval[T any](b *tab, expression string) T {
 	return v
 }
 
-// noProblems fails the test if there was a problem since the last call, but for those that contain one of
-// some texts.
+// noProblems fails the test if there were problems since the last call, except those that contain one of
+// the given texts.
 func (b *tab) noProblems(but ...string) {
 	b.t.Helper()
 	b.mu.Lock()
@@ -167,7 +167,7 @@ func (b *tab) noProblems(but ...string) {
 	b.problems = nil
 }
 
-// shoot keeps a picture of the page in light and dark.
+// shoot saves a screenshot of the page in light and in dark mode.
 func (b *tab) shoot(name string) {
 	b.t.Helper()
 	for _, scheme := range []string{"light", "dark"} {
@@ -182,7 +182,7 @@ func (b *tab) shoot(name string) {
 	}
 }
 
-// serve serves a flow at a path of a server.
+// serve serves a flow under a path of a new server.
 func serve(t *testing.T, app inspect.App, o inspect.Options) *httptest.Server {
 	mux := http.NewServeMux()
 	mux.Handle("/debug/flow/", http.StripPrefix("/debug/flow", inspect.Handler(app, o)))
@@ -191,18 +191,18 @@ func serve(t *testing.T, app inspect.App, o inspect.Options) *httptest.Server {
 	return s
 }
 
-// httptestServer serves until the test is over.
+// httptestServer serves until the end of the test.
 func httptestServer(t *testing.T, h http.Handler) *httptest.Server {
 	s := httptest.NewServer(h)
 	t.Cleanup(s.Close)
 	return s
 }
 
-// quoted returns a text as JavaScript has it.
+// quoted returns s as a JavaScript string.
 func quoted(s string) string {
 	text, err := json.Marshal(s)
 	if err != nil {
-		panic(err) // strings always can be
+		panic(err) // strings can always be encoded
 	}
 	return string(text)
 }

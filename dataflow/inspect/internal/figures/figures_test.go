@@ -11,7 +11,7 @@ import (
 	"github.com/millrace/millrace/dataflow/inspect/internal/figures"
 )
 
-// A made is a flow whose status was made up.
+// A made is a flow with an invented status.
 type made struct {
 	graph  dataflow.Graph
 	status []dataflow.LocationStatus
@@ -33,8 +33,8 @@ func value(s *figures.Source, name string, labels ...string) float64 {
 	return -1
 }
 
-// TestCountersGoOn has a flow whose counts go back, as those of a location of a durable flow do when one of
-// its partitions is taken over: what comes after that is added.
+// TestCountersGoOn has a flow whose counts decrease, as those of a durable location do when another process
+// takes over one of its partitions. The counter must not decrease, and later increases are added.
 func TestCountersGoOn(t *testing.T) {
 	m := &made{dataflow.Graph{Locations: []string{"hall"}}, []dataflow.LocationStatus{{Name: "hall"}}}
 	s := figures.New(m)
@@ -52,7 +52,7 @@ func TestCountersGoOn(t *testing.T) {
 	}
 }
 
-// TestNeverCopied has a location that is in its first step for long: its figures are as old as the source.
+// TestNeverCopied has a location that stays in its first step. Its figures are as old as the source.
 func TestNeverCopied(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := &made{dataflow.Graph{Locations: []string{"hall"}}, []dataflow.LocationStatus{{Name: "hall", Stale: true}}}
@@ -64,7 +64,7 @@ func TestNeverCopied(t *testing.T) {
 	})
 }
 
-// TestLabels has names that are there twice or are no text, and operators without figures.
+// TestLabels checks names that occur twice or are not valid UTF-8, and operators without figures.
 func TestLabels(t *testing.T) {
 	m := &made{
 		dataflow.Graph{
@@ -110,8 +110,8 @@ func TestLabels(t *testing.T) {
 	}
 }
 
-// TestNames wants names that follow from the names of OpenTelemetry, none of which is the beginning of
-// another one.
+// TestNames checks that the Prometheus names follow from the OpenTelemetry names, and that no name is a
+// prefix of another.
 func TestNames(t *testing.T) {
 	all := figures.Families()
 	for i, f := range all {

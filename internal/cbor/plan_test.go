@@ -60,8 +60,7 @@ type tagged struct {
 	} `json:"holding,omitzero"`
 }
 
-// TestPlans compares what a plan makes of a value with what the package of CBOR makes of it, both
-// ways.
+// TestPlans compares plans with the CBOR package, in encoding and in decoding.
 func TestPlans(t *testing.T) {
 	for _, of := range []reflect.Type{reflect.TypeFor[simple](), reflect.TypeFor[time.Time](), reflect.TypeFor[[]byte](), reflect.TypeFor[*int](), reflect.TypeFor[tagged]()} {
 		if planOf(of) == nil {
@@ -114,7 +113,7 @@ func TestPlans(t *testing.T) {
 	}
 }
 
-// randomTagged returns a value with as many others inside of it at most.
+// randomTagged returns a random value with values nested at most deep levels.
 func randomTagged(rng *rand.Rand, text func() string, deep int) (x tagged) {
 	some := func() bool { return rng.IntN(2) == 0 }
 	x = tagged{Zebra: text(), N: rng.IntN(3), Yes: some(), Pair: [2]uint8{1, 2}}
@@ -152,7 +151,7 @@ func same[T any](t *testing.T, x T) {
 	if err != nil || string(got) != "before"+string(want) {
 		t.Fatalf("%+v is encoded as %x (%v), want %x", x, got, err, want)
 	}
-	alike := func(v any, data []byte) bool { // by what it is encoded as, since zones that are alike are different pointers
+	alike := func(v any, data []byte) bool { // compares encodings, since equal zones may be different pointers
 		again, err := encodeMode().Marshal(v)
 		var other T
 		return err == nil && bytes.Equal(again, data) && decodeMode().Unmarshal(data, &other) == nil && reflect.DeepEqual(v, any(other))
@@ -163,8 +162,7 @@ func same[T any](t *testing.T, x T) {
 	}
 }
 
-// FuzzPlans decodes bytes that may be anything with a plan, where the package of CBOR has to
-// decode the same.
+// FuzzPlans decodes arbitrary bytes with a plan. The CBOR package must decode the same.
 func FuzzPlans(f *testing.F) {
 	for _, x := range []any{simple{Zebra: "z", I: -300}, tagged{Zebra: "z", At: time.Unix(1, 2).UTC(), Bytes: []byte{1}, List: make([]inner, 2)}, tagged{}, []string{"a"}, time.Unix(1, 0), "text", -70000, map[string]any{"A": 1.5}, inner{}} {
 		data, err := encodeMode().Marshal(x)

@@ -94,9 +94,8 @@ func TestViewOfUnchangedMapIsFree(t *testing.T) {
 	}
 }
 
-// TestWriterGoesOn has readers iterate views while the writer writes. It is for
-// the race detector, and checks that each view is of one moment: all values in
-// it differ by less than a round.
+// TestWriterGoesOn has readers iterate views while the writer writes, for the race detector. It
+// checks that each view shows one moment: all its values differ by less than a round.
 func TestWriterGoesOn(t *testing.T) {
 	t.Run("int", func(t *testing.T) { writerGoesOn(t, func(i int) int { return i }) })
 	t.Run("point", func(t *testing.T) { writerGoesOn(t, func(i int) point { return point{1, float64(i)} }) })

@@ -43,7 +43,7 @@ func (m *model[K]) delete(k K) bool {
 	return i >= 0
 }
 
-// A taken view is what a view must go on showing.
+// A taken is a view and what it must keep showing.
 type taken[K comparable] struct {
 	view View[K, int]
 	want model[K]
@@ -63,8 +63,8 @@ func (s taken[K]) check() error {
 	return nil
 }
 
-// TestAgainstModel makes random calls and takes views between them. At the end
-// every view must still show the map as it was.
+// TestAgainstModel makes random calls and takes views between them. At the end every view must
+// still show the map as it was when the view was taken.
 func TestAgainstModel(t *testing.T) {
 	t.Run("int", func(t *testing.T) {
 		against(t, NewMap[int, int], func(i int) int { return i - 20 }, func(a, b pair[int]) int { return a.k - b.k })

@@ -29,8 +29,8 @@ func sample() *inner {
 	}
 }
 
-// TestCopy catches a reference that is not followed: everything is changed through the
-// copy, and the original has to stay.
+// TestCopy changes everything through the copy and checks that the original is unchanged. It
+// fails if a reference is not followed.
 func TestCopy(t *testing.T) {
 	x := sample()
 	c, err := deep.Copier[*inner]()(x)
@@ -54,7 +54,7 @@ func TestCopy(t *testing.T) {
 	}
 }
 
-// TestNil keeps nil and empty apart, which functions may look at.
+// TestNil checks that a copy distinguishes nil from empty, as functions may.
 func TestNil(t *testing.T) {
 	x := inner{by: map[string][]int{}, list: []int{}}
 	if c, err := deep.Copier[inner]()(x); err != nil || c.by == nil || c.list == nil || c.any != nil || c.next != nil {
@@ -65,7 +65,7 @@ func TestNil(t *testing.T) {
 	}
 }
 
-// TestIdentity keeps values that are compared by their pointers.
+// TestIdentity checks that values compared by pointer stay equal in a copy.
 func TestIdentity(t *testing.T) {
 	type all struct {
 		at     time.Time
@@ -90,7 +90,8 @@ type ring struct{ next *ring }
 
 type self map[string]self
 
-// TestRefused names what cannot be copied, and ends for what refers to itself.
+// TestRefused checks that the error names what cannot be copied, and that copying ends for a
+// value that refers to itself.
 func TestRefused(t *testing.T) {
 	around := &ring{}
 	around.next = &ring{around}
@@ -100,7 +101,7 @@ func TestRefused(t *testing.T) {
 	for range 40 {
 		deepest = &ring{deepest}
 	}
-	list := []any{nil, nil} // each level of which has the next one twice
+	list := []any{nil, nil} // each level contains the next one twice
 	list[0], list[1] = list, list
 	tests := []struct {
 		x    any

@@ -36,7 +36,7 @@ func TestOf(t *testing.T) {
 	}
 }
 
-// TestCycle: a value that contains itself has a digest, too.
+// TestCycle checks that a value that contains itself has a digest.
 func TestCycle(t *testing.T) {
 	type node struct{ next *node }
 	n := new(node)
@@ -46,8 +46,8 @@ func TestCycle(t *testing.T) {
 	}
 }
 
-// TestSame: a digest is the same in every process, since files have digests in them. The numbers
-// here were printed by another process.
+// TestSame checks that a digest is the same in every process, since files contain digests.
+// Another process printed the numbers here.
 func TestSame(t *testing.T) {
 	for _, test := range []struct {
 		v    any

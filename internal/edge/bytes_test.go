@@ -10,7 +10,8 @@ import (
 	"time"
 )
 
-// What is reserved is never more than there is, of a share and of all, and all of it comes back.
+// TestBytesAreBounded checks that reservations never exceed a share or the whole, and that all bytes
+// are returned.
 func TestBytesAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		whole := NewBytes(100)
@@ -27,7 +28,7 @@ func TestBytesAreBounded(t *testing.T) {
 					return
 				}
 				for range r.IntN(3) {
-					l.Grow(ctx, r.Int64N(30)) // which may fail
+					l.Grow(ctx, r.Int64N(30)) // may fail
 				}
 				if now := used.Add(l.held); now > 100 || l.held > shares[i%3].size {
 					t.Errorf("%d bytes are used, %d of them by one", now, l.held)
@@ -35,7 +36,7 @@ func TestBytesAreBounded(t *testing.T) {
 				<-time.After(time.Duration(r.IntN(5)) * time.Second)
 				used.Add(-l.held)
 				l.Release()
-				l.Release() // changes nothing
+				l.Release() // has no effect
 			})
 		}
 		wg.Wait()
@@ -47,7 +48,7 @@ func TestBytesAreBounded(t *testing.T) {
 	})
 }
 
-// A share that is used up does not hold up another one.
+// TestBytesOfOthers checks that an exhausted share does not block another one.
 func TestBytesOfOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		whole := NewBytes(100)
@@ -70,7 +71,8 @@ func TestBytesOfOthers(t *testing.T) {
 	})
 }
 
-// A large claim is not passed by small ones for ever, and those behind it go on when it is given up.
+// TestBytesInOrder checks that small claims do not overtake a large one for ever, and that those
+// behind it proceed when it is given up.
 func TestBytesInOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := NewBytes(10)

@@ -17,12 +17,12 @@ import (
 	"github.com/millrace/millrace/internal/edge"
 )
 
-// newClient returns a client that may connect to anything.
+// newClient returns a client that may connect to any address.
 func newClient() *edge.Client {
 	return edge.NewClient(edge.Outbound{Dial: new(net.Dialer).DialContext}.Transport())
 }
 
-// do gets an address.
+// do sends a GET request.
 func do(t *testing.T, c *edge.Client, to string, most int64) (*edge.Answer, error) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, to, nil)
@@ -32,9 +32,9 @@ func do(t *testing.T, c *edge.Client, to string, most int64) (*edge.Answer, erro
 	return c.Do(r, most)
 }
 
-// TestClient gets answers that are whole, too long, broken off and redirected, and none. It fails if a
-// long answer is taken for a whole one, if the status of an answer is lost with its body, if a redirect is
-// followed, and if an error has the URL in it or does not say whether the server was reached.
+// TestClient gets complete, too long, truncated and redirected answers, and none. It fails if a long
+// answer counts as complete, if an answer loses its status with its body, or if a redirect is followed.
+// It also fails if an error contains the URL or does not say whether the server was reached.
 func TestClient(t *testing.T) {
 	var mu sync.Mutex // a request whose connection broke is made again
 	var seen []string // guarded by mu
@@ -101,8 +101,8 @@ func TestClient(t *testing.T) {
 	}
 }
 
-// TestClientDoesNotWait gets an answer whose body does not end. It fails if a client reads it for longer
-// than a second although nobody wants it.
+// TestClientDoesNotWait gets an answer whose body does not end. It fails if a client reads an unwanted
+// body for longer than a second.
 func TestClientDoesNotWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := edge.NewClient(roundTrip(func(r *http.Request) (*http.Response, error) {
@@ -120,7 +120,7 @@ type roundTrip func(*http.Request) (*http.Response, error)
 
 func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// An endless body has a byte each 100 ms, until its request is over.
+// An endless body returns a byte each 100 ms until its request ends.
 type endless struct{ ctx context.Context }
 
 func (e endless) Read(p []byte) (int, error) {
@@ -135,7 +135,7 @@ func (e endless) Read(p []byte) (int, error) {
 
 func (endless) Close() error { return nil }
 
-// TestStandard fails if a library reads more of an answer than it may.
+// TestStandard fails if a library can read more of an answer than the limit.
 func TestStandard(t *testing.T) {
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "ten bytes.") }))
 	defer s.Close()
@@ -149,7 +149,7 @@ func TestStandard(t *testing.T) {
 	}
 }
 
-// TestRetryAfter fails if a server can ask for a pause without end, or in the past.
+// TestRetryAfter fails if a server can ask for an unlimited pause, or for one in the past.
 func TestRetryAfter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for value, want := range map[string]time.Duration{
@@ -168,8 +168,8 @@ func TestRetryAfter(t *testing.T) {
 	})
 }
 
-// TestTransport fails if connections use the proxy of the environment or an old TLS, if the given
-// configuration is changed, and if nobody bounds how long a connection takes.
+// TestTransport fails if connections use the proxy of the environment or an old TLS version, if the
+// given configuration is changed, or if connecting has no timeout.
 func TestTransport(t *testing.T) {
 	given := &tls.Config{ServerName: "tool.example"}
 	o := edge.Outbound{TLS: given, Connect: time.Minute, Idle: 3, Most: 5}
@@ -196,8 +196,8 @@ func TestTransport(t *testing.T) {
 	}
 }
 
-// TestCurve has the pauses of a finite curve and of one that goes on. It fails if a pause overflows, if
-// there are too many attempts, and if a server's wish is ignored.
+// TestCurve checks the pauses of a finite curve and of one that continues. It fails if a pause
+// overflows, if there are too many attempts, or if the pause that a server asks for is ignored.
 func TestCurve(t *testing.T) {
 	finite := edge.Curve{First: []time.Duration{time.Second, 5 * time.Second}}
 	rising := edge.Curve{First: finite.First, Most: time.Minute}

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestStopWithUnusedConnection: a connection on which nothing was sent does not hold
-// the runtime up.
+// TestStopWithUnusedConnection checks that a connection on which nothing was sent does not delay
+// the stop of the runtime.
 func TestStopWithUnusedConnection(t *testing.T) {
 	c := newConns(8, 8)
 	server := httptest.NewUnstartedServer(http.NotFoundHandler())
@@ -32,7 +32,7 @@ func TestStopWithUnusedConnection(t *testing.T) {
 	server.Close()
 }
 
-// A from is a connection that comes from somewhere.
+// A from is a connection from a given address.
 type from struct {
 	net.Conn
 	addr   string
@@ -42,8 +42,8 @@ type from struct {
 func (f *from) RemoteAddr() net.Addr { return address(f.addr) }
 func (f *from) Close() error         { f.closed = true; return nil }
 
-// W09, threat 9: the connections of one network are bounded; the one that is idle for the
-// longest time makes room, and without an idle one there is none.
+// TestW09ConnectionsAreBounded is W09, threat 9: the connections of one network are bounded. The
+// one that has been idle longest makes room for a new one. If none is idle, the new one is refused.
 func TestW09ConnectionsAreBounded(t *testing.T) {
 	c := newConns(3, 100)
 	open := func(addr string) *from {
@@ -54,11 +54,11 @@ func TestW09ConnectionsAreBounded(t *testing.T) {
 	first, second, third := open("192.0.2.1:1"), open("192.0.2.1:2"), open("192.0.2.1:3")
 	c.note(first, http.StateActive)
 	c.note(second, http.StateActive)
-	c.note(first, http.StateIdle) // behind third
+	c.note(first, http.StateIdle) // after third
 	if fourth := open("192.0.2.1:4"); !third.closed || fourth.closed || first.closed || second.closed {
 		t.Errorf("closed: %v %v %v %v, want the third: it was unused for the longest time", first.closed, second.closed, third.closed, fourth.closed)
 	}
-	c.note(third, http.StateClosed) // which the server notices now
+	c.note(third, http.StateClosed) // the server notices the close only now
 	if fifth := open("192.0.2.1:5"); !first.closed || fifth.closed {
 		t.Error("the connection that was idle after its request is open")
 	} else {

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// guarded asks a handler behind a guard, on a connection to a local address.
+// guarded sends a request to a handler behind a guard, on a connection to a local address.
 func guarded(h http.Handler, local string, r *http.Request) *httptest.ResponseRecorder {
 	addr, err := net.ResolveTCPAddr("tcp", local)
 	if err != nil {
@@ -24,7 +24,7 @@ func guarded(h http.Handler, local string, r *http.Request) *httptest.ResponseRe
 	return w
 }
 
-// TestHosts has requests addressed to all kinds of hosts.
+// TestHosts sends requests to all kinds of hosts.
 func TestHosts(t *testing.T) {
 	tests := []struct {
 		local, host string
@@ -59,7 +59,7 @@ func TestHosts(t *testing.T) {
 		{"127.0.0.1:7341", "localhost:7341:7341", false},
 		{"127.0.0.1:7341", "localhost:7341,rebound.example", false},
 		{"127.0.0.1:7341", "rebound.example@localhost:7341", false},
-		{"127.0.0.1:7341", "0.0.0.0:7341", false}, // which some systems take for loopback
+		{"127.0.0.1:7341", "0.0.0.0:7341", false}, // some systems treat it as loopback
 		{"127.0.0.1:7341", "127.1:7341", false},
 		{"127.0.0.1:7341", "2130706433:7341", false},
 		{"127.0.0.1:7341", "[::1]:7341", false},
@@ -77,13 +77,13 @@ func TestHosts(t *testing.T) {
 			t.Errorf("Host %q on %s: %d, want %d", test.host, test.local, got, want)
 		}
 	}
-	whole := httptest.NewRequest("GET", "http://localhost:7341/", nil) // in the request line
+	whole := httptest.NewRequest("GET", "http://localhost:7341/", nil) // the whole URL is in the request line
 	if got := guarded(h, "127.0.0.1:7341", whole).Code; got != 421 {
 		t.Errorf("a whole URL is answered %d, want 421", got)
 	}
 }
 
-// TestGuard has one thing wrong with a request at a time.
+// TestGuard changes one thing in a request at a time.
 func TestGuard(t *testing.T) {
 	const token = "0123456789abcdefghijklmnopqrstuvwxyz"
 	type request = *http.Request
@@ -168,7 +168,8 @@ type readerFunc func([]byte) (int, error)
 func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
 func (f readerFunc) Close() error               { return nil }
 
-// TestPages: people come to pages by links of other sites.
+// TestPages checks that a request from another site is accepted for a page, since people follow
+// links to pages, and refused elsewhere.
 func TestPages(t *testing.T) {
 	h := Guard(Policy{Pages: "/oauth/"}, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	for path, want := range map[string]int{"/oauth/callback/x": 200, "/invoke": 403, "/oauth": 403, "/oauth/../invoke": 404} {
@@ -181,8 +182,8 @@ func TestPages(t *testing.T) {
 	}
 }
 
-// TestGuesses bounds wrong tokens by address. The right one is served all the same: on one
-// host all users have one address.
+// TestGuesses checks that wrong tokens are limited by address. The right token is served anyway:
+// all users of one host share an address.
 func TestGuesses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const right = "Bearer 0123456789abcdefghijklmnopqrstuvwxyz"
@@ -195,7 +196,7 @@ func TestGuesses(t *testing.T) {
 			}
 			return guarded(h, "127.0.0.1:7341", r)
 		}
-		for i := range 100 { // what a page in a browser can send
+		for i := range 100 { // a page in a browser can send these
 			if code := ask("192.0.2.1:1", "").Code; code != 401 {
 				t.Fatalf("request %d without a token: %d", i, code)
 			}
@@ -225,7 +226,7 @@ func TestGuesses(t *testing.T) {
 	})
 }
 
-// TestPeople gives the token as a browser does, whose guesses are counted too.
+// TestPeople sends the token as a browser does. Its guesses are limited too.
 func TestPeople(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const right = "0123456789abcdefghijklmnopqrstuvwxyz"
@@ -264,7 +265,7 @@ func TestPeople(t *testing.T) {
 	})
 }
 
-// TestGuessers bounds what is remembered of those who guess.
+// TestGuessers checks that the memory for guessing addresses is bounded.
 func TestGuessers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		token := NewToken("0123456789abcdefghijklmnopqrstuvwxyz")
@@ -288,7 +289,7 @@ func TestGuessers(t *testing.T) {
 	})
 }
 
-// TestTotal bounds the connections of all addresses together.
+// TestTotal checks that the connections of all addresses together are bounded.
 func TestTotal(t *testing.T) {
 	c := newConns(2, 3)
 	open := func(addr string) *from {

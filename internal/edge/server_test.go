@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// A pipes is a listener in memory, for bubbles of [synctest].
+// A pipes is an in-memory listener for [synctest] bubbles.
 type pipes struct {
 	conns  chan net.Conn
 	closed chan struct{}
@@ -33,7 +33,7 @@ func (p *pipes) Accept() (net.Conn, error) {
 func (p *pipes) Close() error   { p.once.Do(func() { close(p.closed) }); return nil }
 func (p *pipes) Addr() net.Addr { return address("pipe") }
 
-// dial connects, and sends text.
+// dial connects and sends text.
 func (p *pipes) dial(text string) net.Conn {
 	here, there := net.Pipe()
 	p.conns <- there
@@ -41,8 +41,8 @@ func (p *pipes) dial(text string) net.Conn {
 	return here
 }
 
-// ask sends a request and returns the answer's status and body, and whether the connection is
-// to be closed.
+// ask sends a request and returns the status and the body of the answer, and whether the
+// connection will be closed.
 func (p *pipes) ask(t *testing.T, text string) (status int, body string, closing bool) {
 	t.Helper()
 	conn := p.dial(text)
@@ -71,7 +71,7 @@ func inBubble(t *testing.T, o Options, h http.HandlerFunc, test func(t *testing.
 		if err := <-served; err != nil {
 			t.Errorf("Serve: %v", err)
 		}
-		<-time.After(time.Second) // net/http lingers on what it closes
+		<-time.After(time.Second) // net/http waits before it closes a connection
 	})
 }
 
@@ -85,7 +85,7 @@ func echo(w http.ResponseWriter, r *http.Request) {
 	w.Write(text)
 }
 
-// TestSlow has hundreds of clients send slowly, or read slowly. Each is cut off in time, and
+// TestSlow runs hundreds of clients that send or read slowly. Each is cut off in time, and
 // another client is served meanwhile.
 func TestSlow(t *testing.T) {
 	const post = "POST / HTTP/1.1\r\nHost: x\r\n"
@@ -137,8 +137,8 @@ func TestSlow(t *testing.T) {
 	}
 }
 
-// TestHold has answers take longer than the server's timeouts, and more of them wait than
-// may.
+// TestHold has answers that take longer than the server's timeouts, and more waiting requests
+// than are allowed.
 func TestHold(t *testing.T) {
 	wait := func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/now" {
@@ -157,7 +157,7 @@ func TestHold(t *testing.T) {
 	}
 	const get = "GET / HTTP/1.1\r\nHost: x\r\n\r\n"
 	inBubble(t, Options{}, wait, func(t *testing.T, p *pipes, s *Server) {
-		for round := range 2 { // in the second, the places of the first are free again
+		for round := range 2 { // the second round reuses the places of the first
 			start := time.Now()
 			var waiting sync.WaitGroup
 			for range 64 {
@@ -193,12 +193,12 @@ func TestHold(t *testing.T) {
 	})
 }
 
-// TestBodies has bodies that are too large, and bodies of requests that have none.
+// TestBodies sends bodies that are too large, and bodies of requests that should have none.
 func TestBodies(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	form := func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodGet {
-			fmt.Fprint(w, r.FormValue("wait")) // which parses what there is
+			fmt.Fprint(w, r.FormValue("wait")) // parses the body
 			return
 		}
 		echo(w, r)
@@ -237,7 +237,7 @@ func TestBodies(t *testing.T) {
 				return
 			}
 			sent := 0
-			for chunk := make([]byte, 4096); err == nil; sent += len(chunk) { // as long as it is read
+			for chunk := make([]byte, 4096); err == nil; sent += len(chunk) { // as long as the server reads
 				conn.SetWriteDeadline(time.Now().Add(time.Minute))
 				_, err = conn.Write(chunk)
 			}

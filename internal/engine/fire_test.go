@@ -16,18 +16,18 @@ import (
 	"github.com/millrace/millrace/internal/engine/port"
 )
 
-// A clockwork is a log-driven graph of timers, drawn from a seed. A value is the time at which it
-// ought to come, so that every value that comes can be checked.
+// A clockwork is a log-driven graph of timers, drawn from a seed. Each value is the time at which
+// it should come, so that every value can be checked.
 type clockwork struct {
 	loc    *engine.Location
 	leader *logdriven.Executor
 	in     *port.KeyedInput[int, int64]
-	came   []int64         // of all timers
-	each   map[int][]int64 // by timer
+	came   []int64         // values of all timers
+	each   map[int][]int64 // values by timer
 }
 
-// newClockwork draws n timers, each after the input or another timer, with operators in
-// between that keep values or drop some.
+// newClockwork draws n timers, each after the input or another timer. Some have operators in
+// between that keep or drop values.
 func newClockwork(seed uint64, n int) *clockwork {
 	r := rand.New(rand.NewPCG(seed, 1))
 	c := &clockwork{each: make(map[int][]int64)}
@@ -63,7 +63,7 @@ func newClockwork(seed uint64, n int) *clockwork {
 	return c
 }
 
-// run sends elements at times drawn from a seed, some of them after long stalls.
+// run sends elements at times drawn from a seed, some of them after long pauses.
 func (c *clockwork) run(t *testing.T, seed uint64) {
 	r := rand.New(rand.NewPCG(seed, 2))
 	now := int64(0)
@@ -85,9 +85,9 @@ func (c *clockwork) run(t *testing.T, seed uint64) {
 	}
 }
 
-// TestTimersInOrderOfDeadline runs drawn timers, also such as follow from each other, and
-// stalls. Whatever is due at once comes in order of deadline, and to batch what is due
-// makes no difference.
+// TestTimersInOrderOfDeadline runs random timers, some of which follow other timers, with pauses.
+// Timers that are due at once fire in order of deadline, and firing them in a batch makes no
+// difference.
 func TestTimersInOrderOfDeadline(t *testing.T) {
 	batched := 0
 	for seed := range uint64(300) {
@@ -118,8 +118,8 @@ func TestTimersInOrderOfDeadline(t *testing.T) {
 	}
 }
 
-// TestWhichTimersAreStepwise checks which timers are fired one deadline at a time: those
-// that other timers follow from, with no record in between.
+// TestWhichTimersAreStepwise checks which timers fire one deadline at a time: those that other
+// timers follow with no record in between.
 func TestWhichTimersAreStepwise(t *testing.T) {
 	g := live.Drive(engine.New(engine.Settings{Queue: 64, Buffer: 64, Wrap: func(p *engine.Panic) error { return p }}))
 	s := g.NewLocation("here")
@@ -150,9 +150,8 @@ func TestWhichTimersAreStepwise(t *testing.T) {
 	}
 }
 
-// BenchmarkStalledTimers fires a million timers of different deadlines that come due in
-// one stall: of one operator, of two whose deadlines alternate, and of two of which the
-// first is followed by the second.
+// BenchmarkStalledTimers fires a million timers of different deadlines that come due at once: of
+// one operator, of two whose deadlines alternate, and of two in a chain.
 func BenchmarkStalledTimers(b *testing.B) {
 	const pending = 1 << 20
 	for _, bench := range []struct {

@@ -9,7 +9,7 @@ import (
 	"github.com/millrace/millrace/internal/engine/port"
 )
 
-// A free simulation has callers whose turn it always is, and nobody who looks at what they do.
+// A free simulation lets every caller act at once, and records nothing.
 type free struct{}
 
 func (free) Turn(engine.Turn) error             { return nil }
@@ -21,7 +21,7 @@ func (free) Observed(string, uint64, uint64)    {}
 func (free) Note(func() string)                 {}
 func (free) Published(*engine.Op, any)          {}
 
-// compiled returns the location of a simulated graph that is compiled as build made it.
+// compiled returns the location of a simulated graph made by build.
 func compiled(t *testing.T, build func(s *engine.Location, op func(name string) *engine.Op)) *engine.Location {
 	g := live.Drive(engine.New(engine.Settings{Queue: 64, Buffer: 64, Turns: free{}, Watch: free{}, Wrap: func(p *engine.Panic) error { return p }}))
 	s := g.NewLocation("here")
@@ -30,9 +30,9 @@ func compiled(t *testing.T, build func(s *engine.Location, op func(name string) 
 	return s
 }
 
-// TestGathers: steps that take several records are told from several steps only where what an operator
-// remembers comes to somebody who observes an order. If it were asked elsewhere, a search would make
-// schedules that nobody can tell apart.
+// TestGathers checks that a step with several records is distinguished from several steps only where
+// the state of an operator reaches an observer of the order. Elsewhere a search would make schedules
+// that nobody can tell apart.
 func TestGathers(t *testing.T) {
 	zero := func() int { return 0 }
 	add := func(sum *int, x int) { *sum += x }
@@ -60,9 +60,9 @@ func TestGathers(t *testing.T) {
 	}
 }
 
-// TestLoosenedWaits: where a type gives up an order, elements wait if somebody behind it can tell the
-// order, and if they do not come in any order before it. Where they do not wait and should, a search
-// misses schedules; where they wait and need not, it makes each one many times.
+// TestLoosenedWaits checks that elements whose type gives up an order wait if an operator behind can
+// tell the order, and if they do not come in any order already. If they do not wait and should, a
+// search misses schedules. If they wait needlessly, it makes each schedule many times.
 func TestLoosenedWaits(t *testing.T) {
 	type node = engine.Node[int]
 	type ops func(name string) *engine.Op

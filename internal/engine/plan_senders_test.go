@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestStepsArePlanned catches a variable that was renamed here and not where it is set: the
+// TestStepsArePlanned fails if a variable was renamed here and not in the linker flags: the
 // linker accepts a name that does not exist, and the tests would run in the usual way twice.
 func TestStepsArePlanned(t *testing.T) {
 	info, ok := debug.ReadBuildInfo()

@@ -51,7 +51,8 @@ func options() (toolserver.Options, callbacks) {
 	return toolserver.Options{PublicURL: "https://tools.example", CallbackTransport: c}, c
 }
 
-// open returns a server that can be opened, because it keeps nothing or a folder of its own.
+// open returns server and panics on an error. There is none: a test server keeps nothing or has a
+// folder of its own.
 func open(server *toolserver.Server, err error) *toolserver.Server {
 	if err != nil {
 		panic(err)

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestAddresses asks for addresses from many goroutines. It would catch one that is given
-// twice, and one that is taken.
+// TestAddresses asks for addresses from many goroutines. It fails if an address is given twice or
+// is in use.
 func TestAddresses(t *testing.T) {
 	var mu sync.Mutex
 	seen := map[string]bool{}

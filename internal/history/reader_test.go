@@ -12,8 +12,8 @@ import (
 	"github.com/millrace/millrace/internal/engine"
 )
 
-// sample returns a small history with two locations, frames of steps that come between each
-// other, and everything that a step can have; and the offsets of its frames.
+// sample returns a small history and the offsets of its frames. It has two locations, whose
+// frames alternate, and steps with every possible content.
 func sample(t testing.TB) (file []byte, at []int64, steps []Step) {
 	t.Helper()
 	shapes := []engine.Shape{
@@ -51,7 +51,7 @@ func sample(t testing.TB) (file []byte, at []int64, steps []Step) {
 	return b.Bytes(), at, steps
 }
 
-// read returns the steps of a file, and its note.
+// read returns the steps and the note of a file.
 func read(r io.Reader) (steps []Step, note string, err error) {
 	x, err := NewReader(r)
 	if err != nil {
@@ -64,7 +64,7 @@ func read(r io.Reader) (steps []Step, note string, err error) {
 	return steps, x.Note(), err
 }
 
-// TestRoundTrip finds a field of a step or header that is lost or moved.
+// TestRoundTrip fails if a field of a step or header is lost or moved.
 func TestRoundTrip(t *testing.T) {
 	for _, slow := range []func(io.Reader) io.Reader{func(r io.Reader) io.Reader { return r }, iotest.OneByteReader, iotest.DataErrReader} {
 		file, _, want := sample(t)
@@ -98,9 +98,9 @@ func TestRoundTrip(t *testing.T) {
 	}
 }
 
-// TestFlippedByte changes each byte of a file to each other value: that is an error, and names
-// the frame in which the byte is. A damaged length taken for a file that was cut off would lose
-// what follows without a word.
+// TestFlippedByte changes each byte of a file to each other value. Reading must return an error
+// that names the frame of the byte. If a damaged length passed for a truncated file, what follows
+// would be lost silently.
 func TestFlippedByte(t *testing.T) {
 	file, frames, _ := sample(t)
 	for i := range file {
@@ -122,8 +122,8 @@ func TestFlippedByte(t *testing.T) {
 	}
 }
 
-// TestCutOff cuts a file at each length: what comes before the cut is read, and the rest is
-// noted. Only a header that is cut off is an error.
+// TestCutOff truncates a file at each length. What comes before the cut is read, and the rest is
+// noted. Only a truncated header is an error.
 func TestCutOff(t *testing.T) {
 	file, frames, _ := sample(t)
 	for n := range file {
@@ -141,10 +141,10 @@ func TestCutOff(t *testing.T) {
 	}
 }
 
-// stepsBefore counts the steps of the frames that are whole before a cut.
+// stepsBefore counts the steps of the complete frames before a cut.
 func stepsBefore(file []byte, frames []int64, n int) (steps int) {
 	ends := append(frames[1:len(frames):len(frames)], int64(len(file)))
-	counts := []int{0, 2, 2, 2, 0} // of the header, the frames of steps, and the last one
+	counts := []int{0, 2, 2, 2, 0} // steps in the header, in each frame of steps, and in the last frame
 	for i, end := range ends {
 		if end <= int64(n) {
 			steps += counts[i]
@@ -153,7 +153,7 @@ func stepsBefore(file []byte, frames []int64, n int) (steps int) {
 	return steps
 }
 
-// TestTrailing finds a reader that stops at the last frame and does not see what follows.
+// TestTrailing fails if a reader ignores data after the last frame.
 func TestTrailing(t *testing.T) {
 	file, _, _ := sample(t)
 	if _, _, err := read(bytes.NewReader(append(file, 0))); err == nil || !strings.Contains(err.Error(), "follows the last frame") {
@@ -164,7 +164,7 @@ func TestTrailing(t *testing.T) {
 	}
 }
 
-// TestNoHistory wants words for files that are something else.
+// TestNoHistory checks the errors for files that are not histories.
 func TestNoHistory(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                    "the file is empty",
@@ -179,8 +179,8 @@ func TestNoHistory(t *testing.T) {
 	}
 }
 
-// TestHostile wants an error, and no memory, for frames that are well formed and promise what
-// is not there.
+// TestHostile checks that well-formed frames that announce missing data are an error, and
+// allocate no memory for it.
 func TestHostile(t *testing.T) {
 	file, frames, _ := sample(t)
 	head := file[:frames[1]:frames[1]]
@@ -218,7 +218,7 @@ func TestHostile(t *testing.T) {
 			t.Errorf("%s: %v, want %q", name, err, test.want)
 		}
 	}
-	// 256 MiB that are not there: the frame is cut off, and nothing of that size is allocated.
+	// 256 MiB are missing: the frame is cut off, and nothing of that size is allocated.
 	if n := testing.AllocsPerRun(1, func() {
 		if _, note, err := read(bytes.NewReader(large)); err != nil || note == "" {
 			t.Error(note, err)
@@ -228,7 +228,7 @@ func TestHostile(t *testing.T) {
 	}
 }
 
-// TestReadError wants an error of the reader to be one, and not the end of the file.
+// TestReadError checks that an error of the reader is returned, and not taken for the end of the file.
 func TestReadError(t *testing.T) {
 	file, _, _ := sample(t)
 	broken := errors.New("broken")
@@ -240,8 +240,8 @@ func TestReadError(t *testing.T) {
 	}
 }
 
-// FuzzReader finds files that make the reader panic, allocate without bound, or read steps
-// that cannot be loaded and written again.
+// FuzzReader finds files that make the reader panic, allocate without bound, or return steps that
+// cannot be loaded and written again.
 func FuzzReader(f *testing.F) {
 	file, frames, _ := sample(f)
 	f.Add(file)
@@ -249,7 +249,7 @@ func FuzzReader(f *testing.F) {
 	f.Add([]byte(magic))
 	f.Add(appendFrame(file[:frames[1]:frames[1]], kindSteps, []byte{0, 0, flagStart, 0, 0}))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		// The sums are made right, so that what lies behind them is reached as well.
+		// The checksums are corrected, so that the code behind them is reached too.
 		for _, file := range [][]byte{data, appendFrame(file[:frames[1]:frames[1]], kindSteps, data)} {
 			var r engine.Recording
 			if err := Load(bytes.NewReader(file), &r); err != nil {

@@ -81,7 +81,7 @@ func TestWrongVerifier(t *testing.T) {
 			t.Fatalf("verifier %q was accepted: %v", wrong, tok.Valid())
 		}
 	}
-	// A guess must not cost the owner the code.
+	// A wrong guess must not invalidate the owner's code.
 	if _, err := tl.exchange(code, verifier); err != nil {
 		t.Errorf("the right verifier: %v", err)
 	}
@@ -120,7 +120,7 @@ func TestRedirectMatchesExactly(t *testing.T) {
 			t.Errorf("redirect URI %q: status %d, location %q", uri, resp.StatusCode, resp.Header.Get("Location"))
 		}
 	}
-	// The exchange has to name the same one.
+	// The exchange must name the same redirect URL.
 	tl.config.RedirectURL = good
 	code, verifier := tl.code()
 	tl.p.RegisterRedirect(tl.config.ClientID, good+"/other")
@@ -196,7 +196,7 @@ func TestRefreshRotates(t *testing.T) {
 	if _, err := tl.refresh(first.RefreshToken); oauthError(err) != "invalid_grant" {
 		t.Errorf("old refresh token: %v", err)
 	}
-	// One of the two has a copy, so neither keeps access.
+	// The old token was used twice, so there is a copy of it: all access ends.
 	if _, err := tl.refresh(second.RefreshToken); oauthError(err) != "invalid_grant" {
 		t.Errorf("new refresh token after the old one came back: %v", err)
 	}

@@ -31,7 +31,7 @@ func TestWrongPassword(t *testing.T) {
 	}
 }
 
-// A visitor is a browser whose every request the test makes itself.
+// A visitor is a browser without automation: the test makes each of its requests.
 type visitor struct {
 	*tool
 	jar http.CookieJar
@@ -49,7 +49,7 @@ func (tl *tool) visitor() *visitor {
 	return &visitor{&c, jar}
 }
 
-// follow loads a page and the ones it redirects to within the provider.
+// follow loads a page and follows its redirects within the provider.
 func (v *visitor) follow(address string) (*http.Response, string) {
 	resp, page := v.get(address)
 	for resp.StatusCode == http.StatusFound || resp.StatusCode == http.StatusSeeOther {

@@ -91,7 +91,7 @@ func TestAddressAndCertificate(t *testing.T) {
 	if !pool.AppendCertsFromPEM(tl.p.CACertPEM()) || !pool.Equal(tl.p.CertPool()) {
 		t.Error("CACertPEM and CertPool differ")
 	}
-	// The same port under its other name.
+	// The same port under the other host name.
 	if resp, _ := tl.get(strings.Replace(tl.p.Issuer(), "127.0.0.1", "localhost", 1) + "/keys"); resp.StatusCode != http.StatusOK {
 		t.Errorf("keys: status %d", resp.StatusCode)
 	}
@@ -142,7 +142,7 @@ func TestUnservedRequests(t *testing.T) {
 			t.Errorf("%.20s…: status %d, want %d", path, resp.StatusCode, want)
 		}
 	}
-	// The body is what counts, and a script of another origin gets no permission.
+	// Only the body counts, and a script of another origin gets no permission.
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost,
 		tl.p.TokenURL()+"?grant_type=refresh_token&client_id=millrace-demo&refresh_token="+tok.RefreshToken, http.NoBody)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/zitadel/oidc/v3/pkg/op"
 )
 
-// A clock is a store's time, moved by hand.
+// A clock is a store's clock, advanced by hand.
 type clock struct{ at time.Time }
 
 func (c *clock) now() time.Time { return c.at }
@@ -26,7 +26,7 @@ func newTestStore(t *testing.T) (*store, *clock) {
 	return s, c
 }
 
-// consented returns an authorization that ada has agreed to.
+// consented returns the ID of an authorization request that ada has allowed.
 func consented(t *testing.T, s *store) string {
 	t.Helper()
 	r, err := s.CreateAuthRequest(t.Context(), &oidc.AuthRequest{
@@ -99,8 +99,8 @@ func TestTokensExpire(t *testing.T) {
 	}
 }
 
-// The library looks twice: it finds the code, and later asks for tokens. Another
-// exchange can come between.
+// TestExchangeLosesToExchange lets another exchange come between the two steps of an exchange:
+// the library first finds the code, and later asks for tokens.
 func TestExchangeLosesToExchange(t *testing.T) {
 	s, _ := newTestStore(t)
 	if err := s.SaveAuthCode(t.Context(), consented(t, s), "code"); err != nil {
@@ -121,7 +121,7 @@ func TestExchangeLosesToExchange(t *testing.T) {
 	}
 }
 
-// The same for a refresh: here another refresh or a revocation comes between.
+// TestRefreshLosesItsToken is the same for a refresh: another refresh or a revocation comes between.
 func TestRefreshLosesItsToken(t *testing.T) {
 	for name, c := range map[string]struct {
 		first   func(*store, op.RefreshTokenRequest, string) error

@@ -19,7 +19,7 @@ import (
 	"golang.org/x/oauth2"
 )
 
-// logged is what the library told slog.
+// logged is what the library wrote to slog.
 var logged buffer
 
 type buffer struct {
@@ -44,8 +44,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// A tool is an application with a callback endpoint, and nothing of the real ones
-// but what the provider sees of them.
+// A tool is an application with a callback endpoint, reduced to what the provider sees of it.
 type tool struct {
 	t         *testing.T
 	p         *idp.Provider
@@ -108,7 +107,7 @@ func (tl *tool) authURL(state string) (address, verifier string) {
 	return tl.config.AuthCodeURL(state, oauth2.S256ChallengeOption(verifier)), verifier
 }
 
-// code has ada allow an authorization and returns what the redirect brought.
+// code has ada allow an authorization and returns the code of the redirect and the verifier.
 func (tl *tool) code() (code, verifier string) {
 	tl.t.Helper()
 	address, verifier := tl.authURL("state")
@@ -123,7 +122,7 @@ func (tl *tool) exchange(code, verifier string) (*oauth2.Token, error) {
 	return tl.config.Exchange(tl.ctx(), code, oauth2.VerifierOption(verifier))
 }
 
-// token runs a whole authorization.
+// token runs a complete authorization.
 func (tl *tool) token() *oauth2.Token {
 	tl.t.Helper()
 	tok, err := tl.exchange(tl.code())
@@ -133,7 +132,7 @@ func (tl *tool) token() *oauth2.Token {
 	return tok
 }
 
-// refresh uses a refresh token, whatever the access token is like.
+// refresh uses a refresh token, whatever the state of the access token.
 func (tl *tool) refresh(token string) (*oauth2.Token, error) {
 	return tl.config.TokenSource(tl.ctx(), &oauth2.Token{RefreshToken: token}).Token()
 }
@@ -142,7 +141,7 @@ type claims struct {
 	Sub, Name string
 }
 
-// userInfo returns the status, and the claims if it is 200.
+// userInfo returns the status, and the claims if the status is 200.
 func (tl *tool) userInfo(access string) (int, claims) {
 	tl.t.Helper()
 	req, err := http.NewRequestWithContext(tl.t.Context(), http.MethodGet, tl.p.UserInfoURL(), nil)
@@ -160,7 +159,7 @@ func (tl *tool) userInfo(access string) (int, claims) {
 	return resp.StatusCode, c
 }
 
-// do sends a request as it is, without cookies and without following redirects.
+// do sends a request without cookies and without following redirects.
 func (tl *tool) do(req *http.Request) (*http.Response, string) {
 	tl.t.Helper()
 	resp, err := tl.client.Do(req)

@@ -46,8 +46,8 @@ func stringKey(r *rand.Rand, _ int) string {
 	return string(b)
 }
 
-// BenchmarkFirst keeps the first event of each key: the table, asked in batches
-// of 16, beside the loop one would write by hand.
+// BenchmarkFirst keeps the first event of each key. It compares the table, called in batches of
+// 16, with a loop written by hand.
 func BenchmarkFirst(b *testing.B) {
 	for _, n := range []int{1000, 100_000, 1_000_000} {
 		b.Run(fmt.Sprintf("keys=%dk", n/1000), func(b *testing.B) {
@@ -117,7 +117,7 @@ func firstBuiltin[K comparable](keys []K) int {
 	return n
 }
 
-// BenchmarkChurn adds a key and deletes the oldest of n, over and over.
+// BenchmarkChurn repeatedly adds a key and deletes the oldest of n.
 func BenchmarkChurn(b *testing.B) {
 	for _, n := range []uint64{1000, 100_000, 1_000_000} {
 		b.Run(fmt.Sprintf("keys=%dk", n/1000), func(b *testing.B) {

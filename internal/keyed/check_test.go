@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestCheckOf checks that types whose values can all be keys cost nothing, and that of
-// the others each value that cannot is found, at any depth.
+// TestCheckOf checks that types whose values can all be keys need no check. For other types, each
+// value that cannot be a key is found at any depth.
 func TestCheckOf(t *testing.T) {
 	type plain struct {
 		A [2]string

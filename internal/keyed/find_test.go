@@ -9,9 +9,9 @@ import (
 	"github.com/leanovate/gopter/prop"
 )
 
-// TestFindIsGet compares Find with Get, for keys that are there, that were and that
-// never were, with hashes that are bad on purpose. Find takes a shortcut through the
-// first slots; it catches one that skips a slot, a gap or a spilled key.
+// TestFindIsGet compares Find with Get, for keys that exist, that were deleted and that never
+// existed, with deliberately bad hashes. Find takes a shortcut through the first slots. The test
+// fails if it skips a slot, a gap or a spilled key.
 func TestFindIsGet(t *testing.T) {
 	for _, h := range hashes {
 		t.Run(h.name, func(t *testing.T) {

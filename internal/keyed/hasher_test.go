@@ -131,8 +131,8 @@ func testKeys[K comparable](t *testing.T, key func(int) K, n int) {
 	}
 }
 
-// TestHashOfPlainMemory would catch a type of several words of plain memory that is hashed by
-// maphash.Comparable, which gives the right results and takes longer.
+// TestHashOfPlainMemory fails if a type of several words of plain memory is hashed by
+// maphash.Comparable, which gives correct results but takes longer.
 func TestHashOfPlainMemory(t *testing.T) {
 	k := tail{1, 2, 3}
 	if got, want := HasherOf[tail]().Hash(k), hashPlain(unsafe.Pointer(&k), unsafe.Sizeof(k)); got != want {
@@ -154,7 +154,7 @@ func TestNaNIsNeverFound(t *testing.T) {
 			t.Fatal("NaN was found")
 		}
 	}
-	// One hash for all of them, so that some are spilled.
+	// They share one hash, so some are spilled.
 	for range 3000 {
 		if _, added := table.Put(math.NaN(), 1); !added {
 			t.Fatal("NaN was found")

@@ -9,9 +9,9 @@ import (
 	"github.com/millrace/millrace/internal/long"
 )
 
-// TestTableShrinks takes tables that are large enough to give memory back through
-// random calls: growing, deleting in several orders down to few or none, clearing,
-// and growing again into what was given back.
+// TestTableShrinks makes random calls on tables that are large enough to give memory back: they
+// grow, shrink by deletions in several orders to few or no entries, are cleared, and grow again into
+// the memory given back.
 func TestTableShrinks(t *testing.T) {
 	for _, h := range hashes[:long.Of(2, len(hashes))] {
 		t.Run(h.name, func(t *testing.T) {
@@ -22,7 +22,7 @@ func TestTableShrinks(t *testing.T) {
 			}
 		})
 	}
-	for _, h := range []int{0, 4, 6}[:long.Of(1, 3)] { // more than 64 segments; few that spill
+	for _, h := range []int{0, 4, 6}[:long.Of(1, 3)] { // more than 64 segments; few keys are spilled
 		t.Run("small values/"+hashes[h].name, func(t *testing.T) {
 			p := newPair[[1]int](hashes[h].hash)
 			if shrink(t, p, 2, 60_000); h == 0 && len(p.table.index.idle) == 0 {
@@ -32,7 +32,7 @@ func TestTableShrinks(t *testing.T) {
 	}
 }
 
-// shrink returns the most chunks that were let go and were spare.
+// shrink returns the largest number of chunks that were given back and that were spare.
 func shrink[V value](t *testing.T, p *pair[uint64, V], rounds, keys int) (gone, spare int) {
 	r := rand.New(rand.NewPCG(uint64(*seedFlag), 3))
 	fail := func(err error) {
@@ -88,7 +88,7 @@ func shrink[V value](t *testing.T, p *pair[uint64, V], rounds, keys int) (gone, 
 	return gone, spare
 }
 
-// heap returns how much memory is in use.
+// heap returns the memory in use after a collection, in bytes.
 func heap() int {
 	runtime.GC()
 	runtime.GC()
@@ -97,7 +97,7 @@ func heap() int {
 	return int(m.HeapAlloc)
 }
 
-// TestTableGivesBack checks what two million keys leave behind.
+// TestTableGivesBack checks how much memory two million keys leave behind.
 func TestTableGivesBack(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes 200 MiB")
@@ -134,7 +134,7 @@ func TestTableGivesBack(t *testing.T) {
 	runtime.KeepAlive(table)
 }
 
-// TestChurnDoesNotAllocate adds keys and deletes the oldest: one at a time, and many.
+// TestChurnDoesNotAllocate adds keys and deletes the oldest, one or many at a time.
 func TestChurnDoesNotAllocate(t *testing.T) {
 	const n = 100_000
 	turns := uint64(long.Of(1_000_000, 10_000_000))
@@ -164,9 +164,9 @@ func TestChurnDoesNotAllocate(t *testing.T) {
 	}
 }
 
-// TestSpareChunks empties one chunk of a large table after the other: one chunk for each eight in use is kept
-// for keys that come, and the others are given back. It would miss a table that keeps much more than
-// that, and one that allocates again for most of the keys that come.
+// TestSpareChunks empties the chunks of a large table one after another. One spare chunk for each
+// eight in use is kept for new keys, and the others are given back. It fails if a table keeps much
+// more, or allocates again for most new keys.
 func TestSpareChunks(t *testing.T) {
 	const chunks = 40 // of 132 KiB
 	hasher := HasherOf[int]()
@@ -192,8 +192,8 @@ func TestSpareChunks(t *testing.T) {
 	}
 }
 
-// TestRemovalIsBounded checks that the index becomes smaller a little at a time: at no
-// key more than the two segments for each level that can be.
+// TestRemovalIsBounded checks that the index shrinks gradually: one Delete merges at most
+// segmentDepth segments.
 func TestRemovalIsBounded(t *testing.T) {
 	hasher := HasherOf[uint64]()
 	table := NewTable[uint64, struct{}]()
@@ -215,8 +215,8 @@ func TestRemovalIsBounded(t *testing.T) {
 	}
 }
 
-// TestLargeCuts empties a large table during a cut, twice, and restores one that is
-// nearly empty: what is restored has as little memory as what was saved.
+// TestLargeCuts empties a large table during a cut, twice, and restores a table that is nearly
+// empty. The restored table must use as little memory as the saved one.
 func TestLargeCuts(t *testing.T) {
 	h := HasherOf[int]()
 	table := NewTable[int, int]()
@@ -276,8 +276,8 @@ func TestLargeCuts(t *testing.T) {
 	cut(table.Clear)
 }
 
-// TestFilledTableEmpties empties a table that was read back without a chunk for numbers that are
-// all free: the numbers that are given out anew need one.
+// TestFilledTableEmpties empties a table that was restored without a chunk whose numbers are all
+// free. Numbers that are given out again need such a chunk.
 func TestFilledTableEmpties(t *testing.T) {
 	const keys = 3 * chunkLen
 	h := HasherOf[int]()

@@ -15,8 +15,7 @@ func rerun(t testing.TB) string {
 	return fmt.Sprintf("rerun: go test ./internal/keyed -run '^%s$' -seed %d", t.Name(), *seedFlag)
 }
 
-// A model is the obvious table: the builtin map, and the numbers the
-// documentation promises.
+// A model is the simplest table: a builtin map, and the numbers that the documentation promises.
 type model[K comparable] struct {
 	values map[K]int
 	number map[K]uint32
@@ -69,7 +68,7 @@ func (m *model[K]) order() (keys []K) {
 	return keys
 }
 
-// A pair is a table beside its model.
+// A pair is a table with its model.
 type pair[K comparable, V value] struct {
 	table *Table[K, V]
 	model *model[K]
@@ -77,14 +76,14 @@ type pair[K comparable, V value] struct {
 	step  int
 }
 
-// A value is a number that takes some memory.
+// A value is a number with a given amount of memory.
 type value interface{ [1]int | [64]int }
 
 func newPair[V value, K comparable](hash func(K) uint64) *pair[K, V] {
 	return &pair[K, V]{table: NewTable[K, V](), model: newModel[K](), hash: hash}
 }
 
-// do makes one call, chosen by op, on both and compares the answers.
+// do makes one call, chosen by op, on both and compares the results.
 func (p *pair[K, V]) do(op uint8, k K) error {
 	p.step++
 	h := p.hash(k)
@@ -109,7 +108,7 @@ func (p *pair[K, V]) do(op uint8, k K) error {
 		}
 	default:
 		i, v, added := uint32(0), (*V)(nil), false
-		if op%2 == 0 && h != 0 { // 0 stands for a hash that is not known
+		if op%2 == 0 && h != 0 { // 0 stands for an unknown hash
 			var same uint64
 			if v, same, added = p.table.PutOne(nil, k, h); same != h {
 				return fmt.Errorf("step %d: PutOne(%v) returns another hash than it was given", p.step, k)
@@ -128,7 +127,7 @@ func (p *pair[K, V]) do(op uint8, k K) error {
 	return nil
 }
 
-// same compares everything there is and checks the invariants.
+// same compares all contents and checks the invariants.
 func (p *pair[K, V]) same() error {
 	var keys []K
 	for k, v := range p.table.All() {
@@ -154,7 +153,7 @@ func (p *pair[K, V]) same() error {
 	return p.table.check()
 }
 
-// check returns the first invariant that does not hold.
+// check returns an error for the first invariant that does not hold.
 func (t *Table[K, V]) check() error {
 	if uint32(len(t.free))+t.live != t.next {
 		return fmt.Errorf("%d free + %d live entries, want %d", len(t.free), t.live, t.next)

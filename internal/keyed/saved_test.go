@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// A written entry is what was written of one number of a table.
+// A written is what was written for one number of a table.
 type written struct {
 	k     int
 	v     int
@@ -15,19 +15,18 @@ type written struct {
 	live  bool
 }
 
-// A writer writes down a table at cuts, a few entries at a time, and keeps of each number what
-// was written of it last.
+// A writer saves a table at cuts, a few entries at a time, and keeps what it last wrote for each number.
 type writer struct {
 	t     *Table[int, int]
 	marks *Marks
-	kept  map[uint32]written // of the cuts before, and of this one what was written already
+	kept  map[uint32]written // of earlier cuts, and what is written of this one
 	now   map[uint32]written // of this cut
 	next  uint32
 	top   uint32
 	some  bool
 	open  bool
 	keys  bool
-	most  int // that are taken at once
+	most  int // entries taken at once
 
 	want  *Table[int, int] // as it was at the cut
 	early int
@@ -62,7 +61,7 @@ func (w *writer) cut() {
 	w.want = copyOf(w.t)
 }
 
-// some writes a part of the cut, and reports whether all of it is written.
+// part writes a part of the cut, and reports whether all of it is written.
 func (w *writer) part() bool {
 	first, set := w.marks.Take(w.most)
 	Each(first, set, w.write)
@@ -115,7 +114,7 @@ func copyOf(t *Table[int, int]) *Table[int, int] {
 	return c
 }
 
-// sameTable compares what two tables have, with numbers and their order.
+// sameTable compares the contents of two tables, with numbers and their order.
 func sameTable(a, b *Table[int, int]) error {
 	if a.next != b.next || a.live != b.live || !slices.Equal(a.free, b.free) {
 		return fmt.Errorf("%d numbers, %d live, %v free; want %d, %d, %v", a.next, a.live, a.free, b.next, b.live, b.free)
@@ -158,9 +157,8 @@ func act(r *rand.Rand, t *Table[int, int], h *Hasher[int], keys int, values bool
 	}
 }
 
-// TestCuts writes a table at cuts while it changes, and wants what was written to be the
-// table as it was at the cut, whatever happened since, with its numbering: the calls that
-// follow give the same.
+// TestCuts saves a table at cuts while it changes. What was saved must be the table as it was at the
+// cut, whatever happened since, with its numbering, so the calls that follow give the same results.
 func TestCuts(t *testing.T) {
 	h := HasherOf[int]()
 	early, restarts := 0, 0
@@ -227,7 +225,7 @@ func TestCuts(t *testing.T) {
 	}
 }
 
-// TestCutTakesWhatChanged wants a cut to have no more than what changed.
+// TestCutTakesWhatChanged checks that a cut contains only what changed.
 func TestCutTakesWhatChanged(t *testing.T) {
 	h := HasherOf[int]()
 	table := NewTable[int, int]()
@@ -260,7 +258,7 @@ func TestCutTakesWhatChanged(t *testing.T) {
 	}
 }
 
-// TestFilling wants what is no table to be refused.
+// TestFilling checks that invalid tables are refused.
 func TestFilling(t *testing.T) {
 	h := HasherOf[int]()
 	for _, c := range []struct {
@@ -302,9 +300,9 @@ func TestFilling(t *testing.T) {
 
 func first[A, B any](a A, _ B) A { return a }
 
-// TestSaveAgain leaves a cut in the middle, of a table that was emptied since, and saves the table
-// from the start, to a writer that has nothing yet. It would catch entries that the table has no more
-// and that are written, and ones that the second writer is not told of.
+// TestSaveAgain abandons a cut of a table that was emptied meanwhile, and saves the table from the
+// start with a new writer. It fails if entries are written that the table no longer contains, or if
+// the second writer misses entries.
 func TestSaveAgain(t *testing.T) {
 	h := HasherOf[int]()
 	table := NewTable[int, int]()
@@ -326,7 +324,7 @@ func TestSaveAgain(t *testing.T) {
 	seen := len(first.now)
 	second := newWriter(table, false)
 	second.cut()
-	fill(690, 710) // early, of the second one
+	fill(690, 710) // during the second cut, so some are written early
 	for !second.part() {
 	}
 	got, ok := second.restored()
@@ -341,8 +339,8 @@ func TestSaveAgain(t *testing.T) {
 	}
 }
 
-// TestNoted lists what has changed since it was asked, each number once and in order. It would miss
-// changes that are listed again the next time, and a list that never ends.
+// TestNoted lists the numbers that have changed since Note, each once and in order. It fails if
+// changes are listed again the next time, or if the list never ends.
 func TestNoted(t *testing.T) {
 	m := NewMarks(4, func(uint32) {})
 	m.Change(2)

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestSequenceAgainstMap adds numbers in many patterns and compares with a map.
+// TestSequenceAgainstMap adds numbers in many patterns and compares the sequence with a map.
 func TestSequenceAgainstMap(t *testing.T) {
 	type number struct {
 		c string
@@ -62,8 +62,8 @@ func TestSequenceAgainstMap(t *testing.T) {
 	}
 }
 
-// TestSequenceIsSmall holds what is said about memory: nothing where there is no gap,
-// in whichever direction a client counts; little where there are gaps.
+// TestSequenceIsSmall checks the documented memory use: almost nothing without gaps, in whichever
+// direction a client counts, and little with gaps.
 func TestSequenceIsSmall(t *testing.T) {
 	const n = 1 << 17
 	for _, x := range []struct {
@@ -89,7 +89,7 @@ func TestSequenceIsSmall(t *testing.T) {
 	}
 }
 
-// TestRecentAgainstLists compares with two lists of keys.
+// TestRecentAgainstLists compares the set with two maps, one for each generation.
 func TestRecentAgainstLists(t *testing.T) {
 	r := rand.New(rand.NewPCG(uint64(*seedFlag), 6))
 	hash := HasherOf[int]()

@@ -12,7 +12,7 @@ import (
 	"github.com/leanovate/gopter/prop"
 )
 
-// hashes are ways to hash a number, most of them bad on purpose.
+// hashes are hash functions for numbers, most of them deliberately bad.
 var hashes = []struct {
 	name string
 	hash func(uint64) uint64
@@ -28,8 +28,8 @@ var hashes = []struct {
 	{"shifted", func(k uint64) uint64 { return k << 32 }},
 }
 
-// TestTableAgainstModel makes short random sequences of calls. It catches wrong
-// answers; a failing sequence is shrunk.
+// TestTableAgainstModel makes short random sequences of calls and checks the results. A failing sequence
+// is shrunk.
 func TestTableAgainstModel(t *testing.T) {
 	for _, h := range hashes {
 		t.Run(h.name, func(t *testing.T) {
@@ -53,7 +53,7 @@ func TestTableAgainstModel(t *testing.T) {
 	}
 }
 
-// TestTableGrows makes long sequences, through all sizes of the index and back.
+// TestTableGrows makes long sequences of calls, through all sizes of the index and back.
 func TestTableGrows(t *testing.T) {
 	for _, h := range hashes {
 		t.Run(h.name, func(t *testing.T) {
@@ -82,8 +82,7 @@ func TestTableGrows(t *testing.T) {
 	}
 }
 
-// TestTableCollides checks that keys of one hash cost no more memory than
-// others.
+// TestTableCollides checks that keys with the same hash take no more memory than others.
 func TestTableCollides(t *testing.T) {
 	const n = 6_000
 	table := NewTable[uint64, int]()
@@ -109,13 +108,13 @@ func TestTableCollides(t *testing.T) {
 	}
 }
 
-// TestDirectoryIsBounded has segments that have split until the directory has as many places for each as
-// it may: the keys of one hash that come then do not make it twice as large. It would miss a limit that is
-// one off, since the random hashes of other tests never meet it.
+// TestDirectoryIsBounded splits segments until the directory has the maximum number of places for each.
+// Further keys of one hash must not double the directory. It fails for a limit that is one off, which
+// the random hashes of other tests never reach.
 func TestDirectoryIsBounded(t *testing.T) {
 	table := NewTable[int, int]()
 	next := 0
-	for n := range 330 { // each two of these make one of the first four segments split twice
+	for n := range 330 { // each two rounds make one of the first four segments split twice
 		for _, bits := range []uint64{0b0100, 0b0101, 0b1000, 0b1001, 0b1100, 0b1101} {
 			table.Put(next, bits<<60|uint64(n)<<32)
 			next++
@@ -265,8 +264,8 @@ func FuzzTable(f *testing.F) {
 	})
 }
 
-// TestPutNew compares with Put, one key after the other, while a table grows, with
-// keys that repeat within a batch and hashes that collide.
+// TestPutNew compares PutNew with a Put for each key while a table grows, with keys that repeat within a
+// batch and hashes that collide.
 func TestPutNew(t *testing.T) {
 	r := rand.New(rand.NewPCG(uint64(*seedFlag), 7))
 	hash := HasherOf[int]()
@@ -291,7 +290,7 @@ func TestPutNew(t *testing.T) {
 	}
 }
 
-// TestPutOne puts keys of several layouts without their hashes, while a table grows.
+// TestPutOne puts keys of several layouts with unknown hashes while a table grows.
 func TestPutOne(t *testing.T) {
 	putOne(t, func(i int) int { return i })
 	putOne(t, func(i int) [2]uint64 { return [2]uint64{uint64(i % 7), uint64(i)} })

@@ -15,7 +15,7 @@ type name string
 func TestParse(t *testing.T) {
 	for _, x := range []struct {
 		of         any
-		text, says string // says is in an error, or is the key
+		text, says string // says is part of the error, or the key
 	}{
 		{seat{}, ` {"Row": 1, "Number": 2} `, "{1 2}"},
 		{seat{}, `{}`, "{0 0}"},
@@ -41,7 +41,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// FuzzParse wants no text to do more than to be refused.
+// FuzzParse checks that no text makes Parse panic or return a key of another type.
 func FuzzParse(f *testing.F) {
 	f.Add(`{"Row": 1}`)
 	f.Fuzz(func(t *testing.T, text string) {

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestArchitectureFound has [TestArchitecture] find what is wrong, and nothing else.
+// TestArchitectureFound checks that [TestArchitecture] reports what is wrong, and nothing else.
 func TestArchitectureFound(t *testing.T) {
 	const code = `package p
 
@@ -45,7 +45,7 @@ func step(do func()) { do() }
 	}
 	for _, test := range []struct {
 		look       func(string) []string
-		text, want string // in what is found; empty means that nothing is
+		text, want string // part of what is reported; empty if nothing is
 	}{
 		{inWalk, "loop.run  p/loop.go  begins\n  step  p/loop.go\n  loop.after  p/loop.go", ""},
 		{inWalk, "Port.Give  p/loop.go\nloop.size  p/loop.go", ""},

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// architecture is the page that says how the parts of this module work together.
+// architecture is the page that describes how the parts of this module work together.
 const architecture = "doc/architecture.md"
 
 // A chart is a text block of a page: a picture of layers, or a walk through the code.
@@ -43,11 +43,11 @@ func (c chart) isWalk() bool {
 	return slices.ContainsFunc(c.lines, func(l string) bool { return strings.Contains(l, ".go") })
 }
 
-// A declared name has the body of a function, or nil of anything else.
+// declared maps each name to the body of the function, or to nil if it is not a function.
 type declared map[string]*ast.BlockStmt
 
-// declarations returns what each file declares: functions, types, variables and constants by their name, and
-// members of types as Type.member.
+// declarations returns what each file declares: functions, types, variables and constants by name,
+// and members of types as Type.member.
 func declarations(files []source) map[string]declared {
 	all := map[string]declared{}
 	for _, f := range files {
@@ -96,7 +96,7 @@ func (names declared) addType(s *ast.TypeSpec) {
 	}
 }
 
-// has reports whether a name is declared, or is the name of a member.
+// has reports whether a name is declared, by itself or as a member.
 func (names declared) has(name string) bool {
 	if _, ok := names[name]; ok {
 		return true
@@ -131,9 +131,9 @@ type call struct {
 	name, file string
 }
 
-// checkWalk returns what is wrong with a walk. Each line names a function and its file. The functions that are
-// indented below it are mentioned in it: those that it calls, or gives to what it calls. Spans looks at the names in what
-// else a line says.
+// checkWalk returns what is wrong with a walk. Each line names a function and its file. The function
+// must mention those indented below it: it calls them, or passes them to a function that it calls.
+// Spans checks the names in the rest of a line.
 func checkWalk(of map[string]declared, c chart, spans func(text string) []string) (wrong []string) {
 	var above []call
 	for i, l := range c.lines {
@@ -174,13 +174,13 @@ func checkWalk(of map[string]declared, c chart, spans func(text string) []string
 	return wrong
 }
 
-// placesIn returns the matches of namesIn, also those in which a line of a list ends.
+// placesIn returns the matches of namesIn, including those that span lines.
 func placesIn(text string) [][]string {
 	return namesIn.FindAllStringSubmatch(strings.Join(strings.Fields(text), " "), -1)
 }
 
-// checkPlaces returns what is wrong with the places in a text that say in which file or folder a name or a file is. A
-// folder may be named by its end. Counts reports whether a name is looked at.
+// checkPlaces returns what is wrong with the statements in a text that a name or a file is in a file
+// or folder. The end of a folder's path is enough. Counts reports whether a name is checked.
 func checkPlaces(of map[string]declared, text string, counts func(name string) bool) (wrong []string) {
 	for _, m := range placesIn(text) {
 		for _, name := range spans.FindAllStringSubmatch(m[1], -1) {
@@ -200,7 +200,7 @@ func checkPlaces(of map[string]declared, text string, counts func(name string) b
 	return wrong
 }
 
-// TestPlaces wants each test and file of Go to be in the folder in which a document says that it is.
+// TestPlaces checks that each test and Go file is in the folder that a document names.
 func TestPlaces(t *testing.T) {
 	of := declarations(sources(t))
 	counts := func(name string) bool { return testLike.MatchString(name) || strings.HasSuffix(name, "_test.go") }
@@ -219,8 +219,8 @@ func TestPlaces(t *testing.T) {
 	}
 }
 
-// rowsOf returns the rows of a picture of layers, top to bottom. A row has a label, and goes on in lines that have
-// none. A line may divide the rows.
+// rowsOf returns the rows of a picture of layers, top to bottom. A row has a label and continues in
+// lines without one. A line of dashes may separate rows.
 func rowsOf(c chart) (rows [][]string) {
 	for _, l := range c.lines {
 		label, _, _ := strings.Cut(l, "  ")
@@ -236,11 +236,11 @@ func rowsOf(c chart) (rows [][]string) {
 	return rows
 }
 
-// A level is where a package is in a picture: in which row, and how far to the right.
+// A level is the position of a package in a picture: its row, and its place in the row.
 type level struct{ row, at int }
 
-// levelOf returns where a package is in a picture. A name that ends in /... stands for the packages of a folder that
-// no longer name stands for.
+// levelOf returns the position of a package in a picture. A name that ends in /... stands for the
+// packages of a folder that no longer name matches.
 func levelOf(rows [][]string, p string) (level, error) {
 	var found []level
 	longest := -1
@@ -251,7 +251,7 @@ func levelOf(rows [][]string, p string) (level, error) {
 				continue
 			}
 			n := len(below)
-			if !all { // before the folder of the same name
+			if !all { // preferred to the folder of the same name
 				n++
 			}
 			if n > longest {
@@ -271,8 +271,8 @@ func levelOf(rows [][]string, p string) (level, error) {
 	return level{}, fmt.Errorf("%s has %d places in the picture", p, len(found))
 }
 
-// checkPicture returns what is wrong with a picture of layers: packages that are not in it once, names that are no
-// packages, and imports that go up, or to the left in a row.
+// checkPicture returns what is wrong with a picture of layers: packages that are not in it exactly
+// once, names that are not packages, and imports that go up, or to the left in a row.
 func checkPicture(rows [][]string, packages []string, imports map[string][]string) (wrong []string) {
 	for _, p := range packages {
 		from, err := levelOf(rows, p)
@@ -298,7 +298,8 @@ func checkPicture(rows [][]string, packages []string, imports map[string][]strin
 	return wrong
 }
 
-// permitted returns which packages each package may import, from the tables of TestImports and TestLayers.
+// permitted returns the packages that each package may import, from the tables of TestImports and
+// TestLayers.
 func permitted() map[string][]string {
 	all := maps.Clone(imports)
 	for p, below := range layers {
@@ -307,7 +308,7 @@ func permitted() map[string][]string {
 	return all
 }
 
-// folders returns the packages outside the benchmarks.
+// folders returns the packages in folders outside the benchmarks.
 func folders(files []source) []string {
 	all := map[string]bool{}
 	for _, f := range files {
@@ -318,9 +319,9 @@ func folders(files []source) []string {
 	return slices.Sorted(maps.Keys(all))
 }
 
-// TestArchitecture wants the walks of doc/architecture.md to be ways through the code, names to be in the files
-// that it says, and its picture to have each package, with no import that goes up. A page that is right on the day
-// that it is written sends its readers astray a month later.
+// TestArchitecture checks doc/architecture.md: its walks follow the code, its names are in the files
+// that it gives, and its picture contains each package, with no import that goes up. Without this
+// check the page would soon be outdated.
 func TestArchitecture(t *testing.T) {
 	text := documents(t)[architecture]
 	d := newChecker(t)
@@ -349,7 +350,8 @@ func TestArchitecture(t *testing.T) {
 	}
 }
 
-// TestLayersOfEngine wants the picture in the comment of package engine to agree with the table of TestLayers.
+// TestLayersOfEngine checks that the picture in the comment of package engine agrees with the table
+// of TestLayers.
 func TestLayersOfEngine(t *testing.T) {
 	for _, f := range sources(t) {
 		if f.dir != "internal/engine" || f.Doc == nil {

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// TestFiles wants files of one subject: named for it, and short.
+// TestFiles checks that files are short and named for their subject.
 func TestFiles(t *testing.T) {
 	drawer := regexp.MustCompile(`^(utils?|helpers?|types|misc|common)(_test)?\.go$`)
 	for _, f := range sources(t) {
@@ -23,8 +23,8 @@ func TestFiles(t *testing.T) {
 	}
 }
 
-// TestComments wants no promises in comments: what is to be done is done or listed
-// in doc/rough-edges.md.
+// TestComments checks that comments contain no promises: an open task is done, or listed in
+// doc/rough-edges.md.
 func TestComments(t *testing.T) {
 	promise := regexp.MustCompile(`\b(TO` + `DO|FIX` + `ME|XX` + `X)\b`)
 	for _, f := range sources(t) {
@@ -36,11 +36,11 @@ func TestComments(t *testing.T) {
 	}
 }
 
-// unclear are phrases that a reader has to read twice. See CONTRIBUTING.md for how comments are written.
+// unclear matches phrases that need a second reading. See CONTRIBUTING.md for how comments are written.
 var unclear = regexp.MustCompile(`\bany more\b|\bsees to it\b|\bof which it (is|cannot)\b|(^|[.:;] )Who [a-z]+s\b|\bfor who [a-z]+s\b|\bhow manieth\b|\bstudy [0-9]`)
 
-// TestPlainComments wants plain sentences in comments of the code that is shipped, and no source that a reader
-// does not have.
+// TestPlainComments checks that comments of shipped code avoid unclear phrases, and cite no source that
+// a reader does not have.
 func TestPlainComments(t *testing.T) {
 	for _, f := range sources(t) {
 		if f.test {
@@ -54,7 +54,7 @@ func TestPlainComments(t *testing.T) {
 	}
 }
 
-// TestPlainCommentsFound has [TestPlainComments] find such phrases, and nothing else.
+// TestPlainCommentsFound checks that [TestPlainComments] finds such phrases, and nothing else.
 func TestPlainCommentsFound(t *testing.T) {
 	for _, said := range []string{
 		"It is not kept any more.", "The caller sees to it.", "Servers of which it cannot be found out.", "First this. Who waits is told.",
@@ -71,8 +71,8 @@ func TestPlainCommentsFound(t *testing.T) {
 	}
 }
 
-// TestSleep wants no waiting by the clock. In a bubble of testing/synctest a sleep
-// takes no time and is exact, so a test file that uses one may sleep.
+// TestSleep forbids waiting by the clock. In a bubble of testing/synctest a sleep takes no time and is
+// exact, so a test file that uses one may sleep.
 func TestSleep(t *testing.T) {
 	for _, f := range sources(t) {
 		bubble := slices.ContainsFunc(f.Imports, func(s *ast.ImportSpec) bool { return s.Path.Value == `"testing/synctest"` })
@@ -90,7 +90,7 @@ func TestSleep(t *testing.T) {
 	}
 }
 
-// TestInit wants nothing to happen before main.
+// TestInit checks that nothing happens before main.
 func TestInit(t *testing.T) {
 	for _, f := range sources(t) {
 		for _, d := range f.Decls {
@@ -101,8 +101,8 @@ func TestInit(t *testing.T) {
 	}
 }
 
-// TestVariables wants package variables that nobody writes: shared state lives in
-// values that are passed around.
+// TestVariables checks that package variables are never written: shared state lives in values that are
+// passed around.
 func TestVariables(t *testing.T) {
 	packages := make(map[string][]source)
 	for _, f := range sources(t) {
@@ -112,7 +112,7 @@ func TestVariables(t *testing.T) {
 	}
 	for dir, files := range packages {
 		info := &types.Info{Uses: make(map[*ast.Ident]types.Object)}
-		// Without its imports a package has many errors, but names of its own are resolved.
+		// Without its imports a package has many errors, but its own names are resolved.
 		conf := types.Config{Error: func(error) {}, Importer: nothing{}}
 		var parsed []*ast.File
 		for _, f := range files {
@@ -158,7 +158,7 @@ func TestVariables(t *testing.T) {
 	}
 }
 
-// nothing is an importer of no packages.
+// nothing is an importer without packages.
 type nothing struct{}
 
 func (nothing) Import(path string) (*types.Package, error) {

@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// TestGuarantees wants a test for every guarantee of doc/connectors.md, and every test that it names to exist in the package that it
-// names.
+// TestGuarantees checks that every guarantee of doc/connectors.md names a test, and that each of
+// these tests exists in the package that the page names.
 func TestGuarantees(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join("..", "..", "doc", "connectors.md"))
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/millrace/millrace/agentproto/conform"
 )
 
-// TestCounts wants documents to say how many cases of conformance there are.
+// TestCounts checks the number of conformance cases in documents.
 func TestCounts(t *testing.T) {
 	of := func(side conform.Side) (n int) {
 		for _, c := range conform.Cases() {

@@ -8,10 +8,10 @@ import (
 	"testing"
 )
 
-// shown are the packages whose every function has an example.
+// shown lists the packages whose every function has an example.
 var shown = []string{"dataflow", "keyedstream", "keyedsingleton", "singleton", "optional", "slice", "dataflow/serve", "dataflow/window", "dataflow/connect", "dataflow/connect/file"}
 
-// TestPackageDocs wants one package comment in each package.
+// TestPackageDocs checks that each package has one package comment.
 func TestPackageDocs(t *testing.T) {
 	docs := make(map[string]int)
 	names := make(map[string]string)
@@ -39,7 +39,7 @@ func TestPackageDocs(t *testing.T) {
 	}
 }
 
-// TestDocComments wants a comment on everything exported that starts with its name,
+// TestDocComments checks that every exported declaration has a comment that starts with its name,
 // so that it reads well wherever it is shown.
 func TestDocComments(t *testing.T) {
 	for _, f := range sources(t) {
@@ -71,8 +71,8 @@ func TestDocComments(t *testing.T) {
 	}
 }
 
-// well reports whether a method is one whose name says everything, because an
-// interface of the standard library gives it its sense.
+// well reports whether a method needs no comment because an interface of the standard library
+// defines its meaning.
 func well(d *ast.FuncDecl) bool {
 	return d.Recv != nil && d.Doc == nil &&
 		slices.Contains([]string{"Error", "Unwrap", "String", "MarshalText", "UnmarshalText", "ServeHTTP", "RoundTrip", "Read", "Write", "Close"}, d.Name.Name)
@@ -95,8 +95,7 @@ func receiver(d *ast.FuncDecl) *ast.Ident {
 	}
 }
 
-// TestExamples wants an example with output for every function that a user of live
-// collections may call.
+// TestExamples checks that every function of the packages in shown has an example with output.
 func TestExamples(t *testing.T) {
 	funcs := make(map[string]bool) // "dir.Name"
 	given := make(map[string]bool)
@@ -137,7 +136,7 @@ func TestExamples(t *testing.T) {
 	}
 }
 
-// prints reports whether an example says what it prints, so that it is run.
+// prints reports whether an example has an output comment, so that go test runs it.
 func prints(f source, fn *ast.FuncDecl) bool {
 	for _, c := range f.Comments {
 		if c.Pos() > fn.Body.Pos() && c.End() < fn.Body.End() && regexp.MustCompile(`(?i)^\s*(unordered )?output:`).MatchString(c.Text()) {

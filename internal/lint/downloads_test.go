@@ -11,9 +11,10 @@ import (
 	"testing"
 )
 
-// TestDownloads lists what a module that imports the library alone downloads into an empty module cache, and how many
-// modules it links. Codecs, servers and what only tests need are not among them: the go command downloads an archive
-// only if a package of it is imported. CBOR is for recordings of runs.
+// TestDownloads lists what a module that imports only the library downloads into an empty module
+// cache, and how many modules it links. Codecs, servers and test dependencies are not among them:
+// the go command downloads an archive only if one of its packages is imported. CBOR is for
+// recordings of runs.
 func TestDownloads(t *testing.T) {
 	have, err := exec.Command("go", "env", "GOMODCACHE").Output()
 	if err != nil {
@@ -46,7 +47,7 @@ func TestDownloads(t *testing.T) {
 	}
 	cmd := exec.Command("go", "list", "-mod=mod", "-modcacherw", "-deps", "-f", "{{with .Module}}{{.Path}}{{end}}", ".")
 	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), "GOFLAGS=", "GOWORK=off", "GOMODCACHE="+cache, "GOSUMDB=off", // the modules that this one was built with
+	cmd.Env = append(os.Environ(), "GOFLAGS=", "GOWORK=off", "GOMODCACHE="+cache, "GOSUMDB=off", // only the modules that this one was built with
 		"GOPROXY=file://"+filepath.ToSlash(filepath.Join(strings.TrimSpace(string(have)), "cache", "download")))
 	cmd.Stderr = new(strings.Builder)
 	out, err := cmd.Output()

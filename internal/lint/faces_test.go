@@ -2,14 +2,14 @@ package lint
 
 import "testing"
 
-// faces says how many files, without tests, a package may have that is a public face of a
-// subsystem: what its users do not see is in internal packages beside it.
+// faces limits the number of files, without tests, of each package that is the public face of a
+// subsystem. What its users do not see is in internal packages beside it.
 var faces = map[string]int{
 	"agentproto/host":       25, // events of subscriptions without a conversation are a subject of their own
 	"agentproto/toolserver": 24, // forms are a subject of their own
 }
 
-// TestFaces keeps public faces small, and lowers the bound with them.
+// TestFaces keeps public faces small, and requires the limit to be lowered when a package shrinks.
 func TestFaces(t *testing.T) {
 	files := make(map[string]int)
 	for _, f := range sources(t) {

@@ -7,12 +7,12 @@ import (
 	"testing"
 )
 
-// noOperators are functions of package dataflow that make no collection of another one.
+// noOperators lists functions of package dataflow that do not make a collection from another one.
 var noOperators = []string{
 	"New", "NewWithOptions", "Start", "Run", "Local", "Named", "Sequenced", "StateOf", "StatesOf", "EachState",
 }
 
-// TestHydro wants doc/hydro.md to name each operator: who looks for one by the name that it has there would take it for missing.
+// TestHydro checks that doc/hydro.md names each operator: otherwise a reader would take it for missing.
 func TestHydro(t *testing.T) {
 	named := map[string]bool{}
 	for _, m := range spans.FindAllStringSubmatch(documents(t)["doc/hydro.md"], -1) {

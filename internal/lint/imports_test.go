@@ -9,15 +9,15 @@ import (
 
 const module = "github.com/millrace/millrace/"
 
-// library is what a program that uses live collections may import, and so may every
-// package that is built on the library.
+// library lists the packages that a program with live collections may import. So may every
+// package built on the library.
 var library = []string{"bounds", "dataflow", "keyedstream", "keyedsingleton", "singleton", "optional", "slice"}
 
-// core is what an operator package may import.
+// core lists the packages that an operator package may import.
 var core = []string{"bounds", "dataflow", "internal/cow", "internal/engine", "internal/engine/claims", "internal/engine/operators", "internal/engine/port", "internal/seal"}
 
-// imports says which packages of this module a package may import outside its tests.
-// A package that is missing here may import none.
+// imports lists the packages of this module that each package may import outside its tests. A
+// package that is not listed may import none.
 var imports = map[string][]string{
 	"dataflow":             {"bounds", "internal/cow", "internal/engine", "internal/engine/claims", "internal/engine/live", "internal/engine/lookup", "internal/engine/operators", "internal/engine/port", "internal/picture", "internal/seal"},
 	"dataflow/recordings":  {"dataflow", "internal/engine", "internal/history", "internal/seal"},
@@ -57,7 +57,7 @@ var imports = map[string][]string{
 	"internal/picture":  {"internal/plain"},
 	"internal/history":  {"internal/cbor", "internal/engine", "internal/engine/codec"},
 
-	// Beside what the layers of the engine import of each other, see layers_test.go.
+	// These are in addition to the imports between layers of the engine, see layers_test.go.
 	"internal/engine":           {"internal/digest", "internal/keyed", "internal/seal"},
 	"internal/engine/claims":    {"internal/deep", "internal/digest"},
 	"internal/engine/codec":     {"internal/cow", "internal/seal"},
@@ -162,8 +162,8 @@ var imports = map[string][]string{
 	}),
 }
 
-// TestImports keeps the direction of imports: bounds and the mechanism at the
-// bottom, operators beside each other, protocols and commands on top.
+// TestImports checks the direction of imports: bounds and the engine at the bottom, operators
+// side by side, protocols and commands on top.
 func TestImports(t *testing.T) {
 	for _, f := range sources(t) {
 		if f.test || f.dir == "bench" || strings.HasPrefix(f.dir, "bench/") {
@@ -178,7 +178,7 @@ func TestImports(t *testing.T) {
 	}
 }
 
-// users are packages for users of another library, which their examples may import.
+// users maps each package for users of another library to that library, which its examples may import.
 var users = map[string]string{
 	"dataflow/sim/simprop":         "github.com/leanovate/gopter",
 	"dataflow/connect/jetstream":   "github.com/nats-io",
@@ -193,9 +193,8 @@ var users = map[string]string{
 	"dataflow/connect/kafka/kafkatest": "github.com/twmb/franz-go",
 }
 
-// TestExamplesImport keeps examples to what a reader has: this module, without its
-// internals, and the standard library. Examples of properties import what properties are made
-// with, and those of metrics what takes them.
+// TestExamplesImport limits the imports of examples to what a reader has: the standard library,
+// and this module without its internals. Examples of a package in users may import its library too.
 func TestExamplesImport(t *testing.T) {
 	for _, f := range sources(t) {
 		if f.name != "example_test.go" && !strings.HasPrefix(f.name, "example_") || !f.test {
@@ -214,8 +213,8 @@ func TestExamplesImport(t *testing.T) {
 	}
 }
 
-// TestShipped keeps what is for tests out of the command: the OAuth provider, the server whose
-// tools need it, and servers and peers that play parts.
+// TestShipped keeps test code out of the command: the OAuth provider, the server whose tools need
+// it, and the servers and peers that play a part in tests.
 func TestShipped(t *testing.T) {
 	out, err := exec.Command("go", "list", "-deps", module+"cmd/millrace").CombinedOutput()
 	if err != nil {
@@ -234,7 +233,7 @@ func TestShipped(t *testing.T) {
 	}
 }
 
-// TestLinks keeps a program that uses only live collections small: it links neither
+// TestLinks checks that a program that uses only live collections stays small: it links neither
 // an HTTP stack nor a message system.
 func TestLinks(t *testing.T) {
 	args := []string{"list", "-deps"}

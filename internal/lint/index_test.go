@@ -10,14 +10,14 @@ import (
 	"testing"
 )
 
-// An index has what the Go files of the repository declare.
+// An index contains the declarations in the Go files of the repository.
 type index struct {
 	files    []source
 	packages map[string]*pkg   // by directory
 	named    map[string][]*pkg // by name
 	tests    map[string]bool   // functions of test files
 	words    map[string]bool   // every identifier that is declared anywhere
-	exported map[string]bool   // those that are exported, members too
+	exported map[string]bool   // the exported ones, including members
 	literals map[string]bool   // words in strings and tags
 }
 
@@ -56,7 +56,7 @@ func newIndex(t *testing.T) *index {
 	return x
 }
 
-// add takes in the declarations of a file.
+// add adds the declarations of a file.
 func (x *index) add(p *pkg, f source) {
 	for _, spec := range f.Imports {
 		if dir, ok := strings.CutPrefix(strings.Trim(spec.Path.Value, `"`), module); ok {
@@ -95,7 +95,7 @@ func (x *index) add(p *pkg, f source) {
 	ast.Inspect(f.File, func(n ast.Node) bool {
 		switch n := n.(type) {
 		case *ast.BasicLit:
-			if n.Kind == token.STRING && f.dir != "internal/lint" { // which has examples of what is not there
+			if n.Kind == token.STRING && f.dir != "internal/lint" { // internal/lint has examples of missing names
 				x.literal(n.Value)
 			}
 		case *ast.Ident:
@@ -136,7 +136,7 @@ func (x *index) literal(quoted string) {
 	}
 }
 
-// shape takes in the members of a type, and what it takes them from.
+// shape adds the members of a type and the types that it takes members from.
 func (x *index) shape(p *pkg, name string, typ ast.Expr) {
 	from := func(e ast.Expr) {
 		if n := nameOf(e); n != "" {
@@ -221,7 +221,8 @@ func flagOf(call *ast.CallExpr) string {
 	return name
 }
 
-// has reports whether a package has a name, or a name of it a member.
+// has reports whether a package declares a name and, if member is not empty, whether the name has
+// that member.
 func (x *index) has(p *pkg, name, member string) bool {
 	if member == "" {
 		return p.names[name]
@@ -251,13 +252,13 @@ func (x *index) hasMember(p *pkg, typ, member string, depth int) bool {
 			}
 		}
 		if len(known) == 0 {
-			return true // of another module
+			return true // the type is of another module
 		}
 	}
 	return false
 }
 
-// qualified reports whether some package called q has a name, or a type a member.
+// qualified reports whether some package called q declares a name with that member, if any.
 func (x *index) qualified(q, name, member string) bool {
 	for _, p := range x.named[q] {
 		if x.has(p, name, member) {
@@ -267,7 +268,7 @@ func (x *index) qualified(q, name, member string) bool {
 	return false
 }
 
-// reach returns the module's packages that a package imports, itself first.
+// reach returns the packages of the module that a package imports, directly or not, itself first.
 func (x *index) reach(dir string) (all []*pkg) {
 	seen := map[string]bool{}
 	var visit func(dir string)

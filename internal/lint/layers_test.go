@@ -7,9 +7,9 @@ import (
 	"testing"
 )
 
-// layers says which packages of the engine each package of the engine may import outside
-// its tests. Imports go down only: what runs a graph knows no operator and no port, and
-// what a flow is built from knows nothing that runs it.
+// layers lists the packages of the engine that each package of the engine may import outside its
+// tests. Imports only go down: the packages that run a graph import no operator and no port, and
+// the packages that a flow is built from import nothing that runs it.
 var layers = map[string][]string{
 	"internal/engine/callsite":  {},
 	"internal/engine/codec":     {},
@@ -34,8 +34,8 @@ func inEngine(path string) bool {
 	return path == "internal/engine" || strings.HasPrefix(path, "internal/engine/")
 }
 
-// TestLayers keeps the packages of the engine in layers, and wants each line of the table
-// to be needed.
+// TestLayers keeps the packages of the engine in layers, and requires that each entry of the
+// table is needed.
 func TestLayers(t *testing.T) {
 	needed := make(map[string]map[string]bool)
 	for _, f := range sources(t) {
@@ -69,7 +69,7 @@ func TestLayers(t *testing.T) {
 			}
 		}
 	}
-	// What is below is complete before what is above.
+	// Place each package after all packages that it may import.
 	placed := make(map[string]bool)
 	for len(placed) < len(layers) {
 		next := slices.DeleteFunc(slices.Sorted(maps.Keys(layers)), func(p string) bool {
@@ -84,8 +84,8 @@ func TestLayers(t *testing.T) {
 	}
 }
 
-// mostFiles is how many files a folder of the engine may have, without tests: one with more
-// has a second subject.
+// mostFiles limits the number of files of a folder of the engine, without tests. A folder with
+// more has a second subject.
 const mostFiles = 22
 
 // TestFolders keeps the folders of the engine small.

@@ -11,7 +11,7 @@ import (
 	"github.com/millrace/millrace/internal/compiled"
 )
 
-// engineLike is as much of internal/engine as operators need to be checked.
+// engineLike is the part of internal/engine that checking operators needs.
 const engineLike = `package engine
 
 type Op struct{ At int; Key func() any; Loc *Location; Fields []int }
@@ -29,7 +29,7 @@ func Remember(op *Op, h *Head) Memory    { return Memory{} }
 func Lasting(op *Op) Memory              { return Memory{} }
 `
 
-// stateLike has constructors as internal/engine/state does.
+// stateLike has constructors like those of internal/engine/state.
 const stateLike = `package state
 
 import "github.com/millrace/millrace/internal/engine"
@@ -41,7 +41,7 @@ func NewTable(m engine.Memory) *Table           { return new(Table) }
 func (t *Table) Put(x int) *int                 { t.n++; return &t.n }
 `
 
-// A checkedPackages imports packages that were checked from text, and others.
+// checkedPackages imports packages that were checked from text, and others.
 type checkedPackages struct {
 	types.Importer
 	checked map[string]*types.Package
@@ -54,7 +54,7 @@ func (c checkedPackages) Import(path string) (*types.Package, error) {
 	return c.Importer.Import(path)
 }
 
-// check adds a package.
+// check type-checks a package from text and adds it.
 func (c checkedPackages) check(t *testing.T, path, text string) {
 	t.Helper()
 	fset := token.NewFileSet()
@@ -68,8 +68,7 @@ func (c checkedPackages) check(t *testing.T, path, text string) {
 	}
 }
 
-// TestMemoryFinds makes sure that TestMemory finds operators that make memory for
-// themselves, and no others.
+// TestMemoryFinds checks that TestMemory finds operators that make memory for themselves, and no others.
 func TestMemoryFinds(t *testing.T) {
 	imp := checkedPackages{compiled.Importer(t, "container/list"), make(map[string]*types.Package)}
 	imp.check(t, enginePackage, engineLike)

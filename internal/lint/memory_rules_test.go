@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// importable are the packages that have nothing in which an operator could remember, or
-// whose constructors file looks for.
+// importable lists packages in which an operator cannot store state, and those whose constructors
+// file checks.
 var importable = []string{"cmp", "context", "encoding/binary", "fmt", "math", "slices", "strings", "time", "internal/cow", "internal/digest", "internal/engine", "internal/engine/codec", "internal/engine/mark", "internal/engine/port", "internal/engine/state", "internal/keyed", "internal/timer"}
 
 // file checks a file of operators.
@@ -33,8 +33,8 @@ func (m *memoryCheck) file(f *ast.File) {
 	}
 }
 
-// ours reports whether a function is no method of what operators are made of, such as a
-// location.
+// ours reports whether a function belongs to operators. A method of a type that operators are
+// made of, such as a location, does not.
 func (m *memoryCheck) ours(fn *ast.FuncDecl) bool {
 	recv := m.info.Defs[fn.Name].(*types.Func).Signature().Recv()
 	if recv == nil {
@@ -43,7 +43,7 @@ func (m *memoryCheck) ours(fn *ast.FuncDecl) bool {
 	return m.operators[m.fset.Position(named(recv.Type()).Pos()).Filename] != nil
 }
 
-// function checks an operator, or what one is made of.
+// function checks an operator, or a function that an operator uses.
 func (m *memoryCheck) function(fn *ast.FuncDecl) {
 	m.calls(fn)
 	made, declared := m.made(fn.Body), m.declared(fn.Body)
@@ -61,14 +61,14 @@ func (m *memoryCheck) function(fn *ast.FuncDecl) {
 			return l.Pos() <= t.at.Pos() && t.at.Pos() < l.End() && !inside(l, t.root)
 		})
 		local := inside(fn, t.root)
-		if !captured && local && (t.whole || !t.through || inside(fn.Body, t.root)) { // it is built, or does not outlive the call
+		if !captured && local && (t.whole || !t.through || inside(fn.Body, t.root)) { // it is being built, or does not outlive the call
 			continue
 		}
 		if !m.allowed(m.functions, fn.Name.Name+" "+t.root.Name()) {
 			m.written(t, made, declared, local)
 		}
 	}
-	// What is captured and was made here could be written anywhere.
+	// A captured variable that was made here could be written anywhere.
 	for _, l := range literals {
 		ast.Inspect(l.Body, func(n ast.Node) bool {
 			id, ok := n.(*ast.Ident)
@@ -84,7 +84,7 @@ func (m *memoryCheck) function(fn *ast.FuncDecl) {
 	}
 }
 
-// written checks a write while the flow runs.
+// written checks a write that happens while the flow runs.
 func (m *memoryCheck) written(t target, made map[*types.Var]bool, declared []target, local bool) {
 	for _, d := range declared {
 		if d.root == t.root && len(d.fields) <= len(t.fields) && slices.Equal(d.fields, t.fields[:len(d.fields)]) {
@@ -106,7 +106,7 @@ func (m *memoryCheck) written(t target, made map[*types.Var]bool, declared []tar
 	m.errorf(t.at, "%s is written while the flow runs: make it with a constructor of package state, or declare it with Scratch or Holds", what)
 }
 
-// field returns a field as Type.name.
+// field returns the name of a field as Type.name.
 func (m *memoryCheck) field(f *types.Var) string {
 	for _, name := range f.Pkg().Scope().Names() {
 		tn, ok := f.Pkg().Scope().Lookup(name).(*types.TypeName)
@@ -124,8 +124,8 @@ func (m *memoryCheck) field(f *types.Var) string {
 	return f.Name()
 }
 
-// registered reports whether a field is one that operators declare with Scratch or Holds
-// wherever they make such a struct, or always get from a constructor.
+// registered reports whether every function that makes such a struct either declares the field
+// with Scratch or Holds, or sets it from a constructor.
 func (m *memoryCheck) registered(f *types.Var) bool {
 	owner, _, _ := strings.Cut(m.field(f), ".")
 	tn, ok := f.Pkg().Scope().Lookup(owner).(*types.TypeName)
@@ -151,7 +151,7 @@ func (m *memoryCheck) registered(f *types.Var) bool {
 	return places > 0
 }
 
-// makes reports whether a function has a value of a struct, itself or within another one.
+// makes reports whether a function makes a value of a struct, by itself or within another one.
 func (m *memoryCheck) makes(body ast.Node, tn *types.TypeName) (yes bool) {
 	ast.Inspect(body, func(n ast.Node) bool {
 		switch n := n.(type) {
@@ -169,7 +169,7 @@ func (m *memoryCheck) makes(body ast.Node, tn *types.TypeName) (yes bool) {
 	return yes
 }
 
-// contains reports whether a struct is, or has a field that is, of a type.
+// contains reports whether a type is the struct tn, or has a field that is.
 func (m *memoryCheck) contains(t types.Type, tn *types.TypeName) bool {
 	if named(t) == tn {
 		return true
@@ -186,7 +186,7 @@ func (m *memoryCheck) contains(t types.Type, tn *types.TypeName) bool {
 	return false
 }
 
-// constructed reports whether a function sets a field to what a constructor returns.
+// constructed reports whether a function sets a field to the result of a constructor.
 func (m *memoryCheck) constructed(body ast.Node, f *types.Var) (yes bool) {
 	is := func(id *ast.Ident, value ast.Expr) {
 		v, ok := m.info.Uses[id].(*types.Var)
@@ -212,8 +212,8 @@ func (m *memoryCheck) constructed(body ast.Node, f *types.Var) (yes bool) {
 	return yes
 }
 
-// constructor reports whether an expression is a call of a function of package state, or of
-// what makes the memory of a sequence.
+// constructor reports whether an expression calls a function of package state, or one that makes
+// the memory of a sequence.
 func (m *memoryCheck) constructor(x ast.Expr) bool {
 	call, ok := x.(*ast.CallExpr)
 	if !ok {
@@ -237,8 +237,7 @@ func (m *memoryCheck) constructor(x ast.Expr) bool {
 	return ok && f.Pkg().Path() == statePackage && f.Signature().Recv() == nil
 }
 
-// made returns the variables of a function that are given what constructors return, and
-// nothing else.
+// made returns the variables of a function that are set only to results of constructors.
 func (m *memoryCheck) made(body ast.Node) map[*types.Var]bool {
 	made := make(map[*types.Var]bool)
 	ast.Inspect(body, func(n ast.Node) bool {
@@ -270,7 +269,7 @@ func (m *memoryCheck) made(body ast.Node) map[*types.Var]bool {
 	return made
 }
 
-// fresh reports whether a variable is given memory that is no constructor's.
+// fresh reports whether a variable is set to memory that is not from a constructor.
 func (m *memoryCheck) fresh(body ast.Node, v *types.Var) (yes bool) {
 	is := func(id *ast.Ident, x ast.Expr) {
 		if m.variable(id) != v {
@@ -317,8 +316,7 @@ func (m *memoryCheck) fresh(body ast.Node, v *types.Var) (yes bool) {
 	return yes
 }
 
-// outside reports whether an address is of something else than a field of the machinery
-// that may be written.
+// outside reports whether an address is not that of a field of the machinery that may be written.
 func (m *memoryCheck) outside(x ast.Expr) bool {
 	t, ok := m.target(x)
 	return !ok || len(t.fields) == 0 || !m.allowed(m.fields, m.field(t.fields[len(t.fields)-1]))
@@ -332,13 +330,13 @@ func (m *memoryCheck) variable(id *ast.Ident) *types.Var {
 	return v
 }
 
-// forbidden are functions that make memory, or say how long it lasts.
+// forbidden lists functions that make memory or determine how long it lasts.
 var forbidden = map[string]string{
 	"engine.Lasting": "", "engine.OfConstants": "", "engine.NewUnsavedValueNode": "",
 	"keyed.NewTable": "", "keyed.NewSequence": "", "keyed.NewRecent": "", "cow.NewMap": "", "timer.NewFIFO": "", "timer.NewWheel": "",
 }
 
-// calls checks what a function calls.
+// calls checks the calls and types in a function.
 func (m *memoryCheck) calls(fn *ast.FuncDecl) {
 	ast.Inspect(fn, func(n ast.Node) bool {
 		switch n := n.(type) {

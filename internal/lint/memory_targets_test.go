@@ -7,16 +7,16 @@ import (
 	"slices"
 )
 
-// A target is what a statement writes to: a variable, and the fields on the way from it.
+// A target is what a statement writes to: a variable, and the fields on the path from it.
 type target struct {
 	root    *types.Var
 	fields  []*types.Var
 	whole   bool // the variable itself
-	through bool // what a pointer in it points to
+	through bool // what a pointer on the path points to
 	at      ast.Node
 }
 
-// declared returns what a function says is scratch.
+// declared returns what a function declares with Scratch or Holds.
 func (m *memoryCheck) declared(body ast.Node) (all []target) {
 	ast.Inspect(body, func(n ast.Node) bool {
 		call, ok := n.(*ast.CallExpr)
@@ -39,7 +39,7 @@ func (m *memoryCheck) declared(body ast.Node) (all []target) {
 	return all
 }
 
-// targets returns all that a function writes to.
+// targets returns everything that a function writes to.
 func (m *memoryCheck) targets(body ast.Node) (all []target) {
 	add := func(x ast.Expr) {
 		if t, ok := m.target(x); ok {
@@ -95,13 +95,13 @@ func (m *memoryCheck) targets(body ast.Node) (all []target) {
 	return all
 }
 
-// placed reports whether an expression says where something is.
+// placed reports whether an expression is a Head or Region, which only says where an operator is.
 func (m *memoryCheck) placed(x ast.Expr) bool {
 	tn := named(m.info.Types[x].Type)
 	return tn != nil && m.machinery(tn.Pkg()) && (tn.Name() == "Head" || tn.Name() == "Region")
 }
 
-// target returns the variable at the root of an expression, and the fields on the way.
+// target returns the variable at the root of an expression, and the fields on the path.
 func (m *memoryCheck) target(x ast.Expr) (t target, ok bool) {
 	t.at, t.whole = x, true
 	for {
@@ -139,7 +139,7 @@ func (m *memoryCheck) target(x ast.Expr) (t target, ok bool) {
 	}
 }
 
-// fieldsOf returns the fields that a selector passes through, of generic types.
+// fieldsOf returns the fields that a selector passes through, in their generic form.
 func fieldsOf(s *types.Selection) (all []*types.Var) {
 	at := s.Recv()
 	for _, i := range s.Index() {

@@ -16,19 +16,18 @@ import (
 	"github.com/millrace/millrace/internal/compiled"
 )
 
-// What an operator remembers has to come from a constructor of internal/engine/state,
-// which registers how it is saved or when it is cleared; see the decision on operator
-// state. The check below reads operators as the compiler does and looks for memory from
-// anywhere else.
+// The state of an operator must come from a constructor of internal/engine/state, which registers
+// how it is saved or when it is cleared; see the decision on operator state. The check below
+// type-checks operators and looks for memory from anywhere else.
 
-// The packages that the check is about.
+// The packages that the check concerns.
 const (
 	enginePackage    = module + "internal/engine"
 	statePackage     = enginePackage + "/state"
 	operatorsPackage = enginePackage + "/operators"
 )
 
-// A memoryRule is what is allowed beyond the rules, each with its reason.
+// A memoryRule lists exceptions, each with its reason.
 type memoryRule struct {
 	functions map[string]string // functions that may call what others may not
 	fields    map[string]string // fields that may be written while a flow runs
@@ -115,12 +114,12 @@ var windowRules = memoryRule{
 	},
 }
 
-// TestMemory wants no memory of operators that is not from a constructor.
+// TestMemory checks that all memory of operators comes from a constructor.
 func TestMemory(t *testing.T) {
 	for _, x := range []struct {
 		folder          string
 		rules           memoryRule
-		files, literals int // at least
+		files, literals int // minimum numbers
 	}{
 		{"operators", memoryRules, 15, 100},
 		{"machines", machineRules, 2, 5},
@@ -155,7 +154,7 @@ func TestMemory(t *testing.T) {
 	}
 }
 
-// A memoryCheck is what was found in a package of operators.
+// A memoryCheck is the check of a package of operators and its findings.
 type memoryCheck struct {
 	memoryRule
 	fset *token.FileSet
@@ -163,9 +162,9 @@ type memoryCheck struct {
 	pkg  *types.Package
 
 	operators map[string]*ast.File     // by name
-	held      map[*types.TypeName]bool // types of operators' own structs, of which a value outlives a step
+	held      map[*types.TypeName]bool // struct types of operators with values that outlive a step
 	wrong     []string
-	used      map[string]bool // rules that were needed
+	used      map[string]bool // exceptions that were needed
 	literals  int
 }
 
@@ -226,7 +225,8 @@ func (m *memoryCheck) takesOp(fn *ast.FuncDecl) bool {
 	return false
 }
 
-// named returns the name of a type, of its generic form if it is instantiated.
+// named returns the name of a type or of what it points to, in its generic form if it is
+// instantiated.
 func named(t types.Type) *types.TypeName {
 	if p, ok := t.(*types.Pointer); ok {
 		t = p.Elem()
@@ -237,7 +237,7 @@ func named(t types.Type) *types.TypeName {
 	return nil
 }
 
-// needless returns rules that nothing needs.
+// needless returns the exceptions that nothing needs.
 func (m *memoryCheck) needless() (all []string) {
 	for _, rules := range []map[string]string{m.functions, m.fields} {
 		for name, reason := range rules {
@@ -249,8 +249,7 @@ func (m *memoryCheck) needless() (all []string) {
 	return all
 }
 
-// machinery reports whether a package is that of the operators, or that of what they are made
-// of.
+// machinery reports whether a package is that of the operators, or package engine.
 func (m *memoryCheck) machinery(p *types.Package) bool {
 	return p == m.pkg || p != nil && p.Path() == enginePackage
 }
@@ -259,7 +258,7 @@ func (m *memoryCheck) errorf(at ast.Node, format string, args ...any) {
 	m.wrong = append(m.wrong, fmt.Sprintf("%s: ", m.fset.Position(at.Pos()))+fmt.Sprintf(format, args...))
 }
 
-// allowed reports whether there is an exception, which is needed then.
+// allowed reports whether an exception exists, and marks it as used.
 func (m *memoryCheck) allowed(rules map[string]string, name string) bool {
 	if rules[name] == "" {
 		return false

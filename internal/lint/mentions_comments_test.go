@@ -16,7 +16,7 @@ var (
 	docLink  = regexp.MustCompile(`(?:^|[\s(])\[\*?([A-Za-z]\w*(?:\.[A-Z]\w*){0,2})\](?:[\s.,;:)']|$)`)
 )
 
-// checkComment looks at a line of a comment of a package.
+// checkComment checks a line of a comment of a package.
 func (d *checker) checkComment(p passage, here *pkg, imports map[string]string) (wrong []string) {
 	for _, m := range docLink.FindAllStringSubmatch(p.text, -1) {
 		parts := append(strings.Split(m[1], "."), "", "")
@@ -74,12 +74,12 @@ func (d *checker) checkComment(p passage, here *pkg, imports map[string]string) 
 // types reports whether a package has a type with members.
 func (d *checker) types(p *pkg, name string) bool { return len(p.members[name]) > 0 }
 
-// aliases are the short names of packages that a document says it uses.
+// aliases are the short names of packages that a document introduces.
 var aliases = map[string]map[string]string{
 	"doc/hydro.md": {"ks": "keyedsingleton", "kst": "keyedstream", "df": "dataflow", "sg": "singleton", "opt": "optional"},
 }
 
-// checkNumbers looks at the decisions and cases that a text names.
+// checkNumbers checks the decisions and cases that a text names.
 func (d *checker) checkNumbers(text string) (wrong []string) {
 	for _, m := range decision.FindAllStringSubmatch(text, -1) {
 		if n := m[1] + m[2]; n < "1000" && !slices.ContainsFunc(slices.Collect(maps.Keys(d.bases)), func(name string) bool { return strings.HasPrefix(name, n+"-") }) {
@@ -96,7 +96,7 @@ func (d *checker) checkNumbers(text string) (wrong []string) {
 	return wrong
 }
 
-// checkUsage looks at the commands and flags that a string of the command tells its user.
+// checkUsage checks the commands and flags in a string that the command shows to its user.
 func (d *checker) checkUsage(quoted string) (wrong []string) {
 	text, err := strconv.Unquote(quoted)
 	if err != nil || !strings.Contains(text, " ") {

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestMentionsFound has [TestMentions] find what is not there, and nothing else: a pattern
-// that matches nothing would find nothing in the documents either.
+// TestMentionsFound checks that [TestMentions] reports what does not exist, and nothing else: a
+// pattern that matches nothing would report nothing in the documents either.
 func TestMentionsFound(t *testing.T) {
 	d := newChecker(t)
 	const file = "doc/testing.md"
@@ -21,7 +21,7 @@ func TestMentionsFound(t *testing.T) {
 	for _, test := range []struct {
 		look func(string) []string
 		text string
-		want string // in what is found; empty means that nothing is
+		want string // part of what is reported; empty if nothing is
 	}{
 		{inSpan, "dataflow.Start", ""},
 		{inSpan, "dataflow.Strat", "dataflow.Strat"},
@@ -57,10 +57,10 @@ func TestMentionsFound(t *testing.T) {
 		{inHydro, "kst.Fist", "kst.Fist"},
 		{inHydro, "ThresholdUniform", ""},
 		{inHydro, "ThresholdUneven", "ThresholdUneven"},
-		{inHydro, "OpenSession", "OpenSession"}, // is no operator
+		{inHydro, "OpenSession", "OpenSession"}, // not an operator
 		{inSpan, "webhook-id", ""},
 		{inSpan, "webhook-ad", "webhook-ad"},
-		{inHydro, "use-up", ""}, // is a word of others
+		{inHydro, "use-up", ""}, // a word of another system
 		{inSpan, "Retry-After: 2", ""},
 		{inSpan, "Retry-Soon: 2", "Retry-Soon"},
 		{inSpan, `{"id","call_id","operation","arguments"}`, ""},
@@ -136,7 +136,7 @@ func TestMentionsFound(t *testing.T) {
 	}
 }
 
-// TestPassages divides a document as a reader does.
+// TestPassages checks how a document is divided into passages.
 func TestPassages(t *testing.T) {
 	text := "Say `one\ntwo`, and [see](there.md).\n\n    go test \\\n      ./x\n\n```go\nx := 1\n```\n```json\n{}\n```\n| `a` | `b` |\n"
 	want := []passage{

@@ -17,8 +17,8 @@ var (
 	requestBelow = regexp.MustCompile(`^(?:GET|POST|PUT|DELETE) (?:\{[^}]*\})?(/\S*)`)
 )
 
-// checkWords looks at what stands between backquotes and is not the name of Go, a path or a command: members of JSON,
-// words of formats, headers, requests.
+// checkWords checks text between backquotes that is not a Go name, a path or a command: members
+// of JSON, words of formats, headers, requests.
 func (d *checker) checkWords(file, text string) (wrong []string) {
 	missing := func(format, name string) { wrong = append(wrong, fmt.Sprintf(format, name)) }
 	if m := header.FindStringSubmatch(text); m != nil && !d.literals[m[1]] && !d.literals[strings.ToLower(m[1])] && foreign[m[1]] == "" {
@@ -43,7 +43,7 @@ func (d *checker) checkWords(file, text string) (wrong []string) {
 			}
 		}
 	}
-	if len(aliases[file]) > 0 { // the words of others
+	if len(aliases[file]) > 0 { // the names of another system
 		return wrong
 	}
 	if word.MatchString(text) && !d.literals[text] && !d.words[text] && d.named[text] == nil && !d.isFolder(text) && foreign[text] == "" {
@@ -60,7 +60,8 @@ var (
 	fieldSet  = regexp.MustCompile(`(?:^|, ?)([A-Z]\w*):`)
 )
 
-// checkFields looks at the fields that literals of the types of packages have in a text; see checkQualified.
+// checkFields checks the field names in composite literals of the types of packages; see
+// checkQualified.
 func (d *checker) checkFields(text string, counts func(string) bool, alias map[string]string) (wrong []string) {
 	for _, m := range composite.FindAllStringSubmatch(text, -1) {
 		q := m[1]
@@ -89,7 +90,7 @@ func (d *checker) isFolder(name string) bool {
 	return false
 }
 
-// checkProse looks at the flags, files and tests that a text names outside of backquotes.
+// checkProse checks the flags, files and tests that a text names outside backquotes.
 func (d *checker) checkProse(p passage) (wrong []string) {
 	for _, m := range option.FindAllStringSubmatch(p.text, -1) {
 		if !d.anyFlag(m[1]) {

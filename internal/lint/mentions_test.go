@@ -15,7 +15,7 @@ import (
 	"github.com/millrace/millrace/agentproto/conform"
 )
 
-// A checker knows what there is, and reports what a document mentions otherwise.
+// A checker knows what exists, and reports what a document mentions otherwise.
 type checker struct {
 	*index
 	program program
@@ -56,9 +56,9 @@ func newChecker(t *testing.T) *checker {
 	return d
 }
 
-// TestMentions wants everything that a document names to exist: Go names, commands, flags,
-// files and tests, in Markdown and in comments. A document that lags behind the code would
-// otherwise send its reader to look for what is gone.
+// TestMentions checks that everything that a document names exists: Go names, commands, flags,
+// files and tests, in Markdown and in comments. An outdated document would send its reader to
+// look for what is gone.
 func TestMentions(t *testing.T) {
 	d := newChecker(t)
 	checked := 0
@@ -120,14 +120,14 @@ func TestMentions(t *testing.T) {
 	}
 }
 
-// obsolete reports whether a decision says in its first lines that it does not hold.
+// obsolete reports whether the first lines of a decision say that it no longer holds.
 func obsolete(text string) bool {
 	first, _, _ := strings.Cut(strings.TrimSpace(text), "\n**")
 	return strings.Contains(first, "Superseded") || strings.Contains(first, "no longer holds")
 }
 
-// importsOf returns the packages that a file imports, by name: a directory of this module,
-// or "" for others.
+// importsOf returns the packages that a file imports, by name. The value is a directory of this
+// module, or "" for other modules.
 func importsOf(f source) map[string]string {
 	all := map[string]string{}
 	for _, spec := range f.Imports {
@@ -160,8 +160,8 @@ var (
 	variable  = regexp.MustCompile(`^[A-Z]+(_[A-Z0-9]+)+$`)
 )
 
-// publicly returns a function that reports whether a qualifier in a document is a package
-// of this module. Those of the benchmarks have documents of their own.
+// publicly returns a function that reports whether a qualifier in a document is a package of this
+// module. The benchmarks' packages count only in documents of the benchmarks.
 func (d *checker) publicly(file string) func(q string) bool {
 	return func(q string) bool {
 		return slices.ContainsFunc(d.named[q], func(p *pkg) bool { return home(file) == "bench" || home(p.dir+"/") == "" })
@@ -176,13 +176,13 @@ func home(file string) string {
 	return ""
 }
 
-// standard are names of packages of the standard library that have the name of one of ours.
+// standard lists names of standard packages that share their name with a package of this module.
 var standard = map[string][]string{
 	"runtime": {"GC", "Goexit", "Gosched", "NumGoroutine", "NumCPU", "GOMAXPROCS", "Caller", "Callers", "KeepAlive", "SetFinalizer", "AddCleanup", "Error", "LockOSThread", "MemStats", "Stack"},
 }
 
-// checkQualified looks at the qualified names of a text, of packages that count. Other
-// names of packages are in alias.
+// checkQualified checks the qualified names of a text, for packages that count. Alias maps other
+// names of packages.
 func (d *checker) checkQualified(text string, counts func(string) bool, alias map[string]string) (wrong []string) {
 	for _, m := range qualified.FindAllStringSubmatch(text, -1) {
 		q := m[1]
@@ -197,7 +197,7 @@ func (d *checker) checkQualified(text string, counts func(string) bool, alias ma
 	return append(wrong, d.checkFields(text, counts, alias)...)
 }
 
-// checkSpan looks at what stands between backquotes.
+// checkSpan checks the text between backquotes.
 func (d *checker) checkSpan(p passage) (wrong []string) {
 	text := strings.TrimSpace(p.text)
 	if first, _, _ := strings.Cut(text, " "); slices.Contains([]string{"millrace", "go", "cd", ".ci/run"}, first) {
@@ -237,8 +237,8 @@ func (d *checker) checkSpan(p passage) (wrong []string) {
 	return wrong
 }
 
-// known reports whether a name without a package is one that documents may mention. In a
-// document about operators it has to be one.
+// known reports whether a document may mention a name without its package. In a document with
+// aliases, it must be a name or member of the library or of dataflow/sim.
 func (d *checker) known(file, name string) bool {
 	if foreign[name] != "" || d.tests[name] || strings.ToUpper(name) == name {
 		return true
@@ -254,20 +254,21 @@ func (d *checker) known(file, name string) bool {
 	return false
 }
 
-// checkAddresses looks at the paths of requests: some string of the program has each.
+// checkAddresses checks the paths of requests: the first part of each must occur in a string of
+// the program.
 func (d *checker) checkAddresses(text string) (wrong []string) {
 	for _, m := range request.FindAllStringSubmatch(text, -1) {
 		for part := range strings.SplitSeq(m[1], "/") {
 			if !d.literals[part] {
 				wrong = append(wrong, "no request is for "+m[1])
 			}
-			break // what follows may be an id
+			break // the rest may be an id
 		}
 	}
 	return wrong
 }
 
-// anyFlag reports whether some program or test of ours, or go test, has a flag.
+// anyFlag reports whether a program or test of this module, or go test, has a flag.
 func (d *checker) anyFlag(name string) bool { return d.flags[name] || slices.Contains(goFlags, name) }
 
 // anyMember reports whether some package has a type with a member.
@@ -280,7 +281,7 @@ func (d *checker) anyMember(typ, name string) bool {
 	return false
 }
 
-// checkPaths looks at the files and folders of the repository that a text names.
+// checkPaths checks the files and folders of the repository that a text names.
 func (d *checker) checkPaths(file, text string) (wrong []string) {
 	for _, m := range pathLike.FindAllStringSubmatch(text, -1) {
 		at := strings.TrimSuffix(strings.TrimSuffix(m[1], "/..."), "...")
@@ -292,7 +293,7 @@ func (d *checker) checkPaths(file, text string) (wrong []string) {
 	return wrong
 }
 
-// checkTests looks at the names of tests in a text.
+// checkTests checks the names of tests in a text.
 func (d *checker) checkTests(text string) (wrong []string) {
 	for _, m := range testLike.FindAllStringSubmatch(text, -1) {
 		if d.tests[m[1]] || d.exported[m[1]] || strings.HasPrefix(m[1], "TestName") || strings.Contains(text, "func "+m[1]) {
@@ -303,8 +304,7 @@ func (d *checker) checkTests(text string) (wrong []string) {
 	return wrong
 }
 
-// checkMembers looks at the names of members in a line of JSON. A value in it may be
-// anything.
+// checkMembers checks the names of members in a line of JSON. Values may be anything.
 func (d *checker) checkMembers(line string) (wrong []string) {
 	for _, m := range regexp.MustCompile(`"(\w+)"\s*:`).FindAllStringSubmatch(line, -1) {
 		if !d.literals[m[1]] {
@@ -314,7 +314,7 @@ func (d *checker) checkMembers(line string) (wrong []string) {
 	return wrong
 }
 
-// checkLink looks at the target of a link.
+// checkLink checks the target of a link.
 func (d *checker) checkLink(p passage) []string {
 	target, _, _ := strings.Cut(p.text, "#")
 	if target == "" || strings.Contains(target, "://") || strings.HasPrefix(target, "mailto:") {
@@ -326,10 +326,10 @@ func (d *checker) checkLink(p passage) []string {
 	return nil
 }
 
-// generated begin paths that a program makes.
+// generated lists prefixes of paths that a program creates.
 var generated = []string{"bench/results/"}
 
-// foreign are names of others that documents mention, and whose they are.
+// foreign lists names of other systems that documents mention, and where they come from.
 var foreign = map[string]string{
 	"Monotonic": "Hydro", "InitNone": "Hydro", "UnderlyingBound": "Hydro",
 	"Origin": "HTTP", "Host": "HTTP",

@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// A passage is a piece of a document: what stands between backquotes, a line of a command,
-// a line of Go or JSON, the target of a link, or a line of text without all of that.
+// A passage is a piece of a document: text between backquotes, a line of a command, a line of Go
+// or JSON, the target of a link, or a line of text without any of these.
 type passage struct {
 	file string // from the root of the repository
 	line int
@@ -67,10 +67,10 @@ var (
 	links = regexp.MustCompile(`\]\(([^)\s]+)\)`)
 )
 
-// blanked returns the ends of the lines of a text.
+// blanked returns the line breaks of a text.
 func blanked(text string) string { return strings.Repeat("\n", strings.Count(text, "\n")) }
 
-// passagesOf divides a Markdown text.
+// passagesOf divides a Markdown text into passages.
 func passagesOf(file, page string) (all []passage) {
 	add := func(kind passageKind, line int, text string) {
 		all = append(all, passage{file, line, kind, text})
@@ -78,7 +78,7 @@ func passagesOf(file, page string) (all []passage) {
 	var text []string // of one paragraph
 	begun := 0
 	flush := func() {
-		// A span may go over the end of a line.
+		// A span may continue on the next line.
 		for _, m := range spans.FindAllStringSubmatchIndex(strings.Join(text, "\n"), -1) {
 			joined := strings.Join(text, "\n")
 			add(span, begun+strings.Count(joined[:m[0]], "\n"), strings.ReplaceAll(joined[m[2]:m[3]], "\n", " "))
@@ -131,7 +131,7 @@ func passagesOf(file, page string) (all []passage) {
 				begun = n
 			}
 			text = append(text, l)
-			if strings.HasPrefix(trimmed, "|") { // the rows of a table are apart
+			if strings.HasPrefix(trimmed, "|") { // each row of a table is separate
 				flush()
 			}
 		}

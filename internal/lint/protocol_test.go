@@ -42,8 +42,7 @@ func sectionsOf(text string) map[string]bool {
 	return sections
 }
 
-// wrongSections returns what is wrong with the places in a text that name a section of the
-// protocol.
+// wrongSections returns the mistakes in a text where it names sections of the protocol.
 func wrongSections(sections map[string]bool, text string) (wrong []string) {
 	text = strings.Join(strings.Fields(text), " ")
 	for _, named := range sectionOf.FindAllString(text, -1) {
@@ -59,9 +58,9 @@ func wrongSections(sections map[string]bool, text string) (wrong []string) {
 	return wrong
 }
 
-// TestProtocolSections wants every section of the protocol that a comment, a string or a document
-// names to exist: a reader who follows a number that has changed would find another rule. None
-// may name a part of the protocol by the numbers that conformance reports once had.
+// TestProtocolSections checks that every section of the protocol that a comment, a string or a
+// document names exists: a reader who follows an outdated number would find another rule. The
+// numbers of old conformance reports are not allowed.
 func TestProtocolSections(t *testing.T) {
 	text := protocolText(t)
 	sections := sectionsOf(text)
@@ -102,7 +101,7 @@ func TestProtocolSections(t *testing.T) {
 	}
 }
 
-// TestWrongSections wants mistakes to be found, also those that go over the end of a line.
+// TestWrongSections checks that mistakes are found, even where a line ends.
 func TestWrongSections(t *testing.T) {
 	sections := sectionsOf("# P\n\n## 1 Roles\n### 1.2 Keys\n## 10 Moving\n")
 	for text, want := range map[string]int{
@@ -122,9 +121,8 @@ func TestWrongSections(t *testing.T) {
 	}
 }
 
-// TestProtocolCases wants the table of cases in the specification to be that of the conformance
-// runner, the sections in which a verdict of it says that the rule is included, and every case
-// that a rule cites to exist.
+// TestProtocolCases checks that the table of cases in the specification is that of the
+// conformance runner, that the section of each case exists, and that every case cited by a rule exists.
 func TestProtocolCases(t *testing.T) {
 	text := protocolText(t)
 	sections := sectionsOf(text)

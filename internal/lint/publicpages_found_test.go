@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// TestPublicPagesFound has [TestPublicPages] find what a reader of a page stumbles over, and nothing else.
+// TestPublicPagesFound checks that [TestPublicPages] finds the mistakes in a page, and nothing else.
 func TestPublicPagesFound(t *testing.T) {
 	const prog = `// Package p begins with a colon:
 package p

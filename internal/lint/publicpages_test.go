@@ -11,10 +11,10 @@ import (
 	"testing"
 )
 
-// sealed are the types whose declarations name an unexported one, because that is how their fields are kept from others. Those
-// of dataflow are declared from an alias of a struct of package seal: another module cannot spell its fields, so only the
-// functions of this module open a collection. See decision 0027. Those of conversation have fields that a stored history needs,
-// and that concern nobody else.
+// sealed lists the types that are declared with an unexported type to hide their fields from others.
+// Those of dataflow are declared from an alias of a struct of package seal: another module cannot
+// spell its fields, so only the functions of this module open a collection. See decision 0027. Those
+// of conversation have fields that only a stored history needs.
 var sealed = map[string][]string{
 	"agentproto/conversation": {"Input", "State"},
 	"dataflow": {
@@ -30,7 +30,7 @@ func public(dir string) bool {
 	return dir != "." && !slices.Contains(parts, "internal") && !slices.Contains([]string{"examples", "cmd", "bench"}, parts[0])
 }
 
-// publicPackages returns the files of each public package, with those of its tests.
+// publicPackages returns the files of each public package, including its tests.
 func publicPackages(t *testing.T) map[string][]source {
 	t.Helper()
 	all := make(map[string][]source)
@@ -49,9 +49,9 @@ func publicPackages(t *testing.T) map[string][]source {
 	return all
 }
 
-// TestPublicPages reads each public package as go doc prints it. A reader must be able to look up each type that a
-// declaration names. Each constraint has a name, each first sentence stands alone, each link leads somewhere, and each
-// package has an example to start from.
+// TestPublicPages reads each public package as go doc prints it. A reader must be able to look up each
+// type that a declaration names. Each constraint has a name, each first sentence stands alone, each
+// link resolves, and each package has an example to start from.
 func TestPublicPages(t *testing.T) {
 	packages := publicPackages(t)
 	if len(packages) < 30 {
@@ -119,7 +119,7 @@ func pageOf(t *testing.T, dir string, files []source) page {
 	return p
 }
 
-// wrong returns what a reader of the page stumbles over.
+// wrong returns the mistakes in the page.
 func (p page) wrong() (all []string) {
 	report := func(name, format string, args ...any) {
 		all = append(all, name+": "+fmt.Sprintf(format, args...))
@@ -177,13 +177,14 @@ func (p page) wrong() (all []string) {
 
 var (
 	whole = regexp.MustCompile(`\.\)?$`)
-	// shownLink is a link that is shown in brackets, since it leads nowhere. Others are shown without.
+	// shownLink matches a link that is shown in brackets because it does not resolve. Other links are
+	// shown without brackets.
 	shownLink = regexp.MustCompile(`(?m)(?:^|[\s(])(\[\*?(?:\w+\.)?[A-Z]\w*(?:\.\w+)?\])(?:[^:]|$)`)
 )
 
-// sentence returns what is wrong with a comment.
+// sentence returns what is wrong with the text of a comment.
 func (p page) sentence(text string) (all []string) {
-	// Synopsis takes a text that begins with "Author" for the name of one.
+	// Synopsis treats a text that begins with "Author" as an author's name.
 	if first := p.Synopsis("The " + text); text != "" && !whole.MatchString(first) {
 		all = append(all, fmt.Sprintf("the first sentence does not stand alone: %q", first))
 	}
@@ -193,7 +194,8 @@ func (p page) sentence(text string) (all []string) {
 	return all
 }
 
-// valueSpec returns what is wrong with a constant or variable. One that has no comment of its own needs that of its group.
+// valueSpec returns what is wrong with a constant or variable. One without its own comment needs a
+// comment on its group.
 func (p page) valueSpec(v *doc.Value, s *ast.ValueSpec) (all []string) {
 	if s.Type != nil {
 		all = p.named(s.Type, nil)
@@ -214,7 +216,8 @@ func (p page) valueSpec(v *doc.Value, s *ast.ValueSpec) (all []string) {
 	return slices.Concat(all, p.sentence(text))
 }
 
-// typeSpec returns what is wrong with the declaration of a type, as it is printed: without unexported fields and methods.
+// typeSpec returns what is wrong with the declaration of a type as it is printed: without unexported
+// fields and methods.
 func (p page) typeSpec(s *ast.TypeSpec) []string {
 	all := p.constraints(s.TypeParams)
 	if slices.Contains(sealed[p.dir], s.Name.Name) {
@@ -227,7 +230,7 @@ func (p page) typeSpec(s *ast.TypeSpec) []string {
 			case slices.ContainsFunc(f.Names, (*ast.Ident).IsExported):
 				all = append(all, p.named(f.Type, s.TypeParams)...)
 			case f.Names == nil:
-				// An embedded field that has type arguments is printed, exported or not.
+				// An embedded field with type arguments is printed, exported or not.
 				if _, plain := embedded(f.Type).(*ast.Ident); !plain {
 					all = append(all, p.named(f.Type, s.TypeParams)...)
 				}
@@ -270,7 +273,7 @@ func (p page) constraints(list *ast.FieldList) (all []string) {
 	return all
 }
 
-// named returns the unexported types that an expression names. The type parameters own hide others.
+// named returns the unexported types that an expression names. The type parameters own shadow others.
 func (p page) named(x ast.Expr, own *ast.FieldList) (all []string) {
 	hides := func(name string) bool {
 		return own != nil && slices.ContainsFunc(own.List, func(f *ast.Field) bool {
@@ -279,7 +282,7 @@ func (p page) named(x ast.Expr, own *ast.FieldList) (all []string) {
 	}
 	ast.Inspect(x, func(n ast.Node) bool {
 		switch n := n.(type) {
-		case *ast.Field: // its names are no types
+		case *ast.Field: // its names are not types
 			all = append(all, p.named(n.Type, own)...)
 			return false
 		case *ast.SelectorExpr: // of another package

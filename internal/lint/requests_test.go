@@ -10,13 +10,15 @@ import (
 	"testing"
 )
 
-// toldOtherwise are requests that the usage of serve tells in the words of another one.
+// toldOtherwise lists requests that the usage of serve describes along with another request, and
+// the words that it uses.
 var toldOtherwise = map[string]string{
 	"DELETE /calls/{thread}/{id}/events": "DELETE ends it",
 }
 
-// TestRequests wants each request of the runtime's API in the usage of serve, and each scope to be of a request that
-// there is: the scope of one that was renamed would be lost, and with it the request to all users.
+// TestRequests checks that the usage of serve contains each request of the runtime's API, and that
+// each scope is of an existing request: if a request were renamed, its scope would be lost, and
+// all users could make it.
 func TestRequests(t *testing.T) {
 	handled, scoped, usage := map[string]bool{}, map[string]bool{}, ""
 	for _, f := range sources(t) {
@@ -74,7 +76,8 @@ func textOf(e ast.Expr) (string, bool) {
 	return text, err == nil
 }
 
-// tells reports whether a usage has a pattern, with parts of the path that vary in capitals.
+// tells reports whether a usage contains a pattern, with the variable parts of the path in
+// capitals.
 func tells(usage, pattern string) bool {
 	if words := toldOtherwise[pattern]; words != "" {
 		return strings.Contains(usage, words)
@@ -87,7 +90,7 @@ func tells(usage, pattern string) bool {
 	return regexp.MustCompile(`\b` + method + ` +` + rest + `(\s|;|$)`).MatchString(usage)
 }
 
-// TestTells wants the pattern of a request to be found, and no other one.
+// TestTells checks that tells finds the pattern of a request, and no other.
 func TestTells(t *testing.T) {
 	const usage = "  POST   /calls            makes one\n  GET    /calls/THREAD/ID  its result; GET /threads has\n  GET    /quarantine       what"
 	for pattern, want := range map[string]bool{
@@ -100,8 +103,8 @@ func TestTells(t *testing.T) {
 	}
 }
 
-// TestControl wants doc/control.md to have each request, member and part of the control interface: it is what others
-// write it from.
+// TestControl checks that doc/control.md contains each request, member and part of the control
+// interface: others implement the interface from this page.
 func TestControl(t *testing.T) {
 	text := documents(t)["doc/control.md"]
 	var requests, words []string

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestSeal wants package seal used in one file of each package, node.go: whoever looks
-// for the places at which a collection's promises are made has few files to read.
+// TestSeal checks that each package uses package seal in only one file, node.go, so that the
+// places where a collection's promises are made are easy to find.
 func TestSeal(t *testing.T) {
 	used := 0
 	for _, f := range sources(t) {
@@ -15,10 +15,10 @@ func TestSeal(t *testing.T) {
 				continue
 			}
 			used++
-			if f.path == "internal/engine/codec/view.go" { // of a view only what is in the seal can be encoded
+			if f.path == "internal/engine/codec/view.go" { // only the sealed part of a view can be encoded
 				continue
 			}
-			if f.path == "internal/engine/collection.go" { // where a collection gives its node
+			if f.path == "internal/engine/collection.go" { // a collection returns its node here
 				continue
 			}
 			if f.name != "node.go" && f.name != "node_test.go" {

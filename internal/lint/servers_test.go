@@ -6,19 +6,20 @@ import (
 	"testing"
 )
 
-// servers is the one package that makes HTTP servers and clients and reads forms.
+// servers is the only package that makes HTTP servers and clients and parses forms.
 const servers = "internal/edge"
 
-// ownClients are folders with HTTP clients of their own, and why.
+// ownClients lists folders with HTTP clients of their own, and why.
 var ownClients = map[string]string{
 	"agentproto/conversation/openai": "the service of a model is reached as the operator reaches others, by the proxy of the environment if there is one",
 	"bench/internal/jobs":            "the caller of a benchmark is what a user has",
 	"examples/payments":              "an example has what a reader has, who cannot import edge",
 }
 
-// TestServers wants every HTTP server to have all limits and every client to follow no redirect and no
-// proxy, which package edge sees to, and no request to be parsed by what reads multipart bodies into
-// files, a GET's too. Tests may use servers and clients of their own.
+// TestServers checks that HTTP servers and clients are made only by package edge: its servers have all
+// limits, and its clients follow no redirect and no proxy. Exceptions are the clients in ownClients,
+// and servers in examples. No request, not even a GET, may be parsed by functions that write multipart
+// bodies to files. Tests may use servers and clients of their own.
 func TestServers(t *testing.T) {
 	made := 0
 	for _, f := range sources(t) {
@@ -66,7 +67,7 @@ func TestServers(t *testing.T) {
 			if what != "" && f.dir == servers {
 				made++
 			} else if strings.HasPrefix(f.dir, "examples/") && strings.HasPrefix(what, "an http.Server") {
-				return true // an example has what a reader has, who cannot import edge, and sets the limits itself
+				return true // an example is limited to what a reader can import, and sets the limits itself
 			} else if what != "" {
 				t.Errorf("%s: %s", f.fset.Position(n.Pos()), what)
 			}

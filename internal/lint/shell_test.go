@@ -12,14 +12,14 @@ import (
 	"strings"
 )
 
-// A program has the flags and words of the commands of cmd/millrace.
+// A program holds the flags and words of the commands of cmd/millrace.
 type program struct {
 	flags map[string]map[string]bool // by command
 	words map[string]map[string]bool // string literals, by command
 }
 
-// programOf reads the commands from the table in cmd/millrace/main.go, and what each
-// reaches within its package and in packages that are commands.
+// programOf reads the commands from the table in cmd/millrace/main.go, and the code that each
+// reaches in its package and in packages of commands.
 func programOf(files []source) program {
 	bodies := map[string][]ast.Node{}   // of functions and methods, by name
 	commands := map[string]string{}     // the function of each command
@@ -89,7 +89,7 @@ func programOf(files []source) program {
 	return out
 }
 
-// table reads the composite literal with the commands.
+// table reads the composite literal that lists the commands.
 func table(v ast.Expr, commands map[string]string) {
 	list, ok := v.(*ast.CompositeLit)
 	if !ok {
@@ -108,13 +108,13 @@ func table(v ast.Expr, commands map[string]string) {
 	}
 }
 
-// goFlags are flags of go test that documents use.
+// goFlags lists the flags of go test that documents use.
 var goFlags = strings.Fields("v run fuzz bench race count cpu timeout short list benchtime benchmem fuzztime parallel skip vet json o c ldflags overlay args cpuprofile memprofile shuffle failfast artifacts")
 
-// separators divide a line into commands, outside quotes.
+// separators matches the tokens that separate commands outside quotes.
 var separators = regexp.MustCompile(`^(\|\|?|&&?|;|\(|\))$`)
 
-// tokens divides a line into words, as a shell does in the cases that documents have.
+// tokens splits a line into words like a shell, for the syntax that documents use.
 func tokens(line string) (words []string) {
 	var w strings.Builder
 	quote, begun := rune(0), false
@@ -154,7 +154,7 @@ func tokens(line string) (words []string) {
 	return words
 }
 
-// checkLine returns what is wrong with the commands of a line that is typed in a folder.
+// checkLine returns what is wrong with the commands of a line, entered in folder at.
 func (d *checker) checkLine(at, line string) (wrong []string) {
 	var words []string
 	run := func() {
@@ -209,7 +209,7 @@ func (d *checker) checkCommand(at string, words []string) []string {
 				w, _, _ = strings.Cut(w, "@")
 				dir := path.Join(at, w)
 				if p := d.packages[dir]; strings.Contains(strings.Split(w, "/")[0], ".") {
-					return nil // of another module
+					return nil // a package of another module
 				} else if p == nil || !p.main {
 					return []string{"there is no program in " + dir}
 				} else if dir == "cmd/millrace" {
@@ -229,7 +229,7 @@ func (d *checker) checkCommand(at string, words []string) []string {
 	return nil
 }
 
-// checkFlags looks at the flags of a program of ours.
+// checkFlags checks the flags of a program of this module.
 func (d *checker) checkFlags(dir string, words []string) (wrong []string) {
 	for _, w := range words {
 		if name := strings.TrimLeft(w, "-"); name != w && name != "" {
@@ -242,7 +242,7 @@ func (d *checker) checkFlags(dir string, words []string) (wrong []string) {
 	return wrong
 }
 
-// grouped are the commands whose next word is a command, too.
+// grouped lists the commands whose next word is a command too.
 var grouped = []string{"log", "conform"}
 
 func (d *checker) checkMillrace(words []string) (wrong []string) {
@@ -274,13 +274,13 @@ func (d *checker) checkMillrace(words []string) (wrong []string) {
 	return wrong
 }
 
-// folder reports whether there is a folder, or folders below it, of a pattern of go.
+// folder reports whether the folder of a go package pattern exists.
 func (d *checker) folder(dir string) bool {
 	dir = strings.TrimSuffix(strings.TrimSuffix(dir, "..."), "/")
 	return dir == "" || dir == "." || d.paths[dir]
 }
 
-// checkTest looks at the packages, tests and flags of a line of go test.
+// checkTest checks the packages, tests and flags of a go test command.
 func (d *checker) checkTest(at string, words []string) (wrong []string) {
 	var dirs []string
 	patterns := map[string]string{} // by flag
@@ -339,7 +339,7 @@ func (d *checker) checkTest(at string, words []string) (wrong []string) {
 func (d *checker) checkPattern(here []*pkg, flag, value string) []string {
 	first, _, _ := strings.Cut(value, "/")
 	if len(here) == 0 || first == "^$" || first == "xxx" || first == "." || strings.Contains(first, "TestName") || strings.Contains(first, "$f") || first == "" {
-		return nil // the reader's own
+		return nil // the reader's own tests
 	}
 	want, err := regexp.Compile(first)
 	if err != nil {

@@ -17,9 +17,9 @@ import (
 	"github.com/millrace/millrace/internal/compiled"
 )
 
-// stepping says where each of what makes a step may be called: files and folders from
-// internal/engine, a folder with a slash at its end, and after a colon the only function
-// there. Package, type and name say what is called.
+// stepping lists where each function that is part of a step may be called. A place is a file or
+// folder in internal/engine. A folder ends with a slash, and a file may be followed by a colon
+// and the only function that may call. The keys are package, type and name.
 var stepping = map[string][]string{
 	// records of inputs
 	"engine.Input.Push":  {"step.go"},
@@ -33,7 +33,7 @@ var stepping = map[string][]string{
 	"engine.TimerQueue.Expire":  {"fire.go"},
 	"engine.Region.run":         {"step.go"},
 
-	// what a node is pushed: inputs do it when the step asks them to
+	// pushing into nodes: inputs do it when the step asks them to
 	"engine.Node.Push":          {"status.go:count", "batch.go", "operators/", "windows/", "port/exchange.go:withMarks", "port/cycle.go:loose"},
 	"engine.Node.One":           {"status.go:count", "batch.go", "step.go", "operators/", "windows/", "port/cycle.go:loose", "port/cycle.go:KLoose"},
 	"engine.KeyedNode.Push":     {"status.go:count", "batch.go", "machines/", "operators/", "windows/", "port/divide.go", "port/async_lives.go", "port/exchange.go:exchangeLives", "port/exchange.go:withMarksKeyed"},
@@ -49,7 +49,7 @@ var stepping = map[string][]string{
 	"engine.Location.Step": {"live/live.go:Perform", "simulate/simulate.go:Perform", "simulate/replay.go:Perform", "logdriven/executor.go:make"},
 }
 
-// A stepCall is a call of what makes a step.
+// A stepCall is a call of a function that is part of a step.
 type stepCall struct {
 	what string
 	file string // from internal/engine
@@ -64,8 +64,7 @@ func (c stepCall) allowed() bool {
 	})
 }
 
-// TestStepping wants records pushed, timers fired and slices run by the one step and the
-// operators, and by nothing else.
+// TestStepping checks that only the step and the operators push records, fire timers and run slices.
 func TestStepping(t *testing.T) {
 	used := make(map[string]bool)
 	for dir := range layers {
@@ -83,7 +82,7 @@ func TestStepping(t *testing.T) {
 	}
 }
 
-// TestSteppingFinds makes sure that TestStepping finds a call wherever it does not belong.
+// TestSteppingFinds checks that TestStepping finds a call in each wrong place.
 func TestSteppingFinds(t *testing.T) {
 	const drivers = `import "github.com/millrace/millrace/internal/engine"
 func planted(s *engine.Location, in engine.Input, q engine.TimerQueue, n *engine.Node[int], k *engine.KeyedNode[int, int]) { %s }`
@@ -119,8 +118,8 @@ func planted(s *engine.Location, in engine.Input, q engine.TimerQueue, n *engine
 	}
 }
 
-// stepCalls returns the calls in a package of the engine. If planted is not empty it is the
-// text of one more file.
+// stepCalls returns the calls in a package of the engine. If planted is not empty, it is the text
+// of an additional file.
 func stepCalls(t *testing.T, dir, planted string) (all []stepCall) {
 	t.Helper()
 	full := filepath.Join("..", "..", filepath.FromSlash(dir))
@@ -164,7 +163,7 @@ func stepCalls(t *testing.T, dir, planted string) (all []stepCall) {
 			assigned := make(map[ast.Expr]bool)
 			ast.Inspect(fn, func(n ast.Node) bool {
 				switch n := n.(type) {
-				case *ast.AssignStmt: // a field that is set is not called
+				case *ast.AssignStmt: // setting a field does not call it
 					for _, x := range n.Lhs {
 						assigned[x] = true
 					}
@@ -193,8 +192,8 @@ func stepCalls(t *testing.T, dir, planted string) (all []stepCall) {
 	return all
 }
 
-// stepWhat returns what a selector names, as package, type and name. A method that implements
-// one of the interfaces of the engine counts as that of the interface.
+// stepWhat returns what a selector names, as package, type and name. A method that implements an
+// interface of the engine counts as that of the interface.
 func stepWhat(info *types.Info, sel *ast.SelectorExpr) string {
 	s := info.Selections[sel]
 	if s == nil {

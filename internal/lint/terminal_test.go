@@ -6,12 +6,12 @@ import (
 	"testing"
 )
 
-// raw are the files of the command that write to a terminal as it is: where the writers are
-// made that others use, and what moves the cursor or paints by itself.
+// raw lists the files of the command that write to a terminal directly: one makes the writers
+// that others use, and the others move the cursor or use colors themselves.
 var raw = []string{"output.go", "demo.go", "run.go"}
 
-// TestTerminal wants whatever the command prints to go through package plain: a tool, a tool
-// server or a model had a word in most of it.
+// TestTerminal checks that the output of the command goes through package plain: most of it
+// contains text from a tool, a tool server or a model.
 func TestTerminal(t *testing.T) {
 	for _, f := range sources(t) {
 		if f.test || f.dir != "cmd/millrace" || slices.Contains(raw, f.name) {

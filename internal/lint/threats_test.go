@@ -10,9 +10,8 @@ import (
 	"testing"
 )
 
-// TestThreats wants a test for every threat of the protocol, and every test that
-// doc/threats.md names to exist: a test that was renamed would otherwise look like a
-// defence that is still there.
+// TestThreats checks that every threat of the protocol has a test, and that every test that
+// doc/threats.md names exists. Otherwise a renamed test would look like an existing defence.
 func TestThreats(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join("..", "..", "doc", "threats.md"))
 	if err != nil {

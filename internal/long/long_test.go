@@ -2,7 +2,7 @@ package long
 
 import "testing"
 
-// TestOf would notice if the test command searched long and .ci/run did not.
+// TestOf checks that searches are long whenever Variable is not empty, even if it is 0.
 func TestOf(t *testing.T) {
 	for _, test := range []struct {
 		value string

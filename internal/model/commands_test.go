@@ -21,7 +21,7 @@ import (
 	"github.com/millrace/millrace/slice"
 )
 
-// An act is something that is done to a running flow from outside.
+// An act is an action on a running flow from outside.
 type act struct {
 	Do   string
 	K, V int
@@ -29,8 +29,7 @@ type act struct {
 
 func (a act) String() string { return fmt.Sprintf("%s(%d, %d)", a.Do, a.K, a.V) }
 
-// A machine is what a flow is expected to be from outside: a state, and what it says
-// to each act.
+// A machine is the expected behavior of a flow from outside: a state, and the answer to each act.
 type machine[S any] struct {
 	acts  []string
 	start S
@@ -38,21 +37,21 @@ type machine[S any] struct {
 	flow  func(ctx context.Context) (do func(act) string, app *dataflow.App)
 }
 
-// A said is a state of a machine, and its last answer.
+// A said is a state of a machine with its last answer.
 type said[S any] struct {
 	s      S
 	answer string
 }
 
-// A running is a flow that acts are done to.
+// A running is a flow under test.
 type running struct {
 	do   func(act) string
 	stop func()
 }
 
-// behaves does random acts to flow and machine side by side, and shrinks a sequence in
-// which they differ. It catches what a single history cannot show: answers that depend
-// on what was asked before.
+// behaves performs random acts on a flow and a machine side by side, and shrinks a sequence for
+// which they differ. It finds what a single history cannot show: answers that depend on earlier
+// requests.
 func behaves[S any](t *testing.T, m machine[S]) {
 	t.Helper()
 	command := func(a act) commands.Command {
@@ -82,7 +81,7 @@ func behaves[S any](t *testing.T, m machine[S]) {
 			do, app := m.flow(ctx)
 			return &running{do, func() {
 				cancel()
-				_ = app.Wait() // it ends because its context does
+				_ = app.Wait() // it ends because its context is canceled
 			}}
 		},
 		DestroySystemUnderTestFunc: func(sut commands.SystemUnderTest) { sut.(*running).stop() },
@@ -117,7 +116,7 @@ func start(ctx context.Context, flow *dataflow.Flow) *dataflow.App {
 	return app
 }
 
-// word returns an answer as both sides give it.
+// word returns an answer in the form that both sides use.
 func word(v int, err error) string {
 	if err != nil {
 		return err.Error()
@@ -125,8 +124,8 @@ func word(v int, err error) string {
 	return fmt.Sprint(v)
 }
 
-// TestEntriesBehave is keyedsingleton.Input and Output: a key is put once, its value
-// stays, and what was taken is gone.
+// TestEntriesBehave checks keyedsingleton.Input and Output: a key is put once, its value stays,
+// and a taken entry is gone.
 func TestEntriesBehave(t *testing.T) {
 	t.Run("kept", func(t *testing.T) { entriesBehave(t) })
 	t.Run("counted", func(t *testing.T) { entriesBehave(t, numbers(1)) })
@@ -211,8 +210,7 @@ func entriesBehave(t *testing.T, how ...dataflow.Sequence[int]) {
 	})
 }
 
-// TestFoldBehaves is keyedstream.Fold, read by a snapshot: what is read is what was
-// sent before, all of it.
+// TestFoldBehaves checks keyedstream.Fold, read by a snapshot: a read returns all that was sent before.
 func TestFoldBehaves(t *testing.T) {
 	behaves(t, machine[map[int]int]{
 		acts:  []string{"send", "send", "read"},
@@ -257,8 +255,8 @@ func TestFoldBehaves(t *testing.T) {
 	})
 }
 
-// TestEarlyStopBehaves is keyedstream.FoldEarlyStop: a key completes once, and what
-// comes later changes nothing.
+// TestEarlyStopBehaves checks keyedstream.FoldEarlyStop: a key completes once, and later values
+// change nothing.
 func TestEarlyStopBehaves(t *testing.T) {
 	type state struct{ open, done map[int]int }
 	const enough = 12
@@ -298,8 +296,8 @@ func TestEarlyStopBehaves(t *testing.T) {
 	})
 }
 
-// TestStateBehaves is the state of a slice: a value and entries that it carries from
-// run to run, each next one made from both.
+// TestStateBehaves checks the state of a slice: a value and entries carried from run to run. Each
+// new value is computed from the previous two.
 func TestStateBehaves(t *testing.T) {
 	type state struct {
 		before, last int
@@ -333,7 +331,7 @@ func TestStateBehaves(t *testing.T) {
 			next := singleton.Map(singleton.Zip(singleton.Zip(before, last), total), func(p dataflow.Pair[dataflow.Pair[int, int], int]) int {
 				return (p.First.First + p.First.Second + p.Second) % 97
 			})
-			keepBefore(last) // what the next run calls before is what this one called last
+			keepBefore(last) // last of this run is before of the next
 			keepLast(next)
 			seen, keepSeen := slice.StateEntries[int, int](tick)
 			sent, forgotten := dataflow.Partition(now, func(a act) bool { return a.Do == "send" })

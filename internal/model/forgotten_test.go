@@ -10,11 +10,11 @@ import (
 	"github.com/millrace/millrace/internal/long"
 )
 
-// A part is a piece of an operator's memory: a table, a variable, pending timers.
+// A part is a piece of an operator's memory: a table, a variable, or pending timers.
 type part struct {
 	operator string
 	number   int
-	saved    bool // or cleared at the end of each run of a slice
+	saved    bool // otherwise cleared at the end of each run of a slice
 }
 
 func (p part) String() string {
@@ -24,15 +24,14 @@ func (p part) String() string {
 	return fmt.Sprintf("part %d of %s, which is cleared", p.number, p.operator)
 }
 
-// is reports whether an operator's part is p. The name of an output follows that of the
-// operator.
+// is reports whether an operator's part is p. In operator, the name of an output may follow that of
+// the operator.
 func (p part) is(operator string, number int, saved bool) bool {
 	name, _, _ := strings.Cut(operator, " ")
 	return p == part{name, number, saved}
 }
 
-// unnoticed are the parts of which nobody notices that they are not registered, with the
-// reason.
+// unnoticed lists the parts whose missing registration no test notices, with the reason.
 var unnoticed = map[part]string{
 	{"singleton.Of", 0, true}:                   "it is a constant, which each life of a flow begins with",
 	{"dataflow.Max", 0, true}:                   "it is the value of a Reduce within, of which only the changes are read; see part 1",
@@ -50,10 +49,10 @@ var unnoticed = map[part]string{
 	{"keyedsingleton.MaxKey", 1, false}:         "it is as part 0",
 }
 
-// A trial runs something of which forget says what it forgets.
+// A trial runs a program. forget decides which parts are not registered.
 type trial func(forget func(operator string, number int, saved bool) bool) error
 
-// program returns the trial of a random program in which one operator is likely.
+// program returns the trial of a random program that probably contains the operator want.
 func program(table []operator, n, want int) trial {
 	rng := rand.New(rand.NewPCG(*seed, uint64(n)))
 	p, h := makeOf(table, rng, 3+n%14, want)
@@ -61,7 +60,7 @@ func program(table []operator, n, want int) trial {
 	return func(forget func(string, int, bool) bool) error { return logDrivenForgetting(p, h, s, forget) }
 }
 
-// trials are random programs, with each operator of the table once, and flows by hand.
+// trials returns random programs, with each operator of the table once, and flows by hand.
 func trials(table []operator) (all []trial) {
 	for n := range len(table) {
 		all = append(all, program(table, n, n%len(table)))
@@ -69,7 +68,7 @@ func trials(table []operator) (all []trial) {
 	return append(all, histories(0)...)
 }
 
-// histories are the flows by hand, each a few times.
+// histories returns the flows by hand, each a few times.
 func histories(from uint64) (all []trial) {
 	for _, name := range flowNames() {
 		for n := range uint64(long.Of(3, 12)) {
@@ -81,11 +80,11 @@ func histories(from uint64) (all []trial) {
 	return all
 }
 
-// TestForgotten takes each part of the memory of each operator in turn, and does not
-// register it: neither is it saved, nor cleared at the end of a run. Some random program
-// or some flow by hand has to do something else then. It catches an operator of which
-// tests do not show what it remembers. Some parts take a certain history: only the long search looks for
-// one, and the short search wants two of three parts noticed at once.
+// TestForgotten takes each part of the memory of each operator in turn and does not register it: the
+// part is neither saved nor cleared at the end of a run. Then some random program or some flow by hand
+// must behave differently. It fails for an operator whose memory no test exercises. Some parts need a
+// certain history. Only the long search looks for one, and the short search requires that two of three
+// parts are noticed at once.
 func TestForgotten(t *testing.T) {
 	table := durables()
 	having := make(map[part][]trial)
@@ -113,7 +112,7 @@ func TestForgotten(t *testing.T) {
 		}
 		notices := func(try trial) bool { return try(x.is) != nil }
 		noticed := slices.ContainsFunc(some, notices)
-		if !noticed && !known { // it may take a certain history
+		if !noticed && !known { // it may need a certain history
 			if !long.Searches() {
 				missed++
 				continue

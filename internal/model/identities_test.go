@@ -19,9 +19,9 @@ import (
 
 var updateIdentities = flag.Bool("identities.update", false, "write testdata/identities.txt")
 
-// TestIdentities compares the texts by which a history knows the operators that remember something
-// with those of testdata/identities.txt. They are of programs with each operator of the generator, and
-// of the flows by hand.
+// TestIdentities compares the texts that identify operators with state in a history with those of
+// testdata/identities.txt. They are from programs with each operator of the generator, and from the
+// flows by hand.
 func TestIdentities(t *testing.T) {
 	is := make(map[string]bool)
 	note := func(g *engine.Graph) {

@@ -22,17 +22,17 @@ import (
 	"github.com/millrace/millrace/slice"
 )
 
-// A law says that two collections hold the same, whatever comes, and why they must.
+// A law says that two collections always have the same contents, and why.
 type law struct {
 	name  string
 	why   string
 	build func(l *lab) (a, b look)
 }
 
-// A look says what a collection holds now.
+// A look returns the current contents of a collection.
 type look func() string
 
-// A lab is a flow with inputs for whatever a law is about.
+// A lab is a flow with the inputs that laws need.
 type lab struct {
 	at      here
 	tick    inside
@@ -45,8 +45,8 @@ type lab struct {
 // A move is a record for one of the inputs of a lab.
 type move struct{ Input, Key, Value int }
 
-// moves are histories, and sizes say how many of their records share a step; what is
-// left comes one by one.
+// moves generates histories, and sizes generates how many of their records share a step. The
+// remaining records come one by one.
 var (
 	moves = gen.SliceOf(gen.Struct(reflect.TypeFor[move](), map[string]gopter.Gen{
 		"Input": gen.IntRange(0, 4), "Key": gen.IntRange(0, 4), "Value": gen.IntRange(0, 12),
@@ -67,7 +67,7 @@ func hold(t *testing.T, l law) {
 	}
 }
 
-// breaks runs a history and returns how it breaks the law, if it does.
+// breaks runs a history and returns how it breaks the law, or "".
 func (w law) breaks(h []move, sizes []int) string {
 	ctx := context.Background()
 	flow := dataflow.New()
@@ -111,7 +111,7 @@ func (w law) breaks(h []move, sizes []int) string {
 					err = ks.Send(ctx, m.Key, m.Value)
 				case 3:
 					err = js.Send(ctx, m.Key, m.Value)
-				case 4: // a key that was put before is refused, which is as good as not sent
+				case 4: // a key that was put before is refused, which is the same as not sending it
 					_ = es.Put(ctx, m.Key, m.Value)
 				}
 				if err != nil {
@@ -131,7 +131,7 @@ func (w law) breaks(h []move, sizes []int) string {
 
 func (l *lab) name() string { l.names++; return fmt.Sprint("look ", l.names) }
 
-// inOrder looks at a stream, and bag at one whose order is nobody's business.
+// inOrder reads a stream, and bag one whose order does not matter.
 func inOrder[T any, R dataflow.Retries](s dataflow.Stream[T, here, bounds.Unbounded, ordered, R]) look {
 	var all []T
 	dataflow.Inspect(s, func(x T) { all = append(all, x) })
@@ -144,8 +144,7 @@ func bag[T any, O dataflow.Order, R dataflow.Retries](s dataflow.Stream[T, here,
 	return func() string { slices.Sort(all); return strings.Join(all, " ") }
 }
 
-// perKey looks at a keyed stream, key by key and within each in order; perKeyBag
-// forgets that order.
+// perKey reads a keyed stream, by key and in order within each. perKeyBag ignores that order.
 func perKey[V any, O dataflow.Order](s dataflow.KeyedStream[int, V, here, bounds.Unbounded, O, once]) look {
 	all := make(map[int][]string)
 	keyedstream.InspectWithKey(s, func(k int, v V) { all[k] = append(all[k], fmt.Sprint(v)) })
@@ -163,7 +162,7 @@ func perKeyBag[V any, O dataflow.Order](s dataflow.KeyedStream[int, V, here, bou
 	}
 }
 
-// value looks at a singleton, and content at a keyed singleton.
+// valueNow reads a singleton, and contentNow a keyed singleton.
 func valueNow[T any, B bounds.Singleton](l *lab, x dataflow.Singleton[T, here, B]) look {
 	out := singleton.Output(x, l.name())
 	return func() string { v, ok := out.Latest(); return fmt.Sprint(v, ok) }
@@ -181,7 +180,7 @@ func contentNow[V any, B bounds.Keyed[Keys], Keys bounds.Stream](l *lab, ks data
 	}
 }
 
-// plus adds up what singletons hold.
+// plus adds the values of singletons.
 func plus(xs ...*dataflow.SingletonOutputPort[int]) look {
 	return func() string {
 		total := 0

@@ -20,12 +20,11 @@ func add(acc *int, x int) {
 	*acc += x
 }
 
-// running is the sum of each key, whose small values come and go.
+// running is the sum of each key. A small sum appears and disappears as it grows.
 func (l *lab) running() entriesOf[here, bounds.MonotonicKeys] { return keyedstream.Sum(l.ks) }
 
-// TestLaws checks the algebra of the operators. Unlike the model it needs no second
-// idea of what an operator does, only of how two of them stand to each other; so it
-// finds what the model has wrong in the same way.
+// TestLaws checks the algebra of the operators. Unlike the model it needs no second definition of
+// an operator, only how two of them relate. So it finds errors that the model shares.
 func TestLaws(t *testing.T) {
 	for _, laws := range [][]law{streamLaws, keyedLaws, entryLaws, sliceLaws} {
 		for _, l := range laws {

@@ -10,8 +10,8 @@ import (
 	"github.com/millrace/millrace/internal/engine/logdriven"
 )
 
-// A written is what the cuts of a location have written: pieces, and how many of them the last
-// whole cut has.
+// A written is the output of the cuts of a location: pieces, and how many of them belong to
+// complete cuts.
 type written struct {
 	cutter *logdriven.Cutter
 	pieces []logdriven.Piece
@@ -19,7 +19,7 @@ type written struct {
 	open   bool // a cut is under way
 }
 
-// load gives a new life what was written, and goes on from there.
+// load gives a new life what was written, and continues from there.
 func (w *written) load(l *logdriven.Executor) error {
 	r, err := l.Loader(origin, false)
 	if err != nil {
@@ -42,9 +42,9 @@ func (w *written) load(l *logdriven.Executor) error {
 }
 
 // cuts makes the steps of a history again while the state is written at cuts, a part now and
-// then. Now and then a new life begins with what was written, at the step of the last whole
-// cut. So everything has to be written that had changed since the cut before, as it was at the
-// cut, whatever happened since.
+// then. Sometimes a new life begins with what was written, at the step of the last complete cut.
+// So a cut must write everything that changed since the previous cut, as it was at the cut,
+// whatever happened since.
 func (flow logDrivenFlow) cuts(rng *rand.Rand, steps []logDrivenStep, want []outcome) error {
 	r, _, err := flow.begun()
 	if err != nil {
@@ -56,8 +56,8 @@ func (flow logDrivenFlow) cuts(rng *rand.Rand, steps []logDrivenStep, want []out
 		all[j] = &written{cutter: l.Cutter()}
 		all[j].cutter.Slack(rng.IntN(1024)) // so that old pages are written again
 	}
-	digests := make(map[int][]byte) // of steps, by their numbers
-	cut, whole := -1, -1            // steps after which the cut under way, and the last whole one, were begun
+	digests := make(map[int][]byte) // of steps, by number
+	cut, whole := -1, -1            // the steps after which the cut under way and the last complete cut began
 	for i := 0; ; {
 		if cut < 0 && rng.IntN(2) > 0 {
 			cut = i
@@ -121,7 +121,7 @@ func (flow logDrivenFlow) cuts(rng *rand.Rand, steps []logDrivenStep, want []out
 	}
 }
 
-// sameDigest compares the digest of the step that was made with that of the life before.
+// sameDigest compares the digest of a step with that of an earlier life.
 func sameDigest(cutter *logdriven.Cutter, digests map[int][]byte, step int) error {
 	is, err := cutter.Digest(nil)
 	if err != nil {
@@ -135,7 +135,7 @@ func sameDigest(cutter *logdriven.Cutter, digests map[int][]byte, step int) erro
 	return nil
 }
 
-// goneOn ends a life, and begins another one with what was written.
+// goneOn ends a life and begins another with what was written.
 func (flow logDrivenFlow) goneOn(r *logDrivenRun, all []*written, want outcome) (*logDrivenRun, error) {
 	r.end()
 	r, err := flow.run()

@@ -20,16 +20,17 @@ import (
 	"github.com/millrace/millrace/slice"
 )
 
-// What random programs do not reach: timers of all sorts, cycles, asynchronous calls,
-// constants at the top level, keys and values that are not numbers, many keys.
+// This file tests what random programs do not reach: timers of all sorts, cycles,
+// asynchronous calls, constants at the top level, many keys, and keys and values that are
+// not numbers.
 
-// A seat is a key that is no word.
+// A seat is a key of a struct type.
 type seat struct {
 	Row  string
 	Seat int
 }
 
-// hands are what a flow by hand is used with.
+// hands are the functions that use a handwritten flow.
 type hands struct {
 	send func(rng *rand.Rand) error
 	read func() // an element or an entry; nil if there is none to read
@@ -45,7 +46,7 @@ func somewhere(rng *rand.Rand, n int) seat {
 	return seat{strings.Repeat("x", rng.IntN(3)), rng.IntN(n)}
 }
 
-// byHand are the flows.
+// byHand contains the handwritten flows.
 var byHand = map[string]func(at here, see func(string)) []hands{
 	"timers": func(at here, see func(string)) []hands {
 		in, entries := keyedsingleton.Input[seat, int](at, "in")
@@ -221,7 +222,8 @@ var byHand = map[string]func(at here, see func(string)) []hands{
 	},
 }
 
-// TestLogDrivenByHand is TestLogDriven for what random programs do not reach.
+// TestLogDrivenByHand does with the handwritten flows what TestLogDriven does with random
+// programs.
 func TestLogDrivenByHand(t *testing.T) {
 	for name, build := range byHand {
 		t.Run(name, func(t *testing.T) {
@@ -271,7 +273,7 @@ func logDrivenByHand(build func(here, func(string)) []hands, rng *rand.Rand, for
 			}
 		}
 		for _, op := range operatorNumbers(r.executor.Location().Ops, "keyedsingleton.MapAsync") {
-			for _, data := range box.waiting { // what is put is asked for, and some of it answered
+			for _, data := range box.waiting { // each entry causes a call, and some of the calls are answered
 				rec, err := codec.DecodeRecord(data)
 				if err == nil && rec.Kind == 0 && rng.IntN(2) == 0 {
 					value, _ := durable.CBOR().Append(nil, fmt.Sprint("answer", rng.IntN(5)))
@@ -291,7 +293,8 @@ func logDrivenByHand(build func(here, func(string)) []hands, rng *rand.Rand, for
 	})
 }
 
-// TestLogDrivenCycleOfConstants feeds back what comes of constants, before anything came in.
+// TestLogDrivenCycleOfConstants checks that a cycle feeds back what it derives from constants,
+// before any input arrives.
 func TestLogDrivenCycleOfConstants(t *testing.T) {
 	var seen []string
 	flow := logDrivenFlow(func(f *dataflow.Flow, _ func(string)) {

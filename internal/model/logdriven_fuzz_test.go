@@ -16,7 +16,7 @@ import (
 	"github.com/millrace/millrace/internal/long"
 )
 
-// flowNames are the flows by hand, in a fixed order.
+// flowNames returns the names of the handwritten flows, sorted.
 func flowNames() []string {
 	var names []string
 	for name := range byHand {
@@ -30,8 +30,8 @@ func flowByHand(name string) logDrivenFlow {
 	return func(f *dataflow.Flow, see func(string)) { byHand[name](dataflow.At[here](f), see) }
 }
 
-// aHistory runs a flow by hand for a while and returns its records, what it gave and
-// its saved state.
+// aHistory runs a handwritten flow for a few steps and returns its records, its outputs
+// and its saved state.
 func aHistory(t testing.TB, name string, seed uint64) (records [][]byte, outputs, saved []byte) {
 	rng := rand.New(rand.NewPCG(seed, 7))
 	box := &mailbox{rng: rng}
@@ -64,8 +64,9 @@ func aHistory(t testing.TB, name string, seed uint64) (records [][]byte, outputs
 	return records, outputs, saved
 }
 
-// loadAnything loads bytes that may be anything. What is accepted can be saved and is
-// the same after it was loaded again, and the flow goes on or says why not.
+// loadAnything loads arbitrary bytes as saved state. If Load accepts them, Save must
+// succeed, saving and loading again must give the same bytes, and a further step must not
+// panic.
 func loadAnything(t testing.TB, name string, data []byte, records [][]byte) {
 	flow := flowByHand(name)
 	r, err := flow.run()
@@ -98,8 +99,8 @@ func loadAnything(t testing.TB, name string, data []byte, records [][]byte) {
 	r.executor.Step(1<<60, nil, nil)
 }
 
-// TestLoadDamaged cuts saved state short and changes bits of it. It catches a panic, a
-// state that cannot be saved again, and a length that is believed.
+// TestLoadDamaged truncates saved state and flips bits of it. It catches a panic, a state
+// that cannot be saved again, and memory allocated for a length that was not checked.
 func TestLoadDamaged(t *testing.T) {
 	for _, name := range flowNames() {
 		records, _, saved := aHistory(t, name, *seed)
@@ -137,7 +138,7 @@ func FuzzLoad(f *testing.F) {
 	})
 }
 
-// FuzzStep takes a record that may be anything.
+// FuzzStep makes a step with arbitrary bytes as records.
 func FuzzStep(f *testing.F) {
 	names := flowNames()
 	for i, name := range names {
@@ -161,7 +162,7 @@ func FuzzStep(f *testing.F) {
 	})
 }
 
-// FuzzFeed gives outputs what may be anything.
+// FuzzFeed feeds arbitrary bytes to the outputs.
 func FuzzFeed(f *testing.F) {
 	names := flowNames()
 	for i, name := range names {
@@ -186,7 +187,8 @@ func FuzzFeed(f *testing.F) {
 	})
 }
 
-// FuzzDecodeRecord decodes what may be anything. What is accepted comes back as it was.
+// FuzzDecodeRecord decodes arbitrary bytes. A decoded record must be the same after it is
+// encoded and decoded again.
 func FuzzDecodeRecord(f *testing.F) {
 	for _, name := range flowNames() {
 		records, _, _ := aHistory(f, name, 1)

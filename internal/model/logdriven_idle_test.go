@@ -12,7 +12,7 @@ import (
 	"github.com/millrace/millrace/singleton"
 )
 
-// idleSources is a flow of two sources, each of which is idle now and then.
+// idleSources is a flow with two sources. Each of them is idle now and then.
 func idleSources(at here, see func(string)) []hands {
 	in, xs := dataflow.Input[int](at, "one")
 	other, ys := dataflow.Input[int](at, "two")

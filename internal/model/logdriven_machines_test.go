@@ -15,10 +15,10 @@ import (
 	"github.com/millrace/millrace/singleton"
 )
 
-// A robot is the state of a machine that does all sorts of things.
+// A robot is the state of a machine that uses most methods of a turn.
 type robot struct{ Turns, Sum int }
 
-// work does what number x stands for.
+// work calls the methods of the turn that the number x selects.
 func (r *robot) work(x int, do *keyedstream.TimedTurn[seat, string, int]) {
 	r.Turns, r.Sum = r.Turns+1, (r.Sum*31+x)%1009
 	if x%2 == 0 {
@@ -41,14 +41,14 @@ func (r *robot) work(x int, do *keyedstream.TimedTurn[seat, string, int]) {
 	}
 }
 
-// rung does so because of a timer, but for some that leave it at that.
+// rung emits that a timer fired. In its first 20 turns the robot then works.
 func (r *robot) rung(t keyedstream.Timer, do *keyedstream.TimedTurn[seat, string, int]) {
 	if do.Emit(fmt.Sprint("timer ", t, " at ", do.Now())); r.Turns < 20 {
 		r.work(r.Sum+int(t), do)
 	}
 }
 
-// timedMachines is a flow of machines: one with timers, and one that needs none.
+// timedMachines is a flow of two machines: one with timers and one without.
 func timedMachines(at here, see func(string)) []hands {
 	in, values := keyedstream.Input[seat, int](at, "in")
 	told, decided := keyedstream.TimedMachine(values, func() robot { return robot{} }, (*robot).work, (*robot).rung, why)
@@ -74,7 +74,7 @@ func timedMachines(at here, see func(string)) []hands {
 		func() { out.Next(canceled) }}}
 }
 
-// callingMachines is a flow of machines that ask and wait.
+// callingMachines is a flow of a machine that makes calls and sets timers.
 func callingMachines(at here, see func(string)) []hands {
 	type turn = keyedstream.CallingTurn[int, string, string, int]
 	in, values := keyedstream.Input[int, int](at, "in")
@@ -116,7 +116,7 @@ func callingMachines(at here, see func(string)) []hands {
 		func() { out.Next(canceled) }}}
 }
 
-// guessedAnswers are answers to calls of callingMachines, some of which were made.
+// guessedAnswers returns answers to calls of callingMachines. Only some of the calls were made.
 func guessedAnswers(rng *rand.Rand, op int32) (all [][]byte) {
 	for range rng.IntN(60) {
 		c := durable.CBOR()

@@ -12,8 +12,8 @@ import (
 	"github.com/millrace/millrace/singleton"
 )
 
-// nowSources is a flow of a source that is stamped by the clock, as a stream and by key, and of
-// one that has times of its own.
+// nowSources is a flow of two sources. One is stamped by the clock, as a stream and by key. The
+// elements of the other carry their own times.
 func nowSources(at here, see func(string)) []hands {
 	in, xs := dataflow.Input[int](at, "by the clock")
 	other, ys := dataflow.Input[int](at, "by itself")

@@ -11,7 +11,7 @@ import (
 	"github.com/millrace/millrace/internal/engine/logdriven"
 )
 
-// A post has the records that are on their way to the locations of a log-driven flow, in order.
+// A post holds the records in transit to each location of a log-driven flow, in order.
 type post struct {
 	waiting map[int][][]byte
 }
@@ -32,7 +32,7 @@ func (m *post) empty() bool {
 	return true
 }
 
-// collect takes what locations have for each other. Some of it is sent twice.
+// collect takes the records that the locations send to each other. It sends some of them twice.
 func (m *post) collect(r *logDrivenRun, rng *rand.Rand) {
 	for i, l := range r.executors {
 		for _, x := range l.Moved() {
@@ -46,7 +46,7 @@ func (m *post) collect(r *logDrivenRun, rng *rand.Rand) {
 	}
 }
 
-// step returns a step of one of the locations, with some of what waits for it.
+// step returns a step of a random location, with some of the records that wait for it.
 func (m *post) step(rng *rand.Rand, locations int, now int64) logDrivenStep {
 	s := logDrivenStep{location: rng.IntN(locations), now: now}
 	all := m.waiting[s.location]
@@ -58,7 +58,7 @@ func (m *post) step(rng *rand.Rand, locations int, now int64) logDrivenStep {
 	return s
 }
 
-// A callBook knows the nodes of a program that make calls, in order.
+// A callBook lists the nodes of a program that make calls, in order.
 type callBook []int
 
 func callsOf(p *Program) (all callBook) {
@@ -70,7 +70,7 @@ func callsOf(p *Program) (all callBook) {
 	return all
 }
 
-// into returns what has the answer of each call put into answers, as a record for f.
+// into returns a function that appends the answer of a call to answers, as a record for f.
 func (c callBook) into(f *dataflow.Flow, answers *[][]byte) func(node, k, answer int) {
 	return func(node, k, answer int) {
 		n := 0
@@ -85,7 +85,7 @@ func (c callBook) into(f *dataflow.Flow, answers *[][]byte) func(node, k, answer
 	}
 }
 
-// operatorNumbers finds the operators of a name.
+// operatorNumbers returns the indexes of the operators with a name.
 func operatorNumbers(ops []*engine.Op, name string) (all []int32) {
 	for _, op := range ops {
 		if op.Name == name {

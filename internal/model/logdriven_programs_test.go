@@ -34,8 +34,8 @@ func (r *logDrivenRun) later(rng *rand.Rand, now int64) int64 {
 	return now
 }
 
-// A mailbox is where a program's records go on their way into a history, and the
-// facade of the flow as its users have it.
+// A mailbox is the remote of a facade: it collects the records that users of the flow send,
+// until a step of the history takes them.
 type mailbox struct {
 	rng     *rand.Rand
 	waiting [][]byte
@@ -92,13 +92,14 @@ func (m *mailbox) Want(ctx context.Context, _ int, _ int32, _ []byte) (context.C
 
 func (m *mailbox) Stopped(int) *engine.Blocked { return nil }
 
-// LogDriven runs a program whose history is kept, and restores it in between. What comes of
-// it without an interruption is compared with the model.
+// LogDriven runs a program in a log-driven flow and compares the result with the model. It
+// then repeats the run, restored from saved state between steps.
 func LogDriven(p *Program, h History, seed uint64) (err error) {
 	return logDrivenForgetting(p, h, seed, nil)
 }
 
-// logDrivenForgetting is LogDriven of operators that do not register what forget says.
+// logDrivenForgetting is LogDriven with operators that do not register the state that forget
+// selects.
 func logDrivenForgetting(p *Program, h History, seed uint64, forget engine.Forget) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -111,7 +112,7 @@ func logDrivenForgetting(p *Program, h History, seed uint64, forget engine.Forge
 		watch[i] = !read(p, i) || rng.IntN(2) == 0
 	}
 	watched := func(i int) bool { return watch[i] }
-	var live *builder  // of the run without an interruption
+	var live *builder  // of the uninterrupted run
 	var calls [][]byte // answers to calls
 	asks := callsOf(p)
 	flow := logDrivenFlow(func(f *dataflow.Flow, see func(string)) {
@@ -136,8 +137,8 @@ func logDrivenForgetting(p *Program, h History, seed uint64, forget engine.Forge
 	now := int64(1)
 	var failed error
 	var mail post
-	left := 30                // steps in which nothing but time passes
-	compared := forget != nil // what is forgotten is missing in one of them
+	left := 30                // steps in which only time passes
+	compared := forget != nil // forgotten state makes the identities differ
 	next := func(r *logDrivenRun) (logDrivenStep, bool) {
 		if !compared {
 			if failed = sameIdentities(r.graph, graph); failed != nil {
@@ -186,7 +187,7 @@ func logDrivenForgetting(p *Program, h History, seed uint64, forget engine.Forge
 	return failed
 }
 
-// sameIdentities compares what the ports of a flow call its operators with what its executor does.
+// sameIdentities checks that the ports of a flow and its executor agree on its shape.
 func sameIdentities(leads, ports *engine.Graph) error {
 	for i, s := range leads.Locations {
 		if a, b := identity.Of(s).String(), identity.Of(ports.Locations[i]).String(); a != b {
@@ -196,7 +197,8 @@ func sameIdentities(leads, ports *engine.Graph) error {
 	return nil
 }
 
-// compareLogDriven shows what a log-driven flow's outputs have and compares all with the model.
+// compareLogDriven feeds the outputs of a log-driven flow to its ports and compares everything
+// with the model.
 func compareLogDriven(live, front *builder, graph *engine.Graph, r *logDrivenRun) error {
 	kept, err := r.executor.Outputs(nil)
 	if err != nil {
@@ -206,7 +208,7 @@ func compareLogDriven(live, front *builder, graph *engine.Graph, r *logDrivenRun
 		return fmt.Errorf("Feed: %w", err)
 	}
 	for i, w := range live.observed {
-		if _, entries := live.built[w.node].(fixed); entries { // some of which were taken
+		if _, entries := live.built[w.node].(fixed); entries { // some of them were taken
 			w.now = nil
 		} else if w.now != nil {
 			w.now = front.observed[i].now
@@ -215,10 +217,11 @@ func compareLogDriven(live, front *builder, graph *engine.Graph, r *logDrivenRun
 	return live.compare(true)
 }
 
-// outputs lets out what is watched, and returns what reads an element or an entry.
+// outputs adds an output for each watched node, and returns functions that read an element or
+// an entry of it.
 func (b *builder) outputs() (readers []func()) {
 	ctx, cancel := context.WithCancel(context.Background())
-	cancel() // who finds nothing does not wait
+	cancel() // a reader that finds nothing does not wait
 	for _, w := range slices.Clone(b.observed) {
 		name := fmt.Sprint("n", w.node, " out")
 		switch s := b.built[w.node].(type) {
@@ -237,12 +240,12 @@ func (b *builder) outputs() (readers []func()) {
 }
 
 // TestLogDriven restores random programs from saved state between their steps and compares
-// them with themselves. It catches what an operator remembers and does not save.
+// each with its uninterrupted run. It catches state that an operator holds and does not save.
 func TestLogDriven(t *testing.T) {
 	checkAll(t, durables(), LogDriven)
 }
 
-// durables are the operators that a flow whose history is kept may have.
+// durables returns the operators that a log-driven flow may contain.
 func durables() []operator {
 	return slices.DeleteFunc(operators(), func(op operator) bool { return op.name == "keyedstream.Divide" })
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/millrace/millrace/singleton"
 )
 
-// TestLogDrivenWindows is TestLogDrivenByHand for event time.
+// TestLogDrivenWindows does with flows in event time what TestLogDrivenByHand does.
 func TestLogDrivenWindows(t *testing.T) {
 	for name, build := range map[string]func(at here, see func(string)) []hands{"spans": spanWindows, "waiting": markedWindows} {
 		t.Run(name, func(t *testing.T) {
@@ -39,8 +39,8 @@ func (b bell) time() window.Time {
 	return window.Time(0).Add(time.Duration(b.At) * time.Second)
 }
 
-// ringing returns bells that come nearly in the order of their times. Now and then nothing
-// rings for a while.
+// ringing returns a function that returns the next bell. Bells arrive nearly in the order of
+// their times, with a long gap now and then.
 func ringing() func(rng *rand.Rand) bell {
 	now := 0
 	return func(rng *rand.Rand) bell {
@@ -57,7 +57,7 @@ type (
 	openTallies = dataflow.KeyedSingleton[window.Key[seat], []int, here, bounds.Unbounded]
 )
 
-// stamped returns the events of an input.
+// stamped returns an input and its events, by key and sorted by time.
 func stamped(at here, see func(string)) (in *dataflow.InputPort[bell], events bells, sorted dataflow.Stream[window.Event[bell], here, bounds.Unbounded, dataflow.TotalOrder, dataflow.ExactlyOnce]) {
 	in, all := dataflow.Input[bell](at, "in")
 	es, late := window.Stamp(all, bell.time, window.Disorder{Slack: 5 * time.Second, Confirm: 2})
@@ -66,7 +66,7 @@ func stamped(at here, see func(string)) (in *dataflow.InputPort[bell], events be
 	return in, dataflow.KeyBy(es, func(e window.Event[bell]) seat { return e.Value.Who }), window.Sort(es)
 }
 
-// spanWindows is a flow of spans.
+// spanWindows is a flow that aggregates over spans: tumbling, sliding and session windows.
 func spanWindows(at here, see func(string)) []hands {
 	in, events, _ := stamped(at, see)
 	none := func() []int { return nil }
@@ -87,7 +87,7 @@ func spanWindows(at here, see func(string)) []hands {
 	return []hands{sendsBells(in)}
 }
 
-// markedWindows is a flow of what waits for a mark.
+// markedWindows is a flow of the operators that wait for the mark.
 func markedWindows(at here, see func(string)) []hands {
 	in, events, sorted := stamped(at, see)
 	odd, even := keyedstream.Partition(events, func(e window.Event[bell]) bool { return e.Value.N%2 == 1 })

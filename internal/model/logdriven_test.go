@@ -12,18 +12,19 @@ import (
 	"github.com/millrace/millrace/internal/engine/logdriven"
 )
 
-// A logDrivenFlow builds a flow whose history is kept. It tells see what its functions saw.
+// A logDrivenFlow builds a log-driven flow. The functions of the flow report what they see to
+// see.
 type logDrivenFlow func(f *dataflow.Flow, see func(string))
 
-// A logDrivenRun is one life of a log-driven flow, from its start or from saved state.
+// A logDrivenRun is one run of a log-driven flow, from its start or from saved state.
 type logDrivenRun struct {
 	graph     *engine.Graph
 	executor  *logdriven.Executor   // of the first location
-	executors []*logdriven.Executor // of all
+	executors []*logdriven.Executor // of all locations
 	seen      []string
 	calls     chan string // answers of asynchronous calls
 	end       context.CancelFunc
-	unsaved   bool // the state is not looked at between steps
+	unsaved   bool // the state is not saved between steps
 }
 
 func (flow logDrivenFlow) run() (r *logDrivenRun, err error) {
@@ -50,7 +51,7 @@ func (flow logDrivenFlow) run() (r *logDrivenRun, err error) {
 	return r, nil
 }
 
-// The histories begin in the middle of a minute.
+// origin is the time at which histories begin: the middle of a minute.
 const origin = int64(90 * time.Second)
 
 // A logDrivenStep is a step of a history.
@@ -60,21 +61,22 @@ type logDrivenStep struct {
 	records  [][]byte
 }
 
-// An outcome is all that comes of a step: what it gave, and what the next one depends on.
+// An outcome is the full result of a step: its outputs, and the state that the next step
+// depends on.
 type outcome struct {
 	outputs, refused, seen string
 	kept, next             string
 	saved                  []string // by location
 }
 
-// outcome returns what came of a step.
+// outcome returns the outcome of a step.
 func (r *logDrivenRun) outcome(e logdriven.Emission) (o outcome, err error) {
 	o.outputs, o.refused, o.seen = string(e.Outputs), fmt.Sprint(e.Refused), fmt.Sprint(r.seen)
 	r.seen = nil
 	return o, r.between(&o)
 }
 
-// between notes what there is between two steps.
+// between sets the fields of o that describe the state between two steps.
 func (r *logDrivenRun) between(o *outcome) error {
 	if err := r.graph.Scrub(true); err != nil {
 		return err
@@ -94,7 +96,7 @@ func (r *logDrivenRun) between(o *outcome) error {
 	if err != nil {
 		return fmt.Errorf("Outputs: %w", err)
 	}
-	// When the next timer is due may be said too early, so only that there is one counts.
+	// Deadline may return a time before the next timer is due, so only compare whether one exists.
 	_, ok := r.executor.Deadline()
 	o.kept, o.next = string(kept), fmt.Sprint(ok, r.executor.Full())
 	return nil
@@ -121,7 +123,7 @@ func (r *logDrivenRun) step(s logDrivenStep) (outcome, error) {
 	return r.outcome(e)
 }
 
-// begun starts a history.
+// begun starts a run and returns it with the outcome of its start.
 func (flow logDrivenFlow) begun() (r *logDrivenRun, o outcome, err error) {
 	if r, err = flow.run(); err != nil {
 		return nil, o, err
@@ -139,8 +141,8 @@ func (flow logDrivenFlow) begun() (r *logDrivenRun, o outcome, err error) {
 	return r, o, err
 }
 
-// again makes the steps of a history again, in a new life wherever interrupted says so,
-// and compares what comes of each.
+// again repeats the steps of a history and compares each outcome. Before a step for which
+// interrupted returns true, it restores the flow from saved state in a new run.
 func (flow logDrivenFlow) again(steps []logDrivenStep, want []outcome, interrupted func() bool) error {
 	r, got, err := flow.begun()
 	if err != nil {
@@ -180,8 +182,9 @@ func (flow logDrivenFlow) again(steps []logDrivenStep, want []outcome, interrupt
 	return nil
 }
 
-// threeWays runs a flow without an interruption, replays it, and restores it between
-// all steps and between some. The steps are those that next gives.
+// threeWays runs a flow without interruption, with the steps that next returns. It then
+// repeats the steps in three ways: without a restore, with a restore before each step, and
+// with a restore before some steps.
 func (flow logDrivenFlow) threeWays(rng *rand.Rand, next func(r *logDrivenRun) (logDrivenStep, bool)) error {
 	r, o, err := flow.begun()
 	if err != nil {

@@ -19,15 +19,15 @@ func rerun(t *testing.T) string {
 	return fmt.Sprintf("rerun: go test ./internal/model -run '^%s$' -seed %d -programs %d", t.Name(), *seed, *programs)
 }
 
-// checkAll makes programs, tries each of them, and prints the first that fails, made
-// as small as it gets.
+// checkAll makes programs and tries each of them. It reduces the first one that fails and
+// prints it.
 func checkAll(t *testing.T, table []operator, try func(p *Program, h History, seed uint64) error) {
 	t.Helper()
 	used := make(map[string]int)
 	for n := 0; n < *programs || n < 10**programs && missing(table, used) != ""; n++ {
 		rng := rand.New(rand.NewPCG(*seed, uint64(n)))
 		want := ""
-		if n >= *programs { // until each operator was in one
+		if n >= *programs { // until each operator was in a program
 			want = missing(table, used)
 		}
 		p, h := makeOf(table, rng, 3+n%14, slices.IndexFunc(table, func(op operator) bool { return op.name == want }))
@@ -38,8 +38,8 @@ func checkAll(t *testing.T, table []operator, try func(p *Program, h History, se
 		if try(p, h, s) == nil {
 			continue
 		}
-		// Where records go, choices go elsewhere: a few schedules stand for the one
-		// that failed.
+		// Removing a record changes all later choices, so try a few schedules instead of
+		// the one that failed.
 		fails := func(p *Program, h History) bool {
 			for k := range uint64(8) {
 				if try(p, h, s+k) != nil {
@@ -60,7 +60,7 @@ func checkAll(t *testing.T, table []operator, try func(p *Program, h History, se
 	}
 }
 
-// missing returns an operator that was in no program, or nothing.
+// missing returns the name of an operator that was in no program, or "".
 func missing(table []operator, used map[string]int) string {
 	for _, op := range table {
 		if used[op.name] == 0 {
@@ -70,8 +70,8 @@ func missing(table []operator, used map[string]int) string {
 	return ""
 }
 
-// drawnIn returns the operators that are drawn for flows run in a way: in production,
-// those that do everything on one goroutine.
+// drawnIn returns the operators to draw for flows that are run in a way. In production these
+// are the operators that use only one goroutine.
 func drawnIn(way Way) []operator {
 	if way == Simulated || way == Whole {
 		return operators()
@@ -79,8 +79,8 @@ func drawnIn(way Way) []operator {
 	return slices.DeleteFunc(operators(), func(op operator) bool { return op.concurrent })
 }
 
-// TestAgainstModel compares random programs with the model, at every cut of every
-// slice and after every step. It catches wrong operators; see the package comment.
+// TestAgainstModel compares random programs with the model, at every cut of every slice and
+// after every step. It catches operators that compute wrong results; see the package comment.
 func TestAgainstModel(t *testing.T) {
 	for way := range ways {
 		t.Run(way.String(), func(t *testing.T) {
@@ -89,8 +89,8 @@ func TestAgainstModel(t *testing.T) {
 	}
 }
 
-// TestWaysAgree compares random programs with themselves, run in another way. It
-// catches what depends on the way; see the package comment.
+// TestWaysAgree runs random programs in two ways and compares the results. It catches results
+// that depend on the way; see the package comment.
 func TestWaysAgree(t *testing.T) {
 	checkAll(t, drawnIn(Live), Agree)
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/millrace/millrace/internal/engine/logdriven"
 )
 
-// newLed returns a flow whose steps follow a log.
+// newLed returns a log-driven flow.
 func newLed(opts dataflow.Options, c codec.Codec, answer func([]byte) error) *dataflow.Flow {
 	f := dataflow.NewWithOptions(opts)
 	logdriven.Drive(graphOf(f), c, func(r codec.Record) error { return answer(r.Encode(nil)) })
@@ -15,7 +15,7 @@ func newLed(opts dataflow.Options, c codec.Codec, answer func([]byte) error) *da
 	return f
 }
 
-// newRemote returns a flow that is only the ports of one that runs elsewhere.
+// newRemote returns a flow that consists only of the ports of a flow that runs elsewhere.
 func newRemote(opts dataflow.Options, codec codec.Codec, remote engine.Remote) *dataflow.Flow {
 	f := dataflow.NewWithOptions(opts)
 	logdriven.Facade(graphOf(f), codec, remote)

@@ -8,8 +8,8 @@ import (
 	"github.com/millrace/millrace/internal/compiled"
 )
 
-// notInOracle are the exported operators that programs of the model do not have, with
-// the reason.
+// notInOracle lists the exported operators that programs of the model do not use, with the
+// reason.
 var notInOracle = map[string]string{
 	"keyedstream.CallingMachine": "what it is answered, and when, is for a caller to say; TestMachineSurvives of durabletest and TestPayments of keyedstream try it",
 	"keyedsingleton.InputWithin": "what it refuses depends on what it has forgotten, which a sender of the model does not know; TestRetainedOverRestarts of durable and TestInputWithin of keyedsingleton try it",
@@ -18,9 +18,9 @@ var notInOracle = map[string]string{
 // collections are the types of package dataflow that operators return.
 var collections = []string{"Stream", "KeyedStream", "KeyedSingleton", "Singleton", "Optional"}
 
-// TestOracle wants every exported operator to be drawn by the model. One that is not has
-// no oracle: what it gives is compared with nothing, and whether it saves its state is
-// not tried.
+// TestOracle checks that the model draws every exported operator. An operator that is not
+// drawn has no oracle: no test compares its results with the model or checks that it saves
+// its state.
 func TestOracle(t *testing.T) {
 	drawn := make(map[string]bool)
 	for _, op := range operators() {
@@ -54,8 +54,8 @@ func TestOracle(t *testing.T) {
 	}
 }
 
-// exportedOperators returns the exported functions of the operators' packages, and for
-// each whether it returns a collection.
+// exportedOperators maps each exported function of the operators' packages to whether it
+// returns a collection.
 func exportedOperators(t *testing.T) map[string]bool {
 	t.Helper()
 	const module = "github.com/millrace/millrace/"
@@ -84,8 +84,8 @@ func exportedOperators(t *testing.T) map[string]bool {
 	return all
 }
 
-// isCollection reports whether a type is a collection, some of them, or a type parameter
-// for which some can stand.
+// isCollection reports whether a type is a collection, a slice of collections, or a type
+// parameter that a collection can satisfy.
 func isCollection(t types.Type) bool {
 	switch t := types.Unalias(t).(type) {
 	case *types.Slice:

@@ -8,9 +8,9 @@ import (
 	"github.com/millrace/millrace/slice"
 )
 
-// TestReleaseAfterTheCut looks at an output from inside of a slice: what the step gave
-// is not there before all slices have run, so that who has seen an output finds
-// everything that the same step has computed.
+// TestReleaseAfterTheCut reads an output from within a slice. It checks that a step publishes
+// its outputs only after all slices have run: a reader that sees one output finds all results
+// of the same step.
 func TestReleaseAfterTheCut(t *testing.T) {
 	flow := dataflow.New()
 	at := dataflow.At[here](flow)

@@ -17,18 +17,18 @@ type version struct {
 	step    int
 	text    string
 	content Content
-	length  int // of a stream: how many elements it was given
+	length  int // of a stream: how many elements it received
 }
 
-// A replayedRun is what a recording gives, step by step. Steps have the numbers of the
-// recording; -1 stands for what is there before the first.
+// A replayedRun is the result of replaying a recording, step by step. Steps have the numbers
+// of the recording; -1 stands for the state before the first step.
 type replayedRun struct {
 	*flowing
-	steps    []int       // of the location of programs
+	steps    []int       // steps of the program's location
 	versions [][]version // by output
-	events   map[int]int // how many events there were after a step
-	asked    map[int]int // in which step a call for a key was asked for
-	moved    []int       // in which step each element was sent to another location
+	events   map[int]int // number of events after each step
+	asked    map[int]int // for each key, the step that requested its call
+	moved    []int       // for each element sent to another location, the step that sent it
 }
 
 // captured is called after a step of the location.
@@ -60,7 +60,7 @@ func (c *replayedRun) captured(step int) {
 	}
 }
 
-// replay walks the recording with a graph of its own, a whole step at a time.
+// replay replays the recording with a fresh graph, a whole step at a time.
 func replay(s *script, from *dataflow.Recording) (*replayedRun, error) {
 	flow := dataflow.New()
 	steps := simulate.NewReplay(graphOf(flow), historyOf(from), nil)
@@ -81,7 +81,7 @@ func replay(s *script, from *dataflow.Recording) (*replayedRun, error) {
 	return c, nil
 }
 
-// check compares what production showed with what its recording gives.
+// check compares what production showed with the replay of its recording.
 func (r *production) check(c *replayedRun) error {
 	if got, want := r.builder.events, c.builder.events; !reflect.DeepEqual(got, want) {
 		return fmt.Errorf("production and its recording differ:\n%s\n%s", r.story(len(got)), c.story(len(want)))
@@ -105,7 +105,7 @@ func (r *production) check(c *replayedRun) error {
 			}
 		}
 	}
-	for i, x := range r.reads { // what readers have not got, nobody lost
+	for i, x := range r.reads { // readers received every element
 		if x.next != nil && len(c.reads[i].order) != len(r.got(i)) {
 			return fmt.Errorf("output %d of n%d was read %d times, the recording gives %d elements", i, x.node, len(r.got(i)), len(c.reads[i].order))
 		}
@@ -123,10 +123,11 @@ func (r *production) got(i int) (all []sight) {
 	return all
 }
 
-// explain finds, for each sight, a step after which it could be made: not before any step
-// that had been published when it began, nor before the step of a sight that had ended
-// then, nor after one that was made later. The earliest such step of each sight is the one
-// that leaves most to others, so if there is none the sights contradict each other.
+// explain finds, for each sight, a step after which an output shows that sight. The step
+// must not be earlier than the last step published when the sight began, nor than the step
+// of any sight that had ended by then. It must not be later than the last step that the
+// sight could see. explain chooses the earliest such step, because it restricts the other
+// sights least: if no such step exists, the sights contradict each other.
 func (c *replayedRun) explain(sights []sight) error {
 	slices.SortFunc(sights, func(a, b sight) int { return cmp.Compare(a.began, b.began) })
 	at := make([]int, len(sights))
@@ -163,8 +164,8 @@ func (c *replayedRun) explain(sights []sight) error {
 	return nil
 }
 
-// first returns the first step from low on, and not after the last that x could see, after
-// which x is what an output shows.
+// first returns the first step, from low to the last one that x could see, after which the
+// output shows x.
 func (c *replayedRun) first(x sight, low int) (int, bool) {
 	all := c.versions[x.port]
 	for n, v := range all {
@@ -179,8 +180,8 @@ func (c *replayedRun) first(x sight, low int) (int, bool) {
 	return 0, false
 }
 
-// following returns the step after step. That one may be published by halves before it is
-// noted that it is published.
+// following returns the step after step. A reader may see part of that step before it is
+// noted as published.
 func (c *replayedRun) following(step int) int {
 	i, _ := slices.BinarySearch(c.steps, step+1)
 	if i == len(c.steps) {
@@ -192,7 +193,7 @@ func (c *replayedRun) following(step int) int {
 func (c *replayedRun) matches(x sight, v version) bool {
 	switch x.form {
 	case aLatest:
-		same := x.all.OK == v.content.OK || c.reads[x.port].kind.shape == single // which has a value from the start on
+		same := x.all.OK == v.content.OK || c.reads[x.port].kind.shape == single // a single always holds a value
 		return same && x.all.Value == v.content.Value && maps.Equal(x.all.Entries, v.content.Entries)
 	case aGet:
 		value, ok := v.content.Entries[x.key]
@@ -213,7 +214,7 @@ func (c *replayedRun) versionsOf(port int) string {
 	return s
 }
 
-// agrees compares what the recording gives at every step with the model.
+// agrees compares the replay with the model after every step.
 func (c *replayedRun) agrees() error {
 	e := newEvaluator(c.p, c.builder.events)
 	for i, r := range c.reads {

@@ -11,13 +11,13 @@ import (
 	"github.com/millrace/millrace/keyedstream"
 )
 
-// A reading is an output of a program, as goroutines outside of the flow read it. Of the
-// functions those are set that the kind of output has.
+// A reading is an output of a program, as goroutines outside of the flow read it. Only the
+// functions that its kind of output supports are set.
 type reading struct {
 	node  int
 	kind  kind
-	given Content                    // what was given so far, of streams and fixed entries; held by the run token
-	order []dataflow.Entry[int, int] // the same of a stream, in order
+	given Content                    // what a stream or fixed entries received so far; guarded by the run token
+	order []dataflow.Entry[int, int] // the elements of a stream, in order
 
 	latest func() Content
 	get    func(k int) (int, bool)
@@ -64,8 +64,8 @@ func (b *builder) reading(i int) *reading {
 	return r
 }
 
-// shown returns what the output shows, and of a stream all that it was given. It is called
-// by the holder of the run token, between two publications.
+// shown returns what the output shows; for a stream, all elements that it received. The
+// caller must hold the run token, between two publications.
 func (r *reading) shown() string {
 	if r.latest != nil {
 		return r.kind.text(r.latest())
@@ -85,8 +85,8 @@ func (r *reading) shown() string {
 	return r.kind.text(c)
 }
 
-// opsUntil returns the number of operators at the location once each node was built. It
-// tells which node an operator belongs to.
+// opsUntil holds the number of operators at the location after each node was built. It maps
+// an operator to its node.
 type opsUntil []int
 
 func (o opsUntil) node(op int) int {

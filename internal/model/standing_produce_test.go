@@ -23,10 +23,10 @@ type sight struct {
 	ok    bool
 	all   Content // of a value
 
-	from, until  int   // the last step that had been published when it began, and when it had ended
-	began, ended int64 // moments, of one counter for all goroutines
-	asked        int   // the key for whose call the sight is due, or -1
-	moved        int   // the element for whose arrival it is due, or -1
+	from, until  int   // the last step published when the sight began, and when it ended
+	began, ended int64 // readings of a counter that all goroutines share
+	asked        int   // the key of the call that made the sight, or -1
+	moved        int   // the index of the element whose arrival caused the sight, or -1
 }
 
 // A form is how an output was read.
@@ -45,20 +45,20 @@ func (x sight) String() string {
 	return fmt.Sprintf("%s sees at output %d that %s, after step %d and before the step after step %d is published", x.by, x.port, what, x.from, x.until)
 }
 
-// A sending is what became of a send.
+// A sending is a send and its result.
 type sending struct {
 	send
 	by           int
 	accepted     []Record // of the records, in order
-	refused      bool     // at least one
+	refused      bool     // at least one record was refused
 	began, ended int64
 }
 
-// A production is what a script did in production.
+// A production is a script's run in production.
 type production struct {
 	*flowing
 	recording dataflow.Recording
-	natural   bool // it ended because nothing was left, and was not stopped
+	natural   bool // the run ended by itself and was not stopped
 
 	moments   atomic.Int64
 	published atomic.Int64 // number of the last published step
@@ -67,9 +67,9 @@ type production struct {
 	mu     sync.Mutex
 	sights []sight
 	sent   []sending
-	wrong  error // the first thing that could be seen to be wrong at once
+	wrong  error // the first error found during the run
 
-	// held by the run token
+	// guarded by the run token
 	last   []string // what each output showed at the last publication
 	shows  []map[int]string
 	looked int
@@ -142,7 +142,7 @@ func produce(s *script) (r *production, err error) {
 	return r, errors.Join(r.wrong, err)
 }
 
-// noted notes what the outputs show after a step.
+// noted records which outputs changed in a step, and that the step is published.
 func (r *production) noted(step, site int) {
 	if site != 0 {
 		return
@@ -163,7 +163,7 @@ func (r *production) noted(step, site int) {
 	r.published.Store(int64(step))
 }
 
-// within looks at the outputs from inside of a step, which must not show yet.
+// within reads the outputs from within a step. They must not show the step yet.
 func (r *production) within() {
 	r.looked++
 	if s := r.s; s.bubble && s.stall > 0 && r.looked%s.stall == 0 {
@@ -180,7 +180,7 @@ func (r *production) within() {
 	}
 }
 
-// calling looks at the outputs from a call.
+// calling reads the outputs from a call.
 func (r *production) calling(k int) {
 	var all []sight
 	for i := range r.reads {
@@ -190,7 +190,7 @@ func (r *production) calling(k int) {
 	r.saw(all)
 }
 
-// arriving looks at the outputs from another location, to which n elements came before.
+// arriving reads the outputs from another location, at which n elements arrived before.
 func (r *production) arriving(n int) {
 	var all []sight
 	for i := range r.reads {
@@ -199,8 +199,8 @@ func (r *production) arriving(n int) {
 	r.saw(all)
 }
 
-// look reads an output without waiting. It takes no lock but that of the output and makes
-// no text, because half of a publication does not last long.
+// look reads an output without waiting. It takes no lock except that of the output and
+// formats no text, because it must be fast enough to observe a partial publication.
 func (r *production) look(all []sight, by string, i, key, asked, moved int) []sight {
 	x, at := r.reads[i], r.sight(by, i)
 	at.asked, at.moved = asked, moved
@@ -218,29 +218,30 @@ func (r *production) look(all []sight, by string, i, key, asked, moved int) []si
 	return append(all, r.ended(at))
 }
 
-// sight begins a look at an output.
+// sight returns a sight that begins now.
 func (r *production) sight(by string, i int) sight {
 	return sight{by: by, port: i, asked: -1, moved: -1, from: int(r.published.Load()), began: r.moments.Add(1)}
 }
 
-// ended ends it.
+// ended returns the sight with its end set to now.
 func (r *production) ended(x sight) sight {
 	x.ended, x.until = r.moments.Add(1), int(r.published.Load())
 	return x
 }
 
-// saw keeps what a goroutine saw.
+// saw stores the sights of a goroutine.
 func (r *production) saw(all []sight) {
 	r.mu.Lock()
 	r.sights = append(r.sights, all...)
 	r.mu.Unlock()
 }
 
-// maxSights bounds what a reader looks at.
+// maxSights is the number of sights after which a reader stops.
 const maxSights = 1500
 
-// poll reads outputs as it is told, again and again while there are senders, unless time
-// has to wait for that.
+// poll makes the polls of a reader once. Outside of a bubble it repeats them until all
+// senders are done or it has made maxSights sights. In a bubble, repeating would keep time
+// from advancing.
 func (r *production) poll(ctx context.Context, polls []poll) {
 	var all []sight
 	defer func() { r.saw(all) }()
@@ -265,7 +266,7 @@ func (r *production) poll(ctx context.Context, polls []poll) {
 					all = r.look(all, "a reader", (i+j)%len(r.reads), p.key, -1, -1)
 				}
 			}
-			for n := range p.times { // two outputs in turn, as fast as that goes
+			for n := range p.times { // two outputs in turn, as fast as possible
 				all = r.look(all, "a reader of two", i, p.key+n, -1, -1)
 				all = r.look(all, "a reader of two", j, p.key+n, -1, -1)
 			}
@@ -291,7 +292,7 @@ func (r *production) drain(ctx context.Context, i int) {
 	}
 }
 
-// sender sends as it is told.
+// sender makes the sends of a sender.
 func (r *production) sender(by int, all []send) {
 	for _, x := range all {
 		x.pause.take(r.s.bubble)
@@ -312,7 +313,7 @@ func (r *production) sender(by int, all []send) {
 	}
 }
 
-// wasSent notes what became of each record of a sending.
+// wasSent stores the result of each record of a sending.
 func (r *production) wasSent(y sending, errs ...error) {
 	y.ended = r.moments.Add(1)
 	for i, err := range errs {

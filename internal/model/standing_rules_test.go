@@ -6,42 +6,43 @@ import (
 	"github.com/millrace/millrace/internal/engine/simulate"
 )
 
-// rules is a membership that knows what a plan may be:
+// rules is a membership that checks the rules of a plan:
 //
-//   - a location starts once, first, and its time never goes back,
-//   - timers fire before the records of their step and not before their deadlines, the
-//     earliest deadline first, and all that are due at the time of the step,
-//   - a record was accepted, and is taken once; the records of one sender are taken in the
-//     order in which it sent them, and one whose send had returned before that of another
-//     began is taken first,
-//   - an answer is of a call that was asked for, and comes once; what comes from another
-//     location was sent before,
-//   - slices are cut if one of them has news, after the records, and none is left with news,
-//   - in the end everything that was accepted was taken.
+//   - A location starts once, before anything else happens there. Its time never goes back.
+//   - Timers fire before the records of their step, not before their deadlines, and in the
+//     order of their deadlines.
+//   - Each record that is taken was accepted, and is taken once. The records of one sender
+//     are taken in the order in which it sent them. If a send returned before another send
+//     began, its record is taken first.
+//   - Each answer belongs to a call that was requested, and arrives once. Each element from
+//     another location was sent before it arrives.
+//   - Slices are cut after the records, and only if a slice has news. At the end of the step
+//     no slice has news.
+//   - At the end every accepted record has been taken.
 //
-// Timers may be late: a record may be taken at a time after a deadline that fires in a
-// later step, because that is for the operating system to say.
+// Timers may be late, because the operating system decides when they fire: a record may be
+// taken after a deadline whose timer fires in a later step.
 type rules struct {
 	sites map[int]*ruled
-	left  map[Record][]sentAt // records that were accepted and not taken, in order of sending
+	left  map[Record][]sentAt // records that were accepted and not yet taken, in order of sending
 	more  bool                // no two records are equal
-	last  map[int]int         // the number of the record that was taken last, by sender
-	begun int64               // the latest moment at which a send began of what was taken
+	last  map[int]int         // by sender, the number of the last record taken
+	begun int64               // the latest start of a send among the records taken
 	calls map[int]bool        // keys of extra calls that were answered
-	moved int                 // elements that were taken at another location
+	moved int                 // number of elements taken at another location
 }
 
-// ruled is what is known of a location.
+// ruled is the state of a location.
 type ruled struct {
 	started bool
 	now     int64
 	step    int
-	fired   int64 // deadline, in this step
+	fired   int64 // the last deadline that fired in this step
 	taken   bool  // a record was taken in this step
 	cut     bool
 }
 
-// A sentAt is a record among those of its sender.
+// A sentAt is the position of a record among those of its sender.
 type sentAt struct {
 	of     *sending
 	number int
@@ -106,11 +107,11 @@ func (m *rules) possible(w *walk, e simulate.Event) error {
 	return nil
 }
 
-// take says why a record cannot be taken.
+// take takes a record, or returns why it cannot be taken.
 func (m *rules) take(w *walk, e simulate.Event) error {
 	if e.Location != 0 {
 		if e.In != w.moves {
-			return nil // what comes back is compared with the model
+			return nil // the program's own sends are compared with the model
 		}
 		if m.moved++; m.moved > len(w.whole.moved) || w.whole.moved[m.moved-1] >= e.Step {
 			return fmt.Errorf("it is number %d, and of %d that were sent it was not before", m.moved, len(w.whole.moved))
@@ -127,7 +128,7 @@ func (m *rules) take(w *walk, e simulate.Event) error {
 		return fmt.Errorf("nobody asked, or it was answered")
 	}
 	if w.p.nodes[i].op.edge != input {
-		return nil // the model says what may come
+		return nil // the model decides what may come
 	}
 	rec := Record{input: i, value: e.Value.(int)}
 	if e.Key != nil {

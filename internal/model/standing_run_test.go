@@ -19,39 +19,41 @@ import (
 	"github.com/millrace/millrace/slice"
 )
 
-// A script is a program with what goroutines do to it in production.
+// A script is a program and what goroutines do to it in production.
 type script struct {
 	p       *Program
-	bubble  bool // time is that of a bubble, so that timers fire while records come
+	bubble  bool // run in a synctest bubble, so that timers fire while records arrive
 	procs   int  // GOMAXPROCS
 	opts    dataflow.Options
 	senders [][]send
 	polls   [][]poll
-	stall   int  // in a bubble, every so many records a function takes hours; 0 if none does
-	spin    int  // the longest time for which functions and goroutines spin
-	bulk    bool // there is an output of a value that takes long to copy
-	calls   int  // fixed entries whose extra calls look at the outputs, or -1
-	moves   int  // stream which is sent to another location that looks at the outputs, or -1
-	ends    bool // there are outputs only of what nothing else is made of, so that more can wait in the simulator
+	stall   int  // in a bubble, every stall-th call of a function takes hours; 0 for none
+	spin    int  // the most iterations for which functions and goroutines spin
+	bulk    bool // add an output of a value that is slow to copy
+	calls   int  // node of fixed entries whose extra calls read the outputs, or -1
+	moves   int  // node of a stream that is sent to another location, which reads the outputs; or -1
+	ends    bool // only nodes that no other node reads have outputs, so that more can wait in the simulator
 }
 
-// A send is some records for one input, in one call if there are several.
+// A send is one or more records for one input. Several records are sent in one call if the
+// input accepts batches.
 type send struct {
 	records []Record
 	pause   pause
 }
 
-// A poll reads an output, then every one, or two of them in turn.
+// A poll awaits an entry of an output if await is set. It then reads every output once, or
+// two outputs in turn.
 type poll struct {
 	port  int
 	other int
-	times int // how often the two are read; 0 if every one is
+	times int // how often the two outputs are read; 0 to read every output once
 	key   int
 	await bool
 	pause pause
 }
 
-// A pause is what a goroutine does before it goes on.
+// A pause is what a goroutine does before it continues.
 type pause struct {
 	yields int
 	spins  int
@@ -70,7 +72,7 @@ func (w pause) take(bubble bool) {
 
 var sink atomic.Uint64
 
-// spun takes time that depends on nothing but n.
+// spun takes time that depends only on n.
 func spun(n int) {
 	x := uint64(n)
 	for range n {
@@ -173,8 +175,8 @@ func drawScript(rng *rand.Rand, n int) *script {
 	return s
 }
 
-// sender returns which of n senders sends a record to an input: the one that it may come
-// from, where an input has one sender or one for each key, and else the one that would.
+// sender returns which of n senders sends a record to an input. If the input allows one
+// sender, or one for each key, it returns that sender, and otherwise would.
 func (p *Program) sender(node, key, would, n int) int {
 	switch p.nodes[node].op.name {
 	case "dataflow.Input":
@@ -199,18 +201,18 @@ func (s *script) String() string {
 	return b.String()
 }
 
-// hasTimers reports whether time decides about what the program shows.
+// hasTimers reports whether the output of the program depends on time.
 func (p *Program) hasTimers() bool {
 	return slices.ContainsFunc(p.nodes, func(x node) bool { return x.op.edge == timed && !x.op.concurrent })
 }
 
-// isOpen reports whether the program does not end by itself, since an interval is open
+// isOpen reports whether the program does not end by itself, because an interval stays open
 // like an input.
 func (p *Program) isOpen() bool {
 	return p.Ticks()
 }
 
-// small reports whether nothing in the program multiplies.
+// small reports whether no operator of the program multiplies its records.
 func (p *Program) small() bool {
 	return !slices.ContainsFunc(p.nodes, func(x node) bool { return x.growth > 2 })
 }
@@ -226,12 +228,13 @@ type flowing struct {
 	flow  *dataflow.Flow
 	reads []*reading
 	ops   opsUntil
-	asked []int      // keys of extra calls, in order; held by the run token
-	moved int        // elements sent to another location; held by the run token
-	moves *engine.Op // where they come in
+	asked []int      // keys of extra calls, in order; guarded by the run token
+	moved int        // number of elements sent to another location; guarded by the run token
+	moves *engine.Op // the operator that receives them there
 
-	// bulk reads the output of a large value, if there is one. A publication waits for the
-	// lock of that output then, so that half a publication lasts longer and is seen more often.
+	// bulk reads the output of a large value, or is nil. While it reads, a publication waits
+	// for the lock of that output, so that partial publications last longer and are seen more
+	// often.
 	bulk func()
 
 	// in production, otherwise nil
@@ -290,7 +293,7 @@ func raise(ctx context.Context, s *script, flow *dataflow.Flow) *flowing {
 		sent := dataflow.Inspect(f.built[s.moves].(stream), func(int) { f.moved++ })
 		n := 0
 		arriving := dataflow.Send(sent, f.other())
-		for site := range graphOf(flow).NumLocations() { // where it comes in is the last operator of its location
+		for site := range graphOf(flow).NumLocations() { // the receiving operator is the last one of its location
 			if ops := graphOf(flow).Ops(site); site > 0 && ops[len(ops)-1].Name == "dataflow.Send" {
 				f.moves = ops[len(ops)-1]
 			}
@@ -305,11 +308,11 @@ func raise(ctx context.Context, s *script, flow *dataflow.Flow) *flowing {
 	return f
 }
 
-// large is a value that takes long to copy.
+// large is a value that is slow to copy.
 type large [1 << 14]int
 
-// addBulk adds an output of a large value for an input. It is published after the outputs
-// of what derives from that input, and before the one of the input itself.
+// addBulk adds an output of a large value, derived from an input. It is published after the
+// outputs of other nodes that derive from that input, and before the output of the input itself.
 func (f *flowing) addBulk() {
 	for _, i := range f.p.inputs() {
 		var count valueOf[here, bounds.MonotonicValue]

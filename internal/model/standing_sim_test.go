@@ -9,24 +9,25 @@ import (
 	"github.com/millrace/millrace/internal/engine/simulate"
 )
 
-// What the simulator does not offer today, or offers in another way, although production
-// does it. A flow that can do something of the last kind is not led through the simulator;
-// the rules and the model still check it. The others are no event of a plan, and so nothing of
-// them can be seen here:
+// notOffered lists what production does and the simulator does not offer, or offers in another
+// way. A flow that can do any of it is not run in the simulator. The rules and the model still
+// check it. doc/testing-engine.md lists H6, H7 and H12.
 //
-//   - calls: when answers are taken is offered in full, and more than production has if
-//     Concurrency is limited (H6),
-//   - a full output (H7) never stops a location of the simulator; here one that is stopped
-//     takes nothing, which is offered.
+// Two further differences are not events of a plan, so this test cannot observe them:
 //
-// H12 is the order within a step: an operator that takes that order for its
-// own, such as MergeOrdered of a stream and what is made of it, gives [a b a' b'] for a step
-// of two records, and only [a a' b b'] in the simulator, which takes them one by one. What
-// derives from it is not compared, see [Program.arranges]; if it is fed back by a cycle, other
-// records are taken, and the flow is not led.
+//   - If Concurrency is limited, the simulator offers more orders of answers than production
+//     has (H6).
+//   - A full output never stops a location of the simulator (H7). A location that is stopped in
+//     production takes no records, which the simulator offers too.
 //
-// An Interval fires for ever in production, and in the simulator three times unless something comes
-// in: a flow that has one is not led.
+// H12 is the order within a step. Some operators depend on that order, such as MergeOrdered of
+// a stream and a stream derived from it. For a step of two records it returns [a b a' b'] in
+// production. In the simulator, which takes the records one by one, it returns [a a' b b'].
+// Nodes that derive from such an operator are not compared, see [Program.arranges]. If a cycle
+// feeds such a node back, the flow takes other records and is not run in the simulator.
+//
+// An Interval fires forever in production. In the simulator it fires three times unless a record
+// arrives, so a flow with an Interval is not run there.
 var notOffered = []struct {
 	hole string
 	has  func(s *script) bool
@@ -37,7 +38,7 @@ var notOffered = []struct {
 	{"H12", func(s *script) bool { return s.p.loopsArranged() || s.p.sendsArranged(s.moves) }},
 }
 
-// loopsArranged reports whether a cycle feeds back what derives from the order of a step.
+// loopsArranged reports whether a cycle feeds back a node that derives from the order of a step.
 func (p *Program) loopsArranged() bool {
 	for i := range p.nodes {
 		if p.nodes[i].op.edge == looped && p.arranges(i) {
@@ -47,8 +48,8 @@ func (p *Program) loopsArranged() bool {
 	return false
 }
 
-// sendsArranged reports whether what derives from the order of a step is sent to another location:
-// node i, if it is one, or another.
+// sendsArranged reports whether a node that derives from the order of a step is sent to another
+// location. It checks node i, unless i is negative, and all nodes that send.
 func (p *Program) sendsArranged(i int) bool {
 	if i >= 0 && p.arranges(i) {
 		return true
@@ -64,18 +65,18 @@ func (p *Program) sendsArranged(i int) bool {
 	return false
 }
 
-// simulatedRun is a membership that leads the simulator through the run: each event must be among
-// what it offers, and what its outputs show after each step must be what they showed.
+// simulatedRun is a membership that repeats the run in the simulator. The simulator must offer
+// each event, and its outputs must show the same after each step.
 type simulatedRun struct {
 	*flowing
 	steps  *simulate.Simulation
 	step   int
-	passed int   // elements that waited where a type gives up an order
-	now    int64 // of the step
-	fired  bool  // its timers have
+	passed int   // number of elements that waited where a type gives up an order
+	now    int64 // the time of the step
+	fired  bool  // the timers of the step have fired
 }
 
-// newSimulatedRun returns the simulator as a membership, or why the script is not led through it.
+// newSimulatedRun returns the simulator as a membership, or why the script is not run in it.
 func newSimulatedRun(s *script) (m *simulatedRun, hole string) {
 	for _, x := range notOffered {
 		if x.has(s) {
@@ -89,13 +90,13 @@ func newSimulatedRun(s *script) (m *simulatedRun, hole string) {
 	return m, ""
 }
 
-// Choose implements [simulate.Chooser]. No record comes again in what is led.
+// Choose implements [simulate.Chooser]. No record is repeated in this run.
 func (m *simulatedRun) Choose(int) int { return 0 }
 
 // Time implements [simulate.Timekeeper]: the clock shows what it showed in production.
 func (m *simulatedRun) Time(p simulate.Passing) int64 { return max(m.now, p.Earliest) }
 
-// Clock implements [simulate.Timekeeper]: a location has one.
+// Clock implements [simulate.Timekeeper]: a location has one clock.
 func (m *simulatedRun) Clock(usual int) int { return usual }
 
 func (m *simulatedRun) possible(w *walk, e simulate.Event) error {
@@ -115,7 +116,7 @@ func (m *simulatedRun) possible(w *walk, e simulate.Event) error {
 	return m.makes(w, e)
 }
 
-// makes makes an event.
+// makes makes the event e happen in the simulator.
 func (m *simulatedRun) makes(w *walk, e simulate.Event) error {
 	if e.Start {
 		if graphOf(m.flow).Begun() {
@@ -135,7 +136,7 @@ func (m *simulatedRun) makes(w *walk, e simulate.Event) error {
 	case !e.Cut:
 		return m.take(e)
 	}
-	// Each slice is cut by itself, those that follow from another one behind it.
+	// The simulator cuts the slices one by one. A slice that follows from another is cut after it.
 	for n := 0; ; n++ {
 		all := m.steps.Offers()
 		i := slices.IndexFunc(all, func(o simulate.Move) bool { return o.Cuts() && int(o.Location) == e.Location })
@@ -152,7 +153,8 @@ func (m *simulatedRun) makes(w *walk, e simulate.Event) error {
 	}
 }
 
-// call makes all calls that can be made: their functions depend on nothing else.
+// call makes all calls that can be made. When they are made does not matter: their functions
+// depend only on their arguments.
 func (m *simulatedRun) call() error {
 	for {
 		all := m.steps.Offers()
@@ -166,8 +168,8 @@ func (m *simulatedRun) call() error {
 	}
 }
 
-// fire fires all timers that are due at the time of the step. The walk makes an event of each of
-// their deadlines.
+// fire fires all timers that are due at the time of the step. It does so at the first event: the
+// walk has an event for each of their deadlines.
 func (m *simulatedRun) fire(e simulate.Event) error {
 	if m.fired {
 		return nil
@@ -201,8 +203,8 @@ func (m *simulatedRun) take(e simulate.Event) error {
 	return fmt.Errorf("not offered: there is %v", all)
 }
 
-// pass has go on what waits where a type gives up an order, in the order in which it came: in
-// production nothing waits there.
+// pass releases the elements that wait where a type gives up an order, in the order in which
+// they arrived. In production nothing waits there.
 func (m *simulatedRun) pass() error {
 	for {
 		all := m.steps.Offers()

@@ -15,30 +15,36 @@ import (
 	"github.com/millrace/millrace/internal/long"
 )
 
-// The standing test says that production does nothing that the definition of a flow does
-// not have. A random program runs in production, with goroutines that send, read, wait,
-// spin and make calls; its outputs are looked at from everywhere, also from inside of a
-// step, from a call and from another location. Then what was recorded is walked through the
-// same step by fresh graphs:
+// The standing test checks that production does only what the definition of a flow allows. A
+// random program runs in production, with goroutines that send, read, wait, spin and make
+// calls. Goroutines outside of the flow, functions within a step, calls and another location
+// read its outputs. Fresh graphs then replay the recording in two ways.
 //
-//   - a whole step at a time: whatever anybody saw at any output has to be what that output
-//     shows after some step, one that was not too old when the look began nor later than
-//     when it ended, and not before a step that had been seen anywhere, see [course.explain];
-//     readers of streams got all of it; every output, at every publication, is what the
-//     recording gives, and what the model computes from what was taken;
-//   - one event at a time: each must have been possible, see [membership], and after the last
-//     of a step the outputs show the same. Of what timers let go the order is the same.
+// One graph makes a whole step at a time:
 //
-// It catches half a publication, a timer that overtakes another, a slice that is not cut, a
-// record that is lost, repeated or overtaken, a call or a message that is ahead of the step
-// that asked for it, and a simulator that does not have what production does.
+//   - Each value that was read from an output must be what that output shows after some step
+//     that was current during the read, and not before a step that had been seen anywhere;
+//     see [replayedRun.explain].
+//   - The readers of streams must have received all elements.
+//   - At every publication, every output must show what the replay shows and what the model
+//     computes from the records that were taken.
+//
+// The other graph makes one event at a time:
+//
+//   - Each event must have been possible; see [membership].
+//   - After the last event of a step, the outputs must show the same.
+//   - Timers must fire in the same order.
+//
+// The test catches a partial publication, a timer that overtakes another, a slice that is not
+// cut, a record that is lost, repeated or overtaken, a call or a message that precedes the step
+// that caused it, and a simulator that does not offer what production does.
 var (
 	standingFlows = flag.Int("standing.flows", long.Of(200, 1000), "how many flows the standing test runs in production")
 	standingFrom  = flag.Int("standing.from", 0, "the number of the first of them")
 	standingTries = flag.Int("standing.tries", 1, "how often each of them is run")
 )
 
-// TestStanding runs random programs in production and checks what came of them.
+// TestStanding runs random programs in production and checks each run.
 func TestStanding(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
 	did := make(tally)
@@ -69,7 +75,7 @@ func TestStanding(t *testing.T) {
 	}
 }
 
-// A tally says how much there was of what has to be there for the test to say anything.
+// A tally counts what must occur in the runs for the test to be meaningful.
 type tally map[string]int
 
 // String returns the counts in the order of their names.
@@ -143,7 +149,7 @@ func (s *script) stand(t *testing.T, did tally) (err error) {
 	return nil
 }
 
-// counted is a membership that has everything, and counts it.
+// counted is a membership that accepts every event and counts it.
 type counted struct {
 	did   tally
 	taken int // in this step
@@ -166,5 +172,5 @@ func (m *counted) stepped(*walk, int) error {
 
 func (m *counted) ended(*walk) error { return nil }
 
-// slept lets time pass in a bubble.
+// slept advances the time of a bubble.
 func slept(d time.Duration) { time.Sleep(d) }

@@ -9,29 +9,29 @@ import (
 	"github.com/millrace/millrace/internal/engine/simulate"
 )
 
-// A membership says whether each event of a recorded run could happen. It is asked with
-// every event in order, before it happens, and told of the end of each step. The rules of
-// this test are one; a simulator that is led through the run is another.
+// A membership checks whether each event of a recorded run could happen. It is called for
+// every event, in order and before the event happens, and at the end of each step. The rules
+// of this test are one membership. A simulator that repeats the run is another.
 type membership interface {
-	// possible returns why e cannot happen in the state of w, or nil. It takes e as having
-	// happened then.
+	// possible returns why e cannot happen in the state of w, or nil. If it returns nil, the
+	// membership treats e as having happened.
 	possible(w *walk, e simulate.Event) error
 	// stepped is called when all events of a step have happened.
 	stepped(w *walk, step int) error
-	// ended is called when all steps have been made. It returns what is missing.
+	// ended is called after the last step. It returns an error if something is missing.
 	ended(w *walk) error
 }
 
-// A walk is a recorded run that is made again, one elementary event at a time.
+// A walk replays a recorded run, one elementary event at a time.
 type walk struct {
 	*flowing
-	run   *production  // what is known of it
-	whole *replayedRun // the same by whole steps
+	run   *production  // the recorded run
+	whole *replayedRun // its replay by whole steps
 	steps *simulate.Replay
 }
 
-// walkThrough asks ms about each event of a run, and compares what the outputs show at the
-// end of each step with what they show when the step is made as a whole.
+// walkThrough checks each event of a run with ms. At the end of each step it compares the
+// outputs with those of the same step made as a whole.
 func walkThrough(r *production, whole *replayedRun, ms ...membership) error {
 	flow := dataflow.New()
 	w := &walk{run: r, whole: whole, steps: simulate.NewReplay(graphOf(flow), historyOf(&r.recording), nil)}
@@ -81,7 +81,7 @@ func (w *walk) sameAs(whole *replayedRun, step, before int) error {
 	return w.shows(whole, step, "if its events happen one after the other")
 }
 
-// shows compares what the outputs show with what they show after a step.
+// shows compares the outputs with those of the whole replay after a step.
 func (f *flowing) shows(whole *replayedRun, step int, when string) error {
 	for i, r := range f.reads {
 		if f.p.arranges(r.node) {
@@ -94,10 +94,10 @@ func (f *flowing) shows(whole *replayedRun, step int, when string) error {
 	return nil
 }
 
-// A firing is an entry that a timer let go.
+// A firing is an entry that a timer released.
 type firing struct{ node, key, value int }
 
-// fired returns what timers let go, in order.
+// fired returns the entries that timers released, in order.
 func (f *flowing) fired(events []event) (all []firing) {
 	for _, e := range events {
 		if e.slice >= 0 {
@@ -130,10 +130,11 @@ func (c *replayedRun) at(i, step int) version {
 	return all[n]
 }
 
-// arranges reports whether what node i holds derives from an operator that takes the order
-// in which things come inside of a step for theirs. In a step of several records a batch
-// goes one way before it goes the other, and event by event each record goes both, so that
-// the two may differ. It is a hole of the simulator, which takes records one by one.
+// arranges reports whether node i derives from an operator that depends on the order in which
+// elements arrive within a step. In a step of several records the whole batch goes along one
+// path and then along the other. Event by event, each record goes along both paths before the
+// next record, so the results may differ. The simulator, which takes records one by one, does
+// not offer the order of the batch.
 func (p *Program) arranges(i int) bool {
 	seen := make([]bool, len(p.nodes))
 	var from func(i int) bool

@@ -13,13 +13,13 @@ import (
 	"github.com/millrace/millrace/internal/engine/simulate"
 )
 
-// TestStatusCounts runs random programs that count, and compares what the status says after
-// each step with what happened: how many records each input took, and how often each slice
-// ran. It catches a step that is not counted, and one that is copied in the middle.
+// TestStatusCounts runs random programs with Count and compares the status after each step
+// with the events: how many records each input took, and how often each slice ran. It catches
+// a step that is not counted, and a status that is copied in the middle of a step.
 func TestStatusCounts(t *testing.T) {
 	for way := range ways {
 		t.Run(way.String(), func(t *testing.T) {
-			// These have a slice that is none of the program's.
+			// These operators add a slice of their own.
 			drawn := slices.DeleteFunc(drawnIn(way), func(op operator) bool { return op.name == "slice.EmitRetained" || op.name == "keyedsingleton.Changes" })
 			checkAll(t, drawn, func(p *Program, h History, seed uint64) error { return counts(p, h, way, seed) })
 		})

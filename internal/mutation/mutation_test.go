@@ -11,7 +11,7 @@ import (
 
 var mutate = flag.Bool("mutate", false, "try all mutations, which takes minutes")
 
-// TestApply keeps the table to the source: each mutation can still be applied.
+// TestApply checks that each mutation of the table can be applied to the source.
 func TestApply(t *testing.T) {
 	dir, err := root()
 	if err != nil {
@@ -32,7 +32,7 @@ func TestApply(t *testing.T) {
 	}
 }
 
-// TestReadme keeps the table of the README to the table of mutations.
+// TestReadme checks that the README lists every mutation.
 func TestReadme(t *testing.T) {
 	text, err := os.ReadFile("README.md")
 	if err != nil {
@@ -45,7 +45,7 @@ func TestReadme(t *testing.T) {
 	}
 }
 
-// TestMutations tries all mutations if it is asked to.
+// TestMutations tries all mutations if -mutate is set.
 func TestMutations(t *testing.T) {
 	if !*mutate {
 		t.Skip("only with -mutate, since it takes minutes")
@@ -62,7 +62,7 @@ func TestMutations(t *testing.T) {
 	}
 }
 
-// TestFailures reads what go test says.
+// TestFailures checks that failures finds the failed tests in the output of go test -json.
 func TestFailures(t *testing.T) {
 	got, err := failures(strings.NewReader(`{"Action":"start","Package":"github.com/millrace/millrace/slice"}
 {"Action":"fail","Package":"github.com/millrace/millrace/slice","Test":"TestA/one"}

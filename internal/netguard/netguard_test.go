@@ -16,11 +16,11 @@ import (
 	"github.com/millrace/millrace/internal/netguard"
 )
 
-// errReached ends a dial that the guard let through, before a packet leaves.
+// errReached ends a dial that the guard let through, before a packet is sent.
 var errReached = errors.New("let through")
 
-// recorder is a dialer that goes as far as the guard does, and the addresses that
-// it let through.
+// recorder returns a dialer that appends each address that the guard lets through to
+// reached, and does not connect.
 func recorder(reached *[]string) *net.Dialer {
 	return &net.Dialer{ControlContext: func(_ context.Context, _, addr string, _ syscall.RawConn) error {
 		*reached = append(*reached, addr)
@@ -28,7 +28,7 @@ func recorder(reached *[]string) *net.Dialer {
 	}}
 }
 
-// dial dials addr as far as the guard lets it.
+// dial dials addr and returns the error: either the guard's or errReached.
 func dial(t *testing.T, p netguard.Policy, addr string) error {
 	t.Helper()
 	var reached []string
@@ -43,8 +43,8 @@ func dial(t *testing.T, p netguard.Policy, addr string) error {
 	return err
 }
 
-// TestMatrix dials the first and the last address of every network that
-// doc/protocol.md §11.6 names, and some inside.
+// TestMatrix checks that the guard blocks the first and the last address of every network
+// that doc/protocol.md §11.6 names, and some in between.
 func TestMatrix(t *testing.T) {
 	for network, inside := range map[string][]string{
 		"0.0.0.0/8":          {"0.0.0.0"},
@@ -111,7 +111,8 @@ func last(p netip.Prefix) netip.Addr {
 	return ip
 }
 
-// TestNumbers dials addresses in forms that only some libraries understand.
+// TestNumbers checks that the guard blocks addresses in forms that only some libraries
+// understand.
 func TestNumbers(t *testing.T) {
 	for _, host := range []string{
 		"2130706433", "134744072", "017700000001", "0x7f000001", "0X7F000001", "127.1", "127.0.1", "0177.0.0.1", "0x7f.0.0.1",
@@ -189,8 +190,7 @@ func TestAllowed(t *testing.T) {
 	}
 }
 
-// TestOtherNetworks keeps the guard from being walked around on a socket of
-// another kind.
+// TestOtherNetworks checks that the guard blocks sockets of another kind, such as UDP.
 func TestOtherNetworks(t *testing.T) {
 	_, err := netguard.Policy{}.DialContext(nil)(t.Context(), "udp", "8.8.8.8:53")
 	if !errors.Is(err, netguard.ErrBlocked) {
@@ -198,8 +198,8 @@ func TestOtherNetworks(t *testing.T) {
 	}
 }
 
-// TestRedirect follows a redirect from a server that is allowed to one that is not
-// (threat 10).
+// TestRedirect checks that the guard blocks a redirect from an allowed server to one that
+// is not allowed (threat 10).
 func TestRedirect(t *testing.T) {
 	var reached bool
 	inner := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { reached = true }))
@@ -216,8 +216,8 @@ func TestRedirect(t *testing.T) {
 	}
 }
 
-// TestConnects makes real connections with what is allowed, and calls the dialer's
-// own control function.
+// TestConnects makes real connections to allowed addresses and checks that the dialer's
+// own control function is called.
 func TestConnects(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "hello") }))
 	defer server.Close()

@@ -10,7 +10,7 @@ import (
 )
 
 // TestRebinding resolves a name to a public address and to a private one in turn
-// (threat 15): whoever had checked the name before dialing would have been deceived.
+// (threat 15). A check of the name before dialing would not notice the private one.
 func TestRebinding(t *testing.T) {
 	var reached []string
 	d := recorder(&reached)
@@ -31,7 +31,7 @@ func TestRebinding(t *testing.T) {
 	}
 }
 
-// TestMixedAnswer passes over the addresses that are not allowed.
+// TestMixedAnswer checks that the guard skips the addresses of an answer that are not allowed.
 func TestMixedAnswer(t *testing.T) {
 	var reached []string
 	d := recorder(&reached)
@@ -42,8 +42,8 @@ func TestMixedAnswer(t *testing.T) {
 	}
 }
 
-// TestTrustedName keeps a name that the operator has configured to public
-// addresses: its records may be changed by others.
+// TestTrustedName checks that a trusted name may resolve only to public addresses, because
+// others may change its DNS records.
 func TestTrustedName(t *testing.T) {
 	var reached []string
 	d := recorder(&reached)

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestTests runs where the flag has its default, and where it was given.
+// TestTests checks that Tests changes the flag if it has its default, and only then.
 func TestTests(t *testing.T) {
 	p := flag.Lookup("test.parallel")
 	was := p.Value.String()

@@ -38,9 +38,9 @@ func drawn(seed uint64) *Picture {
 	return p
 }
 
-// TestLayout lays random graphs out. It would catch boxes that overlap, what is outside of the
-// picture, a line that goes up without going round, a group with a stranger in it, and a picture
-// that differs from one time to the next.
+// TestLayout lays out random graphs. It catches boxes that overlap, boxes and lines outside of the
+// picture, a line that goes up without going round, a group that another box interrupts, and a
+// layout that differs from one time to the next.
 func TestLayout(t *testing.T) {
 	for seed := range uint64(500) {
 		p, again := drawn(seed), drawn(seed)
@@ -88,7 +88,7 @@ func TestLayout(t *testing.T) {
 	}
 }
 
-// TestLineBesideBoxes has lines pass layers, and go through gutters: none goes through a box.
+// TestLineBesideBoxes checks that no vertical part of a line goes through a box.
 func TestLineBesideBoxes(t *testing.T) {
 	for seed := range uint64(200) {
 		p := drawn(seed)
@@ -106,7 +106,7 @@ func TestLineBesideBoxes(t *testing.T) {
 	}
 }
 
-// TestGolden compares a picture of each kind of box with the one that was looked at.
+// TestGolden compares a picture of each kind of box with the reviewed one in testdata.
 func TestGolden(t *testing.T) {
 	p := &Picture{
 		Columns: []Column{{Title: "Edge"}, {Title: "Archive"}},
@@ -143,7 +143,8 @@ func compare(t *testing.T, name, is string) {
 	}
 }
 
-// TestHostileText has names that would be elements, turn the direction of text, or fill the page.
+// TestHostileText draws names that contain elements, change the direction of text, or are very
+// long.
 func TestHostileText(t *testing.T) {
 	for _, name := range []string{`</title><script>alert(1)</script>`, `"]]>`, "a\u202eb", strings.Repeat("x", 10<<20), "\xff\xfe", "a\x00b", `" onload="alert(1)`} {
 		p := &Picture{Columns: []Column{{Title: name}}, Boxes: []Box{{Group: -1, W: 120, ID: "n", Class: name, Label: name, Sub: name, Title: name, Link: "#" + name[:min(len(name), 20)]}}}
@@ -157,7 +158,7 @@ func TestHostileText(t *testing.T) {
 	}
 }
 
-// wellFormed reports a picture that is not XML.
+// wellFormed fails the test if a picture is not well-formed XML.
 func wellFormed(t *testing.T, svg string) {
 	t.Helper()
 	for d := xml.NewDecoder(strings.NewReader(svg)); ; {
@@ -169,7 +170,7 @@ func wellFormed(t *testing.T, svg string) {
 	}
 }
 
-// BenchmarkLayout is the time for a flow of 500 operators.
+// BenchmarkLayout measures the layout of a flow of 500 operators.
 func BenchmarkLayout(b *testing.B) {
 	for b.Loop() {
 		p := &Picture{}

@@ -10,7 +10,7 @@ import (
 	"unicode/utf8"
 )
 
-// forbidden is what must not reach a terminal, written down without Hidden: by blocks and
+// forbidden reports whether r must not reach a terminal. It does not use Hidden, but blocks and
 // categories of Unicode.
 func forbidden(r rune) bool {
 	switch {
@@ -23,7 +23,7 @@ func forbidden(r rune) bool {
 	return unicode.In(r, unicode.Cc, unicode.Cf, unicode.Bidi_Control)
 }
 
-// random returns a text of any characters, some of which are no text at all.
+// random returns a string of random characters. Some of its bytes may be invalid UTF-8.
 func random(rnd *rand.Rand) string {
 	var b strings.Builder
 	for range rnd.IntN(40) {
@@ -45,8 +45,8 @@ func random(rnd *rand.Rand) string {
 	return b.String()
 }
 
-// TestNothingForbidden would catch any character of Unicode that gets through, in whatever
-// company, and any that can be seen and is changed.
+// TestNothingForbidden checks that no forbidden character gets through, alone or among others,
+// and that visible characters are not changed.
 func TestNothingForbidden(t *testing.T) {
 	for r := rune(0); r <= unicode.MaxRune; r++ {
 		if got := Line(string(r)); forbidden(r) && strings.ContainsFunc(got, forbidden) {
@@ -99,7 +99,7 @@ func TestLine(t *testing.T) {
 	}
 }
 
-// TestWriter would catch a character that gets through because it was written in parts.
+// TestWriter checks that no forbidden character gets through when it is written in parts.
 func TestWriter(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(3, 4))
 	for range 20_000 {
@@ -123,7 +123,8 @@ func TestWriter(t *testing.T) {
 	}
 }
 
-// TestJSON would catch JSON that has something hidden, is not valid or means something else.
+// TestJSON checks that the result of JSON contains no forbidden characters, is valid, and has
+// the same meaning.
 func TestJSON(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(5, 6))
 	for range 20_000 {

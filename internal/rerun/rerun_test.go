@@ -8,7 +8,7 @@ import (
 	"github.com/millrace/millrace/internal/rerun"
 )
 
-// TestLine catches names that the shell or the regular expression would change.
+// TestLine checks the quoting of names that a shell or a regular expression would change.
 func TestLine(t *testing.T) {
 	tests := []struct {
 		name  string
@@ -30,7 +30,7 @@ func TestLine(t *testing.T) {
 	}
 }
 
-// TestShell catches a quoting that a shell reads in another way: it prints the words again.
+// TestShell checks the quoting with a real shell, which prints the words of the line.
 func TestShell(t *testing.T) {
 	flags := []string{"*", "a b", "'", `"`, `\`, "$HOME", "`x`", "#", "a;b", "~", "é", "!", ""}
 	out, err := exec.Command("sh", "-c", "printf '%s\\n' "+strings.TrimPrefix(rerun.Line("TestIt", flags...), "go test -run ")).CombinedOutput()

@@ -20,7 +20,7 @@ func add(acc *int, x int)     { *acc += x }
 func newest(acc *int, x int)  { *acc = x }
 func self(word string) string { return strings.ToLower(word) }
 
-// flows are the programs that the scripts talk to.
+// flows contains the flows that the scripts run.
 var flows = map[string]Flow{
 	"limit": func(s *Stage) { Show(s, "first", dataflow.Limit(Input[int](s, "xs"), s.Int("n", 2))) },
 
@@ -92,8 +92,8 @@ var flows = map[string]Flow{
 		ShowValue(s, "users", keyedsingleton.KeyCount(active))
 	},
 
-	// An order waits for its payment, or a payment for its order: what is matched later
-	// is kept in the slice.
+	// An order waits for its payment, or a payment for its order. The slice keeps each
+	// until it is matched.
 	"payment": func(s *Stage) {
 		tick := slice.At(s.At)
 		type pair = dataflow.Pair[int, int]
@@ -130,7 +130,7 @@ var flows = map[string]Flow{
 		ShowEntries(s, "inverse", keyedsingleton.Map(Entries[string, int](s, "numbers"), func(x int) int { return 60 / x }))
 	},
 
-	// Two states that are each other's next.
+	// Two states swap their values in each run.
 	"swap": func(s *Stage) {
 		tick := slice.At(s.At)
 		a, keepA := slice.State(tick, "tick")
@@ -141,7 +141,7 @@ var flows = map[string]Flow{
 			func(p dataflow.Pair[string, string]) string { return p.Second })))
 	},
 
-	// The slice made first runs last: it reads what the other emits.
+	// The slice that is made first runs last, because it reads what the other emits.
 	"relay": func(s *Stage) {
 		last, first := slice.At(s.At), slice.At(s.At)
 		xs := Input[int](s, "xs")
@@ -156,7 +156,7 @@ var flows = map[string]Flow{
 	},
 }
 
-// both returns the entries of a and those of b under other keys.
+// both returns the entries of a, and those of b under keys that are not in a.
 func both(a, b dataflow.KeyedSingleton[string, int, dataflow.Tick[dataflow.Here], bounds.Bounded]) dataflow.KeyedSingleton[string, int, dataflow.Tick[dataflow.Here], bounds.Bounded] {
 	return keyedstream.First(keyedstream.Chain(keyedsingleton.IntoKeyedStream(a), keyedsingleton.IntoKeyedStream(b)))
 }

@@ -11,13 +11,13 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the out section of each script")
 
-// TestScripts runs the conversations in testdata. It catches a flow that answers
-// wrongly, and one whose answer depends on what must not matter.
+// TestScripts runs the conversations in testdata. It catches a wrong answer of a flow, and
+// an answer that depends on something that must not matter.
 func TestScripts(t *testing.T) {
 	Run(t, "testdata/*.txtar", flows, Options{Update: *update})
 }
 
-// TestErrors wants messages that say where and what.
+// TestErrors checks that error messages say where and what is wrong.
 func TestErrors(t *testing.T) {
 	file := func(flow, in string) string {
 		return "Why.\n-- flow --\n" + flow + "\n-- in --\n" + in + "\n-- out --\n"
@@ -59,8 +59,7 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// TestDifferences makes sure that a flow which shows timing does not pass for one
-// that does not.
+// TestDifferences checks that a flow whose output depends on timing is reported as such.
 func TestDifferences(t *testing.T) {
 	s, err := Parse("x", []byte("Why.\n-- flow --\nbatches\n-- in --\nsend xs 1\nsend xs 2\n"))
 	if err != nil {
@@ -76,8 +75,8 @@ func TestDifferences(t *testing.T) {
 	}
 }
 
-// FuzzParse reads whatever comes. What can be read is read again from what it is
-// written as, and is the same.
+// FuzzParse parses arbitrary bytes. A script that was parsed must be the same after it is
+// formatted and parsed again.
 func FuzzParse(f *testing.F) {
 	files, err := filepath.Glob("testdata/*.txtar")
 	if err != nil {

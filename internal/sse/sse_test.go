@@ -14,7 +14,7 @@ import (
 	"github.com/millrace/millrace/internal/sse"
 )
 
-// TestReader reads one stream with every kind of line end, byte by byte and at once.
+// TestReader reads a stream with every kind of line end, byte by byte and at once.
 func TestReader(t *testing.T) {
 	const stream = "\ufeff: hello\nretry: 250\n\nid: 7\nevent: message\ndata: {\"a\":1}\n\ndata:x\ndata: y\ndata\n\n" +
 		"event: nothing\n\nid:8\nevent:closed\ndata: \n\nid: 9\ndata: cut"
@@ -44,8 +44,8 @@ func TestReader(t *testing.T) {
 	}
 }
 
-// TestWriter reads back what was written. It would catch an event that a text ends too early, and
-// one whose name adds a line.
+// TestWriter reads back what was written. It catches data that ends its event too early, and a
+// name or an ID that adds a line.
 func TestWriter(t *testing.T) {
 	rec := httptest.NewRecorder()
 	w := sse.Begin(rec, sse.Options{})
@@ -77,7 +77,7 @@ func TestWriter(t *testing.T) {
 	}
 }
 
-// recorder is a response writer whose deadlines can be set, and that counts comments.
+// recorder is a response writer that supports deadlines and counts comments.
 type recorder struct {
 	http.ResponseWriter
 	comments  int
@@ -97,7 +97,8 @@ func (r *recorder) SetWriteDeadline(d time.Time) error {
 	return nil
 }
 
-// TestQuiet has comments written while nothing else is, and none after the end.
+// TestQuiet checks that a writer sends comments while it sends no events, and none after the
+// end.
 func TestQuiet(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rec := &recorder{ResponseWriter: httptest.NewRecorder()}

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// BenchmarkSetCancel has a million timers pending. Each step sets one and
-// cancels one of the last 1000, as a request does that ends before its timeout.
+// BenchmarkSetCancel has a million timers pending. Each step sets one timer and
+// cancels one of the last 1000, like a request that ends before its timeout.
 func BenchmarkSetCancel(b *testing.B) {
 	const pending = 1_000_000
 	for _, delay := range []string{"constant", "varying"} {
@@ -51,7 +51,7 @@ func BenchmarkSetCancel(b *testing.B) {
 	}
 }
 
-// BenchmarkExpire fires timers that are set again at once.
+// BenchmarkExpire fires timers and sets each of them again at once.
 func BenchmarkExpire(b *testing.B) {
 	for _, i := range indexes {
 		b.Run("pending=100k/impl="+i.name, func(b *testing.B) {

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestEach compares what is pending, and when, with what fires: a timer that is left out,
-// given twice or in another order would be lost when it is saved.
+// TestEach compares the timers that Each returns with those that fire. A timer that Each leaves
+// out, repeats or returns in another order would be wrong after it was saved.
 func TestEach(t *testing.T) {
 	type saved interface {
 		index
@@ -29,7 +29,7 @@ func TestEach(t *testing.T) {
 		for h, at := range deadlines {
 			x.Add(uint32(h), at)
 		}
-		all(x, 1) // some are late when others are added
+		all(x, 1) // the clock advances, so some timers are late when they are added
 		for h, at := range deadlines[:10] {
 			x.Add(uint32(h+len(deadlines)), at)
 		}

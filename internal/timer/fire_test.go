@@ -2,7 +2,7 @@ package timer
 
 import "testing"
 
-// TestLenWhileFiring: a timer that fires is no longer pending, in any index.
+// TestLenWhileFiring checks that a timer is no longer pending while it fires, in each index.
 func TestLenWhileFiring(t *testing.T) {
 	for name, x := range map[string]interface {
 		Add(h uint32, at int64)
@@ -11,7 +11,7 @@ func TestLenWhileFiring(t *testing.T) {
 	}{"FIFO": NewFIFO(), "Wheel": NewWheel()} {
 		const n = 5
 		for h := range uint32(n) {
-			x.Add(h, int64(h/2)) // of two at one time the second is left while the first fires
+			x.Add(h, int64(h/2)) // two timers have the same deadline: the second is pending while the first fires
 		}
 		fired := 0
 		x.Expire(n, func(uint32) {
@@ -25,11 +25,11 @@ func TestLenWhileFiring(t *testing.T) {
 	}
 }
 
-// TestSortGivesBack: the memory for sorting many timers is not kept.
+// TestSortGivesBack checks that the memory for sorting many timers is released.
 func TestSortGivesBack(t *testing.T) {
 	for _, n := range []uint32{100, orderKeep + 1} {
 		f := NewFIFO()
-		for h := range n { // the last one is first, so that they are sorted
+		for h := range n { // the last timer is due first, so that they must be sorted
 			f.Add(h, int64(n-h))
 		}
 		if at, ok := f.Next(); !ok || at != 1 {

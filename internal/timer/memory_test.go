@@ -2,7 +2,8 @@ package timer
 
 import "testing"
 
-// TestMemoryIsGivenBack sets many timers and has all, or all but a few, fire or be taken back.
+// TestMemoryIsGivenBack sets many timers, fires or cancels all or most of them, and checks that
+// their memory is released.
 func TestMemoryIsGivenBack(t *testing.T) {
 	const n = 500_000
 	for _, c := range []struct {

@@ -13,7 +13,7 @@ import (
 
 var seedFlag = flag.Int64("seed", 1, "seed of the random tests")
 
-// An index is what FIFO, Wheel and the model have in common.
+// An index is the set of methods that FIFO, Wheel and the model have in common.
 type index interface {
 	Add(h uint32, at int64)
 	Cancel(h uint32) bool
@@ -30,8 +30,8 @@ var indexes = []struct {
 	{"wheel", func() index { return NewWheel() }},
 }
 
-// A model keeps timers in a tree by (deadline, insertion): the rules of the
-// package, and nothing else.
+// A model keeps timers in a tree by (deadline, insertion). It implements the rules
+// of the package and nothing else.
 type model struct {
 	tree *btree.BTreeG[timed]
 	by   map[uint32]timed
@@ -85,7 +85,7 @@ func (m *model) Expire(now int64, fire func(uint32)) {
 
 func (m *model) Len() int { return m.tree.Len() }
 
-// A workload says how deadlines and the clock go.
+// A workload draws the delays of timers and the advances of the clock.
 type workload struct {
 	name  string
 	start int64
@@ -100,8 +100,8 @@ func upTo(d int64) func(*rand.Rand) int64 {
 	return func(r *rand.Rand) int64 { return r.Int64N(d) }
 }
 
-// magnitudes draws durations of a nanosecond to a century, as often of one
-// magnitude as of another, some negative.
+// magnitudes draws durations from a nanosecond to decades, each magnitude equally
+// often. Some are negative.
 func magnitudes(r *rand.Rand) int64 {
 	d := r.Int64N(1 << (1 + r.IntN(61)))
 	if r.IntN(8) == 0 {
@@ -161,7 +161,7 @@ func compare(got index, w workload, r *rand.Rand) error {
 			}
 		default:
 			now = add(now, w.tick(r))
-			// Both sides fire with the same dice.
+			// Both indexes fire with the same random choices.
 			seed := r.Uint64()
 			fired := func(x index) (hs []uint32) {
 				r := rand.New(rand.NewPCG(seed, 0))

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestSelective fires the timers of even handles only, and then all. It would miss a timer that
-// fires although it may not, one that hides the deadline of others, and an order that is lost.
+// TestSelective fires the timers of even handles only, and then all. It catches a timer that
+// fires although it may not, a timer that hides the deadline of others, and a wrong order.
 func TestSelective(t *testing.T) {
 	even := true
 	s := NewSelective(func(h uint32) bool { return !even || h%2 == 0 })

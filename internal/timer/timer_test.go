@@ -54,8 +54,8 @@ func TestOverdueAfterExpire(t *testing.T) {
 	}
 }
 
-// TestManyOverdue sets timers in the worst order, in which each would pass all
-// others.
+// TestManyOverdue sets overdue timers in the worst order, in which each new timer is due
+// before all others.
 func TestManyOverdue(t *testing.T) {
 	const n = 100_000
 	for _, i := range indexes {
@@ -74,8 +74,8 @@ func TestManyOverdue(t *testing.T) {
 	}
 }
 
-// TestNextLeadsThere checks that sleeping until Next is enough, and does not
-// take many turns.
+// TestNextLeadsThere checks that sleeping until Next reaches the deadline, in at most
+// levels turns.
 func TestNextLeadsThere(t *testing.T) {
 	for _, i := range indexes {
 		x := i.make()

@@ -15,9 +15,9 @@ import (
 
 const module = "github.com/millrace/millrace/"
 
-// TestExportedAPI wants no exported identifier of a public package to mention a type of
-// an internal package. Type inference finds such a type, with its zero value, although
-// nobody outside can name it; and who reads the documentation cannot use it.
+// TestExportedAPI checks that no exported identifier of a public package mentions a type of
+// an internal package. Other modules cannot name such a type, so readers of the documentation
+// cannot use it. Type inference could still infer it, and provide its zero value.
 func TestExportedAPI(t *testing.T) {
 	list := exec.Command("go", "list", "-f", "{{if and .GoFiles (ne .Name \"main\")}}{{.ImportPath}}{{end}}", module+"...")
 	list.Stderr = os.Stderr
@@ -51,7 +51,7 @@ func TestExportedAPI(t *testing.T) {
 	}
 }
 
-// TestLeaks makes sure that TestExportedAPI finds what it looks for.
+// TestLeaks checks that leaks finds every kind of mention.
 func TestLeaks(t *testing.T) {
 	const prog = `package p
 
@@ -113,10 +113,10 @@ func FineAsWell[T FineToo](Fine, T) {}
 	}
 }
 
-// inside reports whether a package is one that other modules cannot import.
+// inside reports whether a package is internal, so that other modules cannot import it.
 func inside(path string) bool { return slices.Contains(strings.Split(path, "/"), "internal") }
 
-// leaks says which exported identifiers of a package mention an internal type.
+// leaks returns a message for each mention of an internal type by an exported identifier.
 func leaks(pkg *types.Package) []string {
 	var all []string
 	scope := pkg.Scope()
@@ -129,7 +129,7 @@ func leaks(pkg *types.Package) []string {
 	return all
 }
 
-// A walker goes through what can be reached from one exported identifier.
+// A walker visits the types that are reachable from one exported identifier.
 type walker struct {
 	from  string
 	seen  map[types.Type]bool
@@ -144,8 +144,8 @@ func (w walker) object(obj types.Object) {
 	w.walk(obj.Type())
 }
 
-// declared goes through what a type declaration shows: the bounds of its parameters,
-// and the fields and methods that can be selected.
+// declared visits what a type declaration exposes: the constraints of its parameters, and
+// the fields and methods that can be selected.
 func (w walker) declared(t *types.Named) {
 	if w.seen[t] {
 		return
@@ -171,7 +171,7 @@ func (w walker) declared(t *types.Named) {
 	}
 }
 
-// fields goes through exported fields, promoted ones too.
+// fields visits exported fields, including promoted ones.
 func (w walker) fields(t types.Type) {
 	s, ok := t.(*types.Struct)
 	if !ok {
@@ -230,7 +230,7 @@ func (w walker) walk(t types.Type) {
 		w.tuple(t.Results())
 	case *types.Struct:
 		w.fields(t)
-	case *types.Interface: // a literal, all of which is shown
+	case *types.Interface: // a literal, which shows all its methods
 		for m := range t.ExplicitMethods() {
 			w.walk(m.Type())
 		}

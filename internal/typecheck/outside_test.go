@@ -15,8 +15,8 @@ import (
 	"testing"
 )
 
-// TestOutside builds another module with programs that try to get around the types in
-// ways that compile. Each must fail while the flow is built, in the library's words.
+// TestOutside builds another module with programs that try to circumvent the types in ways
+// that compile. Each must fail while the flow is built, with a message of the library.
 func TestOutside(t *testing.T) {
 	dir := outside(t)
 	zeros, names := zeroCalls(t)
@@ -82,7 +82,7 @@ func TestOutside(t *testing.T) {
 	}
 }
 
-// TestOutsideImport makes sure that the go command keeps package seal to this module.
+// TestOutsideImport checks that another module cannot import package seal.
 func TestOutsideImport(t *testing.T) {
 	out, err := goIn(outside(t), "build", "./forge")
 	if err == nil || !bytes.Contains(out, []byte("use of internal package github.com/millrace/millrace/internal/seal not allowed")) {
@@ -90,7 +90,7 @@ func TestOutsideImport(t *testing.T) {
 	}
 }
 
-// outside returns the folder of another module, which needs no network.
+// outside returns the folder of another module. Building it needs no network.
 func outside(t *testing.T) string {
 	t.Helper()
 	root, err := filepath.Abs(filepath.Join("..", ".."))
@@ -123,8 +123,8 @@ func write(t *testing.T, file string, text []byte) {
 	}
 }
 
-// goIn runs the go command in a folder, with the flags of the caller: what has been compiled with
-// them is not compiled again.
+// goIn runs the go command in a folder. It uses the caller's GOFLAGS, so that packages compiled
+// with them are not compiled again.
 func goIn(dir string, args ...string) ([]byte, error) {
 	cmd := exec.Command("go", args...)
 	cmd.Dir = dir

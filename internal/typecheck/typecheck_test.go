@@ -19,8 +19,8 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the want section of each file")
 
-// words are pinned to one version of the compiler. With another one a program must
-// still be refused.
+// words is the compiler version whose messages the files contain. With another version a
+// program must still be refused, but the messages may differ.
 const words = "go1.26"
 
 func TestMessages(t *testing.T) {
@@ -63,8 +63,8 @@ func TestMessages(t *testing.T) {
 	}
 }
 
-// TestRightProgram makes sure that programs are refused for what is wrong in them:
-// one like them compiles.
+// TestRightProgram checks that a correct program compiles, so that the others are refused
+// for what is wrong in them.
 func TestRightProgram(t *testing.T) {
 	prog, err := os.ReadFile("testdata/right.go")
 	if err != nil {
@@ -92,8 +92,8 @@ func check(t *testing.T, imp types.Importer, prog []byte) string {
 	return out.String()
 }
 
-// exports imports the packages of this module that programs of live collections use, and
-// others, and what they import, as compiled by the go command.
+// exports returns an importer for the packages of this module that programs of live
+// collections use, for others, and for all that they import. The go command compiles them.
 func exports(t *testing.T, others ...string) types.Importer {
 	t.Helper()
 	return compiled.Importer(t, append([]string{

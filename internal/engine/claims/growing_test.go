@@ -9,7 +9,7 @@ import (
 
 var errBroken = errors.New("a claim does not hold")
 
-// A watching checks claims.
+// A watching records broken claims.
 type watching struct{ broken []Broken }
 
 func (*watching) Observed(string, uint64, uint64) {}
@@ -23,9 +23,8 @@ func watched(w *watching) *engine.Op {
 	return engine.NewOp(engine.New(engine.Settings{Watch: w}).NewLocation("here"), "Test", "")
 }
 
-// TestMonotone applies a function to values in any order. One that is monotone passes however its values
-// fall, and one that is not is found by two values whichever of them comes first; the message has the
-// smaller one first.
+// TestMonotone applies a function to values in any order. A monotone function passes in every order. For
+// one that is not, two values in either order reveal it, and the message names the smaller value first.
 func TestMonotone(t *testing.T) {
 	for _, xs := range [][]int{{1, 2, 3}, {3, 2, 1}, {2, 3, 1}, {5, 5, 5}} {
 		w := &watching{}

@@ -36,7 +36,7 @@ func before[T any](t *testing.T, xs ...T) {
 	}
 }
 
-// TestOrder catches a type whose values are compared wrongly, so that a right proof fails.
+// TestOrder checks how values of each type are compared: a wrong order would make a correct claim fail.
 func TestOrder(t *testing.T) {
 	before(t, math.MinInt, -1, 0, math.MaxInt)
 	before(t, cents(-1), cents(1))
@@ -55,8 +55,8 @@ func TestOrder(t *testing.T) {
 	}
 }
 
-// TestUnwatched has functions of a graph that nobody watches stay what they are: production has
-// no check, and not even a call more.
+// TestUnwatched checks that the functions of an unwatched graph are returned unchanged, so
+// production pays for no check and no extra call.
 func TestUnwatched(t *testing.T) {
 	g := &engine.Graph{}
 	op := &engine.Op{Loc: &engine.Location{Graph: g}}

@@ -23,8 +23,8 @@ type nested struct {
 
 func (n nested) String() string { return fmt.Sprintf("%v", n.Text) }
 
-// What is described has no addresses, which differ from run to run, and no character that a
-// terminal obeys or does not show.
+// TestShown checks that a description contains no addresses, which differ from run to run, and no
+// characters that a terminal interprets or does not show.
 func TestShown(t *testing.T) {
 	text, one := "x", 1
 	loop := &nested{}
@@ -81,7 +81,8 @@ type wrong struct{ Why string }
 
 func (wrong) Error() string { panic("called") }
 
-// What a running location remembers is shown without methods of the program, and not all of it.
+// TestShow checks that a location's state is shown without calling methods of the program, and
+// only up to a limit.
 func TestShow(t *testing.T) {
 	many := make(map[int]int)
 	for i := range largestMap + 1 {

@@ -7,7 +7,8 @@ import (
 	"github.com/millrace/millrace/internal/engine/codec"
 )
 
-// Encodings of a slab are those that were appended, whatever was expected, and appending to one changes no other one.
+// TestSlab checks that a slab returns the encodings that were appended, whatever size was
+// expected, and that appending to one changes no other.
 func TestSlab(t *testing.T) {
 	for _, expected := range []int{0, 1, 16, 300, 1 << 20} {
 		var slab codec.Slab
@@ -26,7 +27,7 @@ func TestSlab(t *testing.T) {
 	}
 }
 
-// Records of the same size need one allocation in all.
+// TestSlabAllocates checks that records of the same size need one allocation in all.
 func TestSlabAllocates(t *testing.T) {
 	record := make([]byte, 100)
 	if n := testing.AllocsPerRun(10, func() {

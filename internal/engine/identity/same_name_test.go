@@ -5,14 +5,14 @@ import (
 	"testing"
 )
 
-// TestTypesOfOneName compares the structs that an operator takes before and now, of which two may have
-// one name. One that is the same on both sides says nothing about the other, wherever it stands.
+// TestTypesOfOneName compares the structs that an operator takes before and now. Two of them may have
+// the same name. One that is the same on both sides does not affect the other, whatever the order.
 func TestTypesOfOneName(t *testing.T) {
 	const (
 		a = "main.payment {Amount int}"
 		b = "main.payment {Tax string}"
-		c = "main.payment {Amount int; Tip int}" // a with a field more
-		d = "main.payment {Amount string}"       // a with another field
+		c = "main.payment {Amount int; Tip int}" // a with another field
+		d = "main.payment {Amount string}"       // a with a field of another type
 	)
 	for _, x := range []struct {
 		before, now       []string

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// What is parsed and written again is the same, and no text makes the parser fail otherwise than
-// with an error.
+// FuzzParse checks that a parsed text, written and parsed again, is the same, and that the parser
+// fails on no text except with an error.
 func FuzzParse(f *testing.F) {
 	f.Add("location \n\t000000000000000000000\n\t\ttype  {0\n\t\ttype")
 	f.Add("location server\n\tinput votes\n\t\tnumber 16\n\t\ttakes string\n\t\ttype main.vote {A int; B []string}\n\tsum\n\t\tnumber 17\n\t\tkeeps table(string,main.sum)\n\t\twas tally\n\t\tgone\n\t\tdiscards\n")

@@ -18,16 +18,16 @@ import (
 
 var errTest = errors.New("the test ends it")
 
-// TestFailedInAStep fails a flow while a function of it runs. It fails if the flow does not end at once,
-// if it takes something when the function has returned, or if its status waits for somebody who
-// is no longer there.
+// TestFailedInAStep fails a flow while a function of it runs. The test fails if the flow does not end at
+// once, if it takes something after the function has returned, or if its status waits for a caller that
+// has left.
 func TestFailedInAStep(t *testing.T) {
 	t.Run("unseen", func(t *testing.T) { synctest.Test(t, func(t *testing.T) { failedInAStep(t, false) }) })
 	t.Run("with a look at its status", func(t *testing.T) { synctest.Test(t, func(t *testing.T) { failedInAStep(t, true) }) })
 }
 
-// failedInAStep is a case of TestFailedInAStep. Who looks at the status while the function runs has the
-// location look for what was left.
+// failedInAStep is a case of TestFailedInAStep. With looks, a caller asks for the status while the
+// function runs, so the location checks for remaining work.
 func failedInAStep(t *testing.T, looks bool) {
 	g := newTestGraph()
 	s := g.NewLocation("here")
@@ -66,7 +66,7 @@ func failedInAStep(t *testing.T, looks bool) {
 	}
 }
 
-// TestFailedWhileIdle asks for the status of a flow that failed while nobody ran it.
+// TestFailedWhileIdle asks for the status of a flow that failed while no goroutine ran it.
 func TestFailedWhileIdle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newTestGraph()
@@ -83,8 +83,8 @@ func TestFailedWhileIdle(t *testing.T) {
 	})
 }
 
-// TestFailedWhileSendersWait fails a flow whose location waits for a reader, with a sender that waits
-// for room. The sender would wait for ever, and the bubble says so.
+// TestFailedWhileSendersWait fails a flow whose location waits for a reader while senders wait for room.
+// If a sender waited for ever, the bubble would report a deadlock.
 func TestFailedWhileSendersWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := live.Drive(engine.New(engine.Settings{Queue: 1, Buffer: 1, Wrap: func(p *engine.Panic) error { return p }, OnBlocked: func(*engine.Blocked) {}}))
@@ -117,8 +117,8 @@ func TestFailedWhileSendersWait(t *testing.T) {
 	})
 }
 
-// TestFailedIsForgotten: nobody keeps a flow that has failed, even if it would have done something in an
-// hour.
+// TestFailedIsForgotten checks that nothing refers to a flow that has failed, even if it has a timer due
+// in an hour.
 func TestFailedIsForgotten(t *testing.T) {
 	made := func() weak.Pointer[engine.Graph] {
 		g := newTestGraph()

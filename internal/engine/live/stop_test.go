@@ -10,9 +10,9 @@ import (
 	"github.com/millrace/millrace/internal/engine/port"
 )
 
-// TestStopDropsTimers stops a flow while a function of it runs, and a timer is due before that returns.
-// The timer is dropped: it fails if it fires, or if a step is made of nothing on its behalf, which a
-// recording would have as well.
+// TestStopDropsTimers stops a flow while a function of it runs. A timer becomes due before the function
+// returns, and is dropped. The test fails if the timer fires, or if an empty step is made for it, which
+// a recording would contain too.
 func TestStopDropsTimers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newTestGraph()

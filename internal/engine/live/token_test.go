@@ -13,8 +13,8 @@ import (
 	"github.com/millrace/millrace/internal/engine/port"
 )
 
-// What is left while somebody else runs the location is run without anybody coming by
-// later, however the leaving and the giving back of the token fall together.
+// TestNothingIsLeftBehind checks that work left for the holder of the run token runs without a
+// later call, whenever the work is left and the token is released.
 func TestNothingIsLeftBehind(t *testing.T) {
 	const rounds = 20_000
 	ctx := context.Background()
@@ -35,7 +35,7 @@ func TestNothingIsLeftBehind(t *testing.T) {
 		}
 		g.Start(ctx)
 		const senders, each = 2, 5
-		var begun, done atomic.Int64 // rounds; times senders
+		var begun, done atomic.Int64 // rounds; rounds times senders
 		for i := range senders {
 			go func() {
 				for round := range rounds {
@@ -68,7 +68,7 @@ func TestNothingIsLeftBehind(t *testing.T) {
 	}
 }
 
-// A flow that is stopped while others send ends.
+// TestStopWhileOthersSend checks that a flow that is stopped while others send ends.
 func TestStopWhileOthersSend(t *testing.T) {
 	ctx := context.Background()
 	for round := range 3000 {

@@ -7,8 +7,8 @@ import (
 	"github.com/millrace/millrace/internal/engine/codec"
 )
 
-// What is made once keeps the memory for it only if it is small: there are many parts of a state, and one large entry of each
-// would stay for ever.
+// TestScratchIsGivenBack checks that buffers for single use are kept only if they are small. A
+// state has many parts, and one large entry of each would keep its memory for ever.
 func TestScratchIsGivenBack(t *testing.T) {
 	g := engine.New(engine.Settings{})
 	l := &Executor{loc: g.NewLocation("here")}

@@ -11,7 +11,7 @@ import (
 	"github.com/millrace/millrace/internal/engine/codec"
 )
 
-// TestSources compares with a list that is searched, through saving and loading.
+// TestSources compares sources with a list that is searched, through saving and loading.
 func TestSources(t *testing.T) {
 	type seen struct {
 		name string
@@ -70,7 +70,7 @@ func TestSources(t *testing.T) {
 	}
 }
 
-// saveSources returns the head of how sources are saved, and all entries.
+// saveSources returns the saved head of s and all its entries.
 func saveSources(t *testing.T, s *sources) (all [][]byte) {
 	t.Helper()
 	x := s.state().(engine.Numbered)

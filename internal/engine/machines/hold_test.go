@@ -22,9 +22,9 @@ func timerAt(id uint8, due time.Duration, zero int64) []byte {
 	return binary.AppendVarint([]byte{id}, zero+int64(due))
 }
 
-// TestHold holds timers, and tells them to ring or stops them, also ones that a turn has set anew
-// meanwhile, which go on as if nothing had been. Nothing wakes the location up that is not in a
-// step, so a timer that is to ring now rings with the next one, before it.
+// TestHold holds timers, and releases or drops them. A timer that a turn has meanwhile set anew
+// is not affected. Only a step wakes the location, so a released timer fires with the next step,
+// before its own timer.
 func TestHold(t *testing.T) {
 	const first, second, third = 1, 2, 3
 	type act struct {
@@ -34,9 +34,9 @@ func TestHold(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		before []act // in the first second
-		after  []act // once the timers were set anew
+		after  []act // after the timers were set anew
 		rings  string
-		left   int // timers that are set after an hour
+		left   int // timers that are still set after an hour
 	}{
 		"none is held":                {nil, nil, "1@60 2@60 3@60", 0},
 		"one is held":                 {[]act{{codec.KindHeldTimer, second, true}}, nil, "1@60 3@60", 1},

@@ -21,7 +21,7 @@ type tested struct {
 	graph *engine.Graph
 	in    *port.KeyedInput[int, int]
 	turn  *Turn[int, int, int]
-	came  int // of what was emitted
+	came  int // number of emitted values
 }
 
 func newTested(t *testing.T, step func(*Turn[int, int, int], *int, int), fire func(*Turn[int, int, int], *int, uint8)) *tested {
@@ -37,7 +37,7 @@ func newTested(t *testing.T, step func(*Turn[int, int, int], *int, int), fire fu
 	return x
 }
 
-// send sends n values with keys of their own, in batches.
+// send sends n values, each with its own key, in batches.
 func (x *tested) send(n int) {
 	const size = 1000
 	ks, vs := make([]int, size), make([]int, size)
@@ -59,8 +59,8 @@ func (x *tested) stop() {
 	}
 }
 
-// TestNothingIsLeftOfLives has many lives be over, in each way in which one ends, and looks whether
-// anything has one of them.
+// TestNothingIsLeftOfLives ends many lives, in each way in which a life can end, and checks that
+// nothing still refers to one.
 func TestNothingIsLeftOfLives(t *testing.T) {
 	lives := long.Of(100_000, 1_000_000)
 	for name, step := range map[string]func(*Turn[int, int, int], *int, int){
@@ -119,12 +119,12 @@ func TestNothingIsLeftOfLives(t *testing.T) {
 	}
 }
 
-// TestMemoryOfLivesIsGivenBack has two million lives with a timer each be forgotten, all of them or
-// all but a few.
+// TestMemoryOfLivesIsGivenBack creates many lives with a timer each, and forgets all of them or all
+// except a few.
 func TestMemoryOfLivesIsGivenBack(t *testing.T) {
 	lives := long.Of(500_000, 2_000_000)
 	for name, c := range map[string]struct {
-		left int // each so many keys one stays
+		left int // every left-th key stays
 		most int64
 	}{"all": {lives + 1, 20 << 20}, "all but 2,000": {1000, 60 << 20}} {
 		t.Run(name, func(t *testing.T) {
@@ -150,8 +150,8 @@ func TestMemoryOfLivesIsGivenBack(t *testing.T) {
 	}
 }
 
-// TestMemoryOfPassingKeys has a hundred thousand users a minute come once, each to be forgotten a
-// minute later, and wants the same memory after two million of them as after the first.
+// TestMemoryOfPassingKeys sends a hundred thousand users a minute, each of them once. Each is
+// forgotten a minute later. After two million users the memory must be the same as after the first minute.
 func TestMemoryOfPassingKeys(t *testing.T) {
 	const users, minutes = 100_000, 20
 	synctest.Test(t, func(t *testing.T) {
@@ -187,8 +187,7 @@ func heap() int64 {
 	return int64(m.HeapAlloc)
 }
 
-// TestSteadyStateAllocatesNothing sends values of keys that are there, and of keys that come
-// and go.
+// TestSteadyStateAllocatesNothing sends values of keys that exist, and of keys that come and go.
 func TestSteadyStateAllocatesNothing(t *testing.T) {
 	x := newTested(t, func(do *Turn[int, int, int], s *int, v int) {
 		*s += v

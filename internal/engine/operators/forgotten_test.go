@@ -8,9 +8,9 @@ import (
 	"github.com/millrace/millrace/internal/engine/port"
 )
 
-// TestGoneIsForThoseWhoAsk has keys that are forgotten come to somebody who wants to know which, or only
-// wants what is there, through an operator that passes them on. It catches one that always asks: keys that
-// are forgotten would be gathered for nobody.
+// TestGoneIsForThoseWhoAsk passes forgotten keys through an operator, to a consumer that needs to know
+// which keys are gone, or to one that does not. It fails for an operator that always asks for them:
+// forgotten keys would be collected for no consumer.
 func TestGoneIsForThoseWhoAsk(t *testing.T) {
 	for name, pass := range map[string]func(op *engine.Op, n *knode) *knode{
 		"KMap": func(op *engine.Op, n *knode) *knode { return operators.KMap(n, op, func(v int) int { return v }) },

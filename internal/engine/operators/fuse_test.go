@@ -13,12 +13,12 @@ import (
 	"github.com/millrace/millrace/internal/engine/port"
 )
 
-// newTestGraph returns a graph as package dataflow makes them.
+// newTestGraph returns a graph like those of package dataflow.
 func newTestGraph() *engine.Graph {
 	return live.Drive(engine.New(engine.Settings{Queue: 64, Buffer: 1 << 20, Wrap: func(p *engine.Panic) error { return p }}))
 }
 
-// A drawn chain is operators over ints, drawn from a seed, and what each saw.
+// A drawn is a chain of operators over ints, drawn from a seed, and what each received.
 type drawn struct {
 	ops  []*engine.Op
 	seen map[int][]int // by operator, the elements that its function was called with
@@ -32,7 +32,7 @@ func (d *drawn) saw(op, x int) {
 	d.seen[op] = append(d.seen[op], x)
 }
 
-// build adds n operators after in, now and then two of them after one node.
+// build adds n operators after in, and sometimes two of them after one node.
 func (d *drawn) build(r *rand.Rand, s *engine.Location, in *engine.Node[int], n int) {
 	d.seen = make(map[int][]int)
 	last := []*engine.Node[int]{in}
@@ -64,8 +64,8 @@ func (d *drawn) build(r *rand.Rand, s *engine.Location, in *engine.Node[int], n 
 	}
 }
 
-// Whether elements come in batches or one by one, and whichever operators share a loop,
-// each function is called with the same elements in the same order.
+// TestOperatorsThatShareALoop checks that each function is called with the same elements in the
+// same order, whether elements come in batches or one by one, and whichever operators share a loop.
 func TestOperatorsThatShareALoop(t *testing.T) {
 	ctx := context.Background()
 	for seed := range uint64(300) {
@@ -108,9 +108,9 @@ func TestOperatorsThatShareALoop(t *testing.T) {
 	}
 }
 
-// Operators that share a loop take turns: each element of a batch has passed all of them before the next one
-// begins. The test would catch operators that have a loop each, which costs a batch up to twice as much and
-// gives the same.
+// TestOperatorsTakeTurns checks that each element of a batch passes all operators of a shared
+// loop before the next one begins. It fails for operators with a loop each, which give the same
+// results, but may make a batch twice as expensive.
 func TestOperatorsTakeTurns(t *testing.T) {
 	for name, test := range map[string]struct {
 		build func(s *engine.Location, n *engine.Node[int], called func(int))
@@ -145,7 +145,7 @@ func TestOperatorsTakeTurns(t *testing.T) {
 	}
 }
 
-// chainOfMaps adds a number of maps after n that say their number when they are called.
+// chainOfMaps adds a number of maps after n. Each calls called with its index.
 func chainOfMaps(s *engine.Location, n *engine.Node[int], called func(int), number int) *engine.Node[int] {
 	for i := range number {
 		n = operators.Map(n, engine.NewOp(s, "Map", ""), func(x int) int { called(i); return x })
@@ -153,7 +153,8 @@ func chainOfMaps(s *engine.Location, n *engine.Node[int], called func(int), numb
 	return n
 }
 
-// A panic names the operator whose function it was, also where several share a loop.
+// TestPanicInASharedLoop checks that a panic names the operator whose function it was, even if
+// several share a loop.
 func TestPanicInASharedLoop(t *testing.T) {
 	ctx := context.Background()
 	for seed := range uint64(300) {
@@ -198,8 +199,7 @@ func TestPanicInASharedLoop(t *testing.T) {
 	}
 }
 
-// A step that sends nothing out and cuts nothing is as short as it can be, and costs no
-// memory.
+// TestSendAllocatesNothing checks that a step that emits nothing and cuts nothing allocates nothing.
 func TestSendAllocatesNothing(t *testing.T) {
 	ctx := context.Background()
 	g := newTestGraph()

@@ -15,9 +15,9 @@ import (
 // A box is large enough not to share its memory with others.
 type box [64]byte
 
-// TestNothingGatheredIsKept has entries pass operators that gather what they push, and then a few
-// others. It catches gathered keys and values that are not cleared: the memory stays, and they would
-// stay in it until as many come at once again, which may be never.
+// TestNothingGatheredIsKept passes entries through operators that collect what they push, and then a
+// few others. It fails if the collected keys and values are not cleared: they would stay in memory
+// until as many come at once again, which may be never.
 func TestNothingGatheredIsKept(t *testing.T) {
 	type node = engine.KeyedNode[*box, *box]
 	const many = 10

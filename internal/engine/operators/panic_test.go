@@ -8,9 +8,9 @@ import (
 	"github.com/millrace/millrace/internal/engine/port"
 )
 
-// TestPanicNamesTheKey has the function of an operator over keyed data panic on one of several values, in
-// a batch and alone. It catches an operator that does not say which element of a batch it works on: the
-// error would name the key of another one.
+// TestPanicNamesTheKey has the function of a keyed operator panic on one of several values, in a batch
+// and alone. It fails if the operator does not record which element it works on: the error would name the
+// key of another one.
 func TestPanicNamesTheKey(t *testing.T) {
 	const culprit = 30
 	bomb := func(v int) int {

@@ -9,8 +9,8 @@ import (
 	"github.com/millrace/millrace/internal/engine/port"
 )
 
-// BenchmarkSingles sends single entries through a thousand operators of a kind, once in the
-// form for single entries and once as batches of one, and reports what one operator costs.
+// BenchmarkSingles sends single entries through a thousand operators of a kind, as single entries
+// and as batches of one, and reports the cost of one operator.
 func BenchmarkSingles(b *testing.B) {
 	const length = 1000
 	for _, x := range []struct {

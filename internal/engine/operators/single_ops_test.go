@@ -15,17 +15,17 @@ import (
 
 type knode = engine.KeyedNode[int, int]
 
-// drawnKeyed is a program of keyed operators, drawn from a seed, and what each gave.
+// drawnKeyed is a program of keyed operators, drawn from a seed, and the output of each.
 type drawnKeyed struct {
 	t     *testing.T
 	r     *rand.Rand
 	s     *engine.Location
 	other *engine.Location
-	nodes []*knode // of s at the top level, values do not change
+	nodes []*knode // of s at the top level; their values do not change
 	ops   int
-	log   []string                   // what came out of which operator, in order
+	log   []string                   // the output of each operator, in order
 	once  *port.KeyedInput[int, int] // takes each key once
-	ends  []func()                   // look at outputs when all is over
+	ends  []func()                   // check outputs at the end
 }
 
 func (d *drawnKeyed) op(name string) *engine.Op {
@@ -37,7 +37,7 @@ func (d *drawnKeyed) say(id int, what ...any) {
 	d.log = append(d.log, fmt.Sprintln(append([]any{id}, what...)...))
 }
 
-// node returns a node drawn from those so far, the newest most often.
+// node returns one of the nodes so far, usually the newest.
 func (d *drawnKeyed) node() *knode {
 	if d.r.IntN(3) > 0 {
 		return d.nodes[len(d.nodes)-1]
@@ -45,8 +45,7 @@ func (d *drawnKeyed) node() *knode {
 	return d.nodes[d.r.IntN(len(d.nodes))]
 }
 
-// watch logs what n gives: without an operator in between, so that n has a form for single
-// entries if the operator before it has one.
+// watch logs the output of n. It adds no operator, so n handles single entries if its operator does.
 func (d *drawnKeyed) watch(n *knode) *knode {
 	id := d.ops
 	n.Origin().Add(func(b *engine.Batch[int, int]) {
@@ -75,7 +74,7 @@ func (d *drawnKeyed) text(c *engine.ValueNode[int]) {
 	d.cell(operators.ValueMap(c, d.op("text"), func(x int) string { return fmt.Sprint(x) }))
 }
 
-// inSlice adds a slice over a batch of n and returns what f makes of it inside.
+// inSlice adds a slice over a batch of n and returns the result of f inside it.
 func (d *drawnKeyed) inSlice(n *knode, f func(r *engine.Region, in *knode) *knode) *knode {
 	r := engine.NewSlice(d.s)
 	return operators.EmitKeyed(f(r, operators.BatchKeyed(r, n, d.op("BatchKeyed"), false)), d.op("EmitKeyed"))
@@ -83,7 +82,7 @@ func (d *drawnKeyed) inSlice(n *knode, f func(r *engine.Region, in *knode) *knod
 
 func sum(acc *int, v int) { *acc += v }
 
-// keyedOps add an operator each. They are named after the function of this package.
+// keyedOps add an operator each. They are named after the functions of this package.
 var keyedOps = map[string]func(d *drawnKeyed, n *knode) *knode{
 	"KMap": func(d *drawnKeyed, n *knode) *knode {
 		return operators.KMap(n, d.op("KMap"), func(v int) int { return v + 1 })

@@ -19,7 +19,7 @@ import (
 	"github.com/millrace/millrace/internal/engine/port"
 )
 
-// runKeyed builds the program of a seed, sends records one by one and returns what came out.
+// runKeyed builds the program of a seed, sends records one by one and returns the output.
 func runKeyed(t *testing.T, seed uint64, batches bool, drawn map[string]bool) []string {
 	ctx := context.Background()
 	r := rand.New(rand.NewPCG(seed, 3))
@@ -69,8 +69,8 @@ func runKeyed(t *testing.T, seed uint64, batches bool, drawn map[string]bool) []
 	return d.log
 }
 
-// An entry that is sent alone has the same effects, in the same order, whether operators
-// push it as it is or as a batch of one.
+// TestSinglesAreBatchesOfOne checks that a single entry has the same effects, in the same order,
+// whether operators push it as it is or as a batch of one.
 func TestSinglesAreBatchesOfOne(t *testing.T) {
 	drawn := make(map[string]bool)
 	for seed := range uint64(600) {
@@ -91,7 +91,7 @@ func TestSinglesAreBatchesOfOne(t *testing.T) {
 	}
 }
 
-// batchesOnly are the functions that add a consumer of keyed data without a form for single
+// batchesOnly lists the functions that add a consumer of keyed data without a form for single
 // entries, and why.
 var batchesOnly = map[string]string{
 	"KObserve":       "is there in simulations only",
@@ -105,8 +105,8 @@ var batchesOnly = map[string]string{
 	"ForgetOn":       "is given what timers fire, which comes in batches",
 }
 
-// Each operator over keyed data has a form for single entries, which
-// TestSinglesAreBatchesOfOne draws, or is in a list with the reason.
+// TestSinglesAreDrawn checks that each operator over keyed data either has a form for single entries,
+// which TestSinglesAreBatchesOfOne draws, or is in batchesOnly.
 func TestSinglesAreDrawn(t *testing.T) {
 	fset := token.NewFileSet()
 	var files []string
@@ -155,8 +155,8 @@ func TestSinglesAreDrawn(t *testing.T) {
 	}
 }
 
-// keyedConsumers counts the consumers of keyed data that a function adds, and the forms for
-// single entries that it gives them.
+// keyedConsumers counts the consumers of keyed data that a function adds, and how many of them have a
+// form for single entries.
 func keyedConsumers(fn *ast.FuncDecl) (consumers, singles int) {
 	if fn.Name.Name == "track" {
 		return 0, 0
@@ -190,7 +190,7 @@ func keyedConsumers(fn *ast.FuncDecl) (consumers, singles int) {
 	return consumers, singles
 }
 
-// ofBatch reports whether an argument of To is a function of a batch.
+// ofBatch reports whether an argument of To or Add is a function of a batch.
 func ofBatch(fn *ast.FuncDecl, arg ast.Expr) bool {
 	switch arg := arg.(type) {
 	case *ast.FuncLit:
@@ -216,9 +216,9 @@ func ofBatch(fn *ast.FuncDecl, arg ast.Expr) bool {
 	return false
 }
 
-// TestSinglesStaySingle sends an entry alone through operators that say nothing of keys that go, or
-// that such keys come from. It catches one that makes a batch of it: what follows would be right, and
-// cost each record twice as much.
+// TestSinglesStaySingle sends a single entry through operators that report no forgotten keys, or that
+// receive such keys. It fails if one makes a batch of it: the results would be correct, but each
+// record would cost twice as much.
 func TestSinglesStaySingle(t *testing.T) {
 	odd := func(_, v int) (int, bool) { return v, v%2 == 1 }
 	for name, build := range map[string]func(op func(string) *engine.Op, n *knode) *knode{
@@ -253,7 +253,7 @@ func TestSinglesStaySingle(t *testing.T) {
 		if err := g.Wait(); err != nil {
 			t.Fatal(err)
 		}
-		want := 1 // of three values
+		want := 1 // of the three values
 		if name == "KMap" {
 			want = 3
 		}

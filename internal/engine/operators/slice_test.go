@@ -10,8 +10,9 @@ import (
 	"github.com/millrace/millrace/internal/engine/port"
 )
 
-// TestReasonsOfCuts lets something into a slice in each way there is. It catches one that does not say
-// why: a simulation would name the slice alone where it cuts it, and count no choice for the reason.
+// TestReasonsOfCuts puts data into a slice in each possible way. It fails for an operator that does not
+// report the reason of the cut: a simulation would name only the slice where it cuts, and count no
+// choice for the reason.
 func TestReasonsOfCuts(t *testing.T) {
 	for name, build := range map[string]func(r *engine.Region, op func() *engine.Op, n *knode){
 		"elements": func(r *engine.Region, op func() *engine.Op, n *knode) {
@@ -45,8 +46,8 @@ func TestReasonsOfCuts(t *testing.T) {
 	}
 }
 
-// TestWithoutKeysIsNoNews has a slice read sums without those of two keys that are constants. It catches
-// a change of such a key that runs the slice, which can see nothing of it.
+// TestWithoutKeysIsNoNews has a slice read sums without those of two constant keys. It fails if a change
+// of such a key, which the slice cannot observe, runs the slice.
 func TestWithoutKeysIsNoNews(t *testing.T) {
 	g := newTestGraph()
 	s := g.NewLocation("here")
@@ -73,16 +74,16 @@ func TestWithoutKeysIsNoNews(t *testing.T) {
 	}
 }
 
-// A shows is a watcher that chains what each observer saw.
+// A shows is a watcher that keeps a digest of what each observer saw.
 type shows map[uint64]uint64
 
 func (s shows) Observed(_ string, id, what uint64) { s[id] = engine.ChainDigest(s[id], what) }
 func (shows) Note(func() string)                   {}
 func (shows) Published(_ *engine.Op, value any)    {}
 
-// TestObserversSeeTheOrder has elements, and values of a key, come in one order and in the other, at the
-// top level and in one run of a slice, to an observer of the order. It catches one that shows nothing of it: a
-// simulation would try one of the orders only.
+// TestObserversSeeTheOrder sends elements, and values of a key, in two orders to an observer of the
+// order, at the top level and in one run of a slice. It fails if the observer does not distinguish the
+// orders: a simulation would try only one of them.
 func TestObserversSeeTheOrder(t *testing.T) {
 	for _, sliced := range []bool{false, true} {
 		for _, keyed := range []bool{false, true} {

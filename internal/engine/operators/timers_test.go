@@ -15,7 +15,7 @@ import (
 	"github.com/millrace/millrace/internal/engine/port"
 )
 
-// timed runs a location with an input of integers and what build adds, while send sends to it.
+// timed runs a location with an input of integers and what build adds; send sends to it.
 func timed(t *testing.T, build func(s *engine.Location, op func(string) *engine.Op, n *knode), send func(s *engine.Location, in *port.KeyedInput[int, int])) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newTestGraph()
@@ -33,10 +33,10 @@ func timed(t *testing.T, build func(s *engine.Location, op func(string) *engine.
 	})
 }
 
-// TestRetainByNumberNeedsNoTime has a step take so long that the timers of ten entries are overdue when it
-// is over, and an operator behind them that remembers some of their keys. They come in one batch if it
-// remembers a number of keys, and one by one if it does so for a time, since each has a time of its own.
-// It catches an operator that counts as one that reads the time, and does not.
+// TestRetainByNumberNeedsNoTime runs a step that takes so long that the timers of ten entries are overdue
+// when it ends. An operator after them remembers some of their keys. The entries come in one batch if it
+// remembers a number of keys, and one by one if it remembers them for a time, since each entry has its
+// own time. It fails if an operator that does not read the time counts as one that does.
 func TestRetainByNumberNeedsNoTime(t *testing.T) {
 	for _, test := range []struct {
 		retain operators.Retain
@@ -73,9 +73,9 @@ func TestRetainByNumberNeedsNoTime(t *testing.T) {
 	}
 }
 
-// TestTiredIntervalFiresWithOthers tires an interval after one firing, as a simulation does, and has an
-// entry come later at a time at which the interval would fire, or a little after it. It fires with it: it
-// is for another timer that time passes. It catches one that leaves out the firing of that very moment.
+// TestTiredIntervalFiresWithOthers tires an interval after one firing, as a simulation does. Later an
+// entry comes at a time at which the interval would fire, or a little after it. The interval fires with
+// it, since time passes for another timer. It fails if the firing at exactly that time is left out.
 func TestTiredIntervalFiresWithOthers(t *testing.T) {
 	for at, want := range map[time.Duration][]time.Duration{
 		900 * time.Millisecond:  {time.Second},
@@ -88,7 +88,7 @@ func TestTiredIntervalFiresWithOthers(t *testing.T) {
 		timed(t, func(s *engine.Location, op func(string) *engine.Op, n *knode) {
 			operators.Interval(s, op("Interval"), time.Second).To(func(at []time.Duration) { got = append(got, at...) })
 			s.Timers[0].TimerQueue.(engine.EndlessTimer).Tire(1, func() int { return 0 })
-			operators.After(n, op("After"), at-1, nil) // the clock of a location begins with 1
+			operators.After(n, op("After"), at-1, nil) // the clock of a location begins at 1
 		}, func(_ *engine.Location, in *port.KeyedInput[int, int]) {
 			if err := in.Send(t.Context(), 1, 1); err != nil {
 				t.Fatal(err)
@@ -108,8 +108,9 @@ func (decimal) Check(reflect.Type) error                 { return nil }
 func (decimal) Append(dst []byte, v any) ([]byte, error) { return fmt.Append(dst, v), nil }
 func (decimal) Decode(data []byte, p any) error          { _, err := fmt.Sscan(string(data), p); return err }
 
-// TestReleasedTimerIsDue holds the timer of an entry and releases it, at different times: it is due then,
-// and not later, also in the first moment of a history. It catches one that comes with another step.
+// TestReleasedTimerIsDue holds the timer of an entry and releases it at different times. The timer is due
+// at that time and not later, even at the first moment of a history. It fails if the timer fires only
+// with another step.
 func TestReleasedTimerIsDue(t *testing.T) {
 	for now, want := range map[int64]int64{0: 1, 1: 1, 2: 2, int64(time.Hour): int64(time.Hour)} {
 		var after *engine.Op

@@ -15,8 +15,7 @@ import (
 	"github.com/millrace/millrace/internal/engine/operators"
 )
 
-// asks is a flow of requests and responses, which come at once, later, or out of a slice,
-// as its function of the request says.
+// asks is a flow of requests and responses. The responses come at once, later, or out of a slice.
 type asks struct {
 	g   *engine.Graph
 	in  *KeyedInput[int, int]
@@ -54,7 +53,8 @@ func (a *asks) stop(t *testing.T) {
 
 var ways = []string{"at once", "later", "in a slice", "asynchronously"}
 
-// Ask returns the response to its request however it comes, and leaves nothing behind.
+// TestAsk checks that Ask returns the response to its request in each of these ways and leaves no
+// entry or waiter.
 func TestAsk(t *testing.T) {
 	for how, way := range ways {
 		t.Run(way, func(t *testing.T) {
@@ -84,8 +84,8 @@ func TestAsk(t *testing.T) {
 	}
 }
 
-// When ctx ends first, the request was accepted and its response can be taken. When the
-// flow ends first there is none.
+// TestAskThatEnds checks that if ctx ends first, the request was accepted and its response can be
+// taken. If the flow ends first, there is no response.
 func TestAskThatEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := newAsks(t, 1)
@@ -109,8 +109,8 @@ func TestAskThatEnds(t *testing.T) {
 	})
 }
 
-// Whoever awaits the key of a request receives its response too, and a Take that waited
-// before the request came takes it.
+// TestAskAmongOthers checks that an Await for the key of a request receives the response too, and
+// that a Take that waited before the request takes it.
 func TestAskAmongOthers(t *testing.T) {
 	for how, way := range ways {
 		t.Run(way, func(t *testing.T) {
@@ -147,7 +147,8 @@ func TestAskAmongOthers(t *testing.T) {
 	}
 }
 
-// A Take that begins while a request waits for a busy location does not take its response.
+// TestAskOfABusyLocation checks that a Take that begins while a request waits for a busy location
+// does not take its response.
 func TestAskOfABusyLocation(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newTestGraph()
@@ -191,8 +192,8 @@ func TestAskOfABusyLocation(t *testing.T) {
 	})
 }
 
-// A Take that begins while the request is handled does not take its response, also if the
-// response is at another location.
+// TestAskIsFirst checks that a Take that begins while the request is handled does not take its
+// response, even if the response is at another location.
 func TestAskIsFirst(t *testing.T) {
 	for _, moved := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -238,7 +239,7 @@ func TestAskIsFirst(t *testing.T) {
 	}
 }
 
-// A request whose function panics returns the failure of the flow.
+// TestAskThatFails checks that a request whose function panics returns the failure of the flow.
 func TestAskThatFails(t *testing.T) {
 	g := newTestGraph()
 	s := g.NewLocation("here")
@@ -257,8 +258,8 @@ func TestAskThatFails(t *testing.T) {
 	}
 }
 
-// Any number of goroutines ask, put and take, and await at once: each has the response to
-// its own request, once.
+// TestAskByMany runs goroutines that ask, put and take, or await at once. Each gets the response
+// to its own request, once.
 func TestAskByMany(t *testing.T) {
 	for how, way := range ways {
 		t.Run(way, func(t *testing.T) {

@@ -10,8 +10,8 @@ import (
 	"github.com/millrace/millrace/internal/engine/operators"
 )
 
-// countdown feeds back what is larger than 1, less 1, and returns the input and the operators of the
-// cycle at both ends.
+// countdown feeds back each number greater than 1, less 1. It returns the input and the operators at
+// both ends of the cycle.
 func countdown(s *engine.Location) (in *Input[int], head, tail *engine.Op) {
 	op := func(name string) *engine.Op { return engine.NewOp(s, name, "") }
 	in, n := NewInput[int](s, op("in"))
@@ -23,7 +23,7 @@ func countdown(s *engine.Location) (in *Input[int], head, tail *engine.Op) {
 	return in, head, c.op
 }
 
-// TestCycleCounts: the status says how many records a cycle took, as that of an input does.
+// TestCycleCounts checks that the status counts the records that a cycle took, as for an input.
 func TestCycleCounts(t *testing.T) {
 	g := live.Drive(engine.New(engine.Settings{Queue: 64, Buffer: 64, Count: true, Wrap: func(p *engine.Panic) error { return p }}))
 	in, head, _ := countdown(g.NewLocation("here"))
@@ -44,8 +44,8 @@ func TestCycleCounts(t *testing.T) {
 	}
 }
 
-// TestFeedWithin: what a history says a step gave at an operator that nobody outside reads is refused,
-// even if it is nothing: the history is not of this program.
+// TestFeedWithin checks that an output recorded for an operator without outside readers is refused,
+// even if it is empty: the history is not of this program.
 func TestFeedWithin(t *testing.T) {
 	g := engine.New(engine.Settings{Queue: 64, Buffer: 64, Wrap: func(p *engine.Panic) error { return p }})
 	logdriven.Facade(g, jsonCodec{}, nowhere{})

@@ -10,14 +10,14 @@ import (
 )
 
 // TestDivideHashes divides batches and single entries between two locations, in one step and in
-// several. Every entry goes on once, with the hash of its own key: with that of another one a table
-// behind it would have the key twice.
+// several. Every entry is passed on once, with the hash of its own key. With another hash, a table
+// behind it would contain the key twice.
 func TestDivideHashes(t *testing.T) {
 	g := newTestGraph()
 	here, there := g.NewLocation("here"), g.NewLocation("there")
 	in, n := NewKeyedInput[string, int](here, engine.NewOp(here, "in", ""))
 	hash := engine.Hasher[string]()
-	var got [2]map[string][]int // of each location
+	var got [2]map[string][]int // by location
 	for i, part := range KDivide(n, engine.NewOp(here, "KDivide", ""), []*engine.Location{here, there}) {
 		got[i] = make(map[string][]int)
 		part.To(func(b *engine.Batch[string, int]) {

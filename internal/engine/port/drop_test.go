@@ -9,8 +9,8 @@ import (
 	"github.com/millrace/millrace/internal/engine"
 )
 
-// TestDropOn: an entry is there until its key is dropped, in the step that says so, and its key
-// can come again if the input forgot it. So it is for an output of entries that can be forgotten.
+// TestDropOn checks that an entry exists until the step that drops its key, and that the key can come
+// again if the input forgot it. This also holds for an output of entries that can be forgotten.
 func TestDropOn(t *testing.T) {
 	for _, forgets := range []bool{false, true} {
 		t.Run(fmt.Sprint("forgets=", forgets), func(t *testing.T) { dropOn(t, forgets) })
@@ -58,8 +58,8 @@ func dropOn(t *testing.T, forgets bool) {
 	want(1, "y", true)
 }
 
-// TestBackInOneStep: of keys that are dropped in one step some come back in it, in another order than
-// they were dropped. The others are gone after it, and only they.
+// TestBackInOneStep drops keys in a step in which some of them come back, in another order. After the
+// step only the others are gone.
 func TestBackInOneStep(t *testing.T) {
 	for _, back := range [][]int{{}, {1}, {3}, {5}, {1, 2}, {3, 1}, {5, 3, 1}, {1, 3, 5}, {2, 4, 1, 5}, {5, 4, 3, 2, 1}} {
 		g := newTestGraph()

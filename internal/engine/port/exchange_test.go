@@ -10,9 +10,9 @@ import (
 	"github.com/millrace/millrace/internal/engine/logdriven"
 )
 
-// TestUnsentChanges has an edge of a location whose history is kept outside be given elements by a step,
-// and by what the history says of one. It notes the places of these elements as changed, and no others: a
-// snapshot would lack what is not noted, and be larger by what is.
+// TestUnsentChanges gives elements to an edge of a location with an external history: in a step, and
+// from the history's record of a step. The edge must note the places of exactly these elements as
+// changed. A snapshot lacks a place that is not noted, and is larger by one noted needlessly.
 func TestUnsentChanges(t *testing.T) {
 	sending := func() *exchange[int] {
 		g := engine.New(engine.Settings{Queue: 64, Buffer: 64, Wrap: func(p *engine.Panic) error { return p }})

@@ -15,8 +15,8 @@ import (
 // A box is large enough not to share its memory with others.
 type box [64]byte
 
-// TestNothingIsKept has elements and entries pass a port, alone and many at once, sent before and after
-// the start. When they have been read or taken the port keeps none of them, though its buffers stay.
+// TestNothingIsKept passes elements and entries through a port, alone and in batches, sent before and
+// after the start. After they are read or taken the port keeps none of them, though it keeps its buffers.
 func TestNothingIsKept(t *testing.T) {
 	ctx := t.Context()
 	var seen []weak.Pointer[box]

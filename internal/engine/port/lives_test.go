@@ -8,9 +8,9 @@ import (
 	"github.com/millrace/millrace/internal/engine/codec"
 )
 
-// TestLifeCalls: when a life ends, its calls that run are told and those that wait do not begin; others
-// are left alone, and so are all until that is durable, if the history is kept. A life of which all
-// answers have come takes no memory.
+// TestLifeCalls checks that when a life ends, its running calls are cancelled and its waiting calls do
+// not begin. Calls of other lives are not affected. If the history is kept, nothing happens until the
+// end is durable. A life whose answers have all come takes no memory.
 func TestLifeCalls(t *testing.T) {
 	for _, kept := range []bool{false, true} {
 		g := engine.New(engine.Settings{})

@@ -8,8 +8,8 @@ import (
 	"github.com/millrace/millrace/internal/engine"
 )
 
-// TestLoadRefuses: a recorded plan that takes something from an operator that is no input is refused,
-// and so is one with records of another type.
+// TestLoadRefuses checks that a recorded plan is refused if it takes something from an operator that
+// is not an input, or records of another type.
 func TestLoadRefuses(t *testing.T) {
 	g := newTestGraph()
 	s := g.NewLocation("here")

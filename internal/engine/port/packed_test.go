@@ -17,7 +17,7 @@ import (
 	"github.com/millrace/millrace/internal/engine/state"
 )
 
-// A letter is a value with a part elsewhere in memory.
+// A letter is a value that contains a pointer.
 type letter struct {
 	To   *string
 	Text string
@@ -67,7 +67,7 @@ func (p *post) step(t *testing.T, l *logdriven.Executor, xs ...int) logdriven.Em
 	return e
 }
 
-// packedAt returns where what is kept of an entry is, and what it is.
+// packedAt returns the address and the content of the packed value of an entry.
 func (p *post) packedAt(k int) (*byte, string) {
 	for key, s := range p.letters.entries.AllPacked() {
 		if key == k {
@@ -77,8 +77,9 @@ func (p *post) packedAt(k int) (*byte, string) {
 	return nil, ""
 }
 
-// A location and the port that shows what it gives have one copy of a value, whether the port was fed with a step or with all
-// that the location keeps; a port of another process has its own.
+// TestValuesAreShared checks that a location and the port that shows its output share one copy of a
+// value, whether the port was fed with a step or with the whole state of the location. A port of
+// another process has its own copy.
 func TestValuesAreShared(t *testing.T) {
 	leads := led()
 	leader := logdriven.NewExecutor(leads.graph, 0)
@@ -121,7 +122,7 @@ func TestValuesAreShared(t *testing.T) {
 			}
 		}
 	}
-	// Feeding again what is there changes nothing, and what is gone meanwhile goes.
+	// Feeding existing entries again changes nothing, and entries that are gone meanwhile are removed.
 	taken := codec.Record{Op: leads.letters.op.Index, Kind: codec.KindTaken, Key: []byte("2")}
 	if e, err := leader.Step(2, [][]byte{taken.Encode(nil)}, nil); err != nil || len(e.Refused) > 0 {
 		t.Fatal(e.Refused, err)
@@ -132,7 +133,7 @@ func TestValuesAreShared(t *testing.T) {
 	if _, ok := here.letters.Get(2); ok || here.letters.Len() != 2 {
 		t.Errorf("number 2 is there: %v, %d entries", ok, here.letters.Len())
 	}
-	// So does all of it.
+	// The same holds for all entries.
 	var all [][]byte
 	for _, k := range []string{"1", "3"} {
 		taken := codec.Record{Op: leads.letters.op.Index, Kind: codec.KindTaken, Key: []byte(k)}
@@ -146,7 +147,8 @@ func TestValuesAreShared(t *testing.T) {
 	}
 }
 
-// A reader of an entry may change what it has: nobody else sees it, and the history does not have it.
+// TestValuesAreReadApart checks that a reader may change the entry that it gets: no other reader and
+// no history contains the change.
 func TestValuesAreReadApart(t *testing.T) {
 	leads := led()
 	leader := logdriven.NewExecutor(leads.graph, 0)
@@ -168,7 +170,7 @@ func TestValuesAreReadApart(t *testing.T) {
 	}
 }
 
-// A location that gave something else than what the history has shares nothing.
+// TestOtherValuesAreNotShared checks that values that differ from those of the history are not shared.
 func TestOtherValuesAreNotShared(t *testing.T) {
 	leads := led()
 	leader := logdriven.NewExecutor(leads.graph, 0)
@@ -185,7 +187,7 @@ func TestOtherValuesAreNotShared(t *testing.T) {
 	}
 }
 
-// Values of a flow that is not kept are not packed.
+// TestNotPackedInMemory checks that values of a flow without a history are not packed.
 func TestNotPackedInMemory(t *testing.T) {
 	memory := engine.New(engine.Settings{})
 	if s := state.NewEntries[int, *letter](engine.NewOp(memory.NewLocation("here"), "out", "")); s.Packs() {

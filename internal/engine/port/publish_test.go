@@ -24,7 +24,7 @@ func (jsonCodec) Append(dst []byte, v any) ([]byte, error) {
 
 func (jsonCodec) Decode(data []byte, p any) error { return json.Unmarshal(data, p) }
 
-// nowhere is where the history of a graph is that is only fed.
+// nowhere is the remote of a graph that is only fed.
 type nowhere struct{ engine.Remote }
 
 func (nowhere) Read(int, int32, int, uint64) {}
@@ -62,15 +62,14 @@ func newThreePorts(remote engine.Remote) *threePorts {
 	return p
 }
 
-// shown returns what is visible: the unread elements, the entries and the value.
+// shown returns what is visible: the number of unread elements, the number of entries and the value.
 func (p *threePorts) shown() [3]int {
 	v, _ := p.value.Latest()
 	return [3]int{len(p.stream.buf) - p.stream.off, p.entries.Len(), v}
 }
 
-// TestFeedIsAllOrNothing feeds ports what a step gave, damaged in its last part, in its
-// first, cut short and named twice: nothing of it is visible, and the step can still be
-// fed whole.
+// TestFeedIsAllOrNothing feeds ports the output of a step, damaged in its last part, in its
+// first, cut short and named twice. Nothing of it becomes visible, and the step can still be fed whole.
 func TestFeedIsAllOrNothing(t *testing.T) {
 	leads := newThreePorts(nil)
 	leader := logdriven.NewExecutor(leads.graph, 0)
@@ -113,7 +112,7 @@ func TestFeedIsAllOrNothing(t *testing.T) {
 			t.Errorf("of a step %s the ports show %v", what, got)
 		}
 	}
-	for range 2 { // the second time as after a change of owners
+	for range 2 { // the second time as after a change of ownership
 		if err := logdriven.Feed(fed.graph, 0, 0, nil, good); err != nil {
 			t.Fatal(err)
 		}

@@ -9,7 +9,7 @@ import (
 	"github.com/millrace/millrace/internal/engine/logdriven"
 )
 
-// A reading remote notes how far it was told that elements were read.
+// A reading remote records up to where elements were reported as read.
 type reading struct {
 	nowhere
 	told []string
@@ -19,8 +19,7 @@ func (r *reading) Read(_ int, _ int32, source int, number uint64) {
 	r.told = append(r.told, fmt.Sprint(source, ":", number))
 }
 
-// stepOf encodes what the stream gives in a step that gives n elements, of which the first is
-// numbered.
+// stepOf feeds p a step in which the stream emits n elements, numbered from first.
 func stepOf(p *threePorts, source, first, n int) error {
 	made := newThreePorts(nil)
 	made.stream.first = uint64(first)
@@ -35,8 +34,8 @@ func stepOf(p *threePorts, source, first, n int) error {
 	return logdriven.Feed(p.graph, 0, source, nil, data)
 }
 
-// TestReceive has readers acknowledge in any order: the history is told of an element when all
-// before it of the same source were handled.
+// TestReceive acknowledges elements in any order. An element is reported to the history when it
+// and all before it from the same source were handled.
 func TestReceive(t *testing.T) {
 	remote := &reading{}
 	p := newThreePorts(remote)

@@ -9,8 +9,8 @@ import (
 	"github.com/millrace/millrace/internal/engine/live"
 )
 
-// A noting simulation notes what callers say before they act, and what is touched then. It lets
-// each act at once.
+// A noting simulation lets each caller act at once. It notes what callers announce before they act, and
+// what they touch.
 type noting struct {
 	says    []string
 	touched map[engine.Object]engine.Access
@@ -29,16 +29,16 @@ func (n *noting) Used(engine.Use) {}
 // clear forgets what was noted.
 func (n *noting) clear() { n.says, n.touched = nil, make(map[engine.Object]engine.Access) }
 
-// newNotingGraph returns a graph that is simulated, as far as its ports can tell.
+// newNotingGraph returns a graph that looks simulated to its ports.
 func newNotingGraph() (*engine.Graph, *noting) {
 	n := &noting{}
 	n.clear()
 	return live.Drive(engine.New(engine.Settings{Queue: 64, Buffer: 64, Turns: n, Wrap: func(p *engine.Panic) error { return p }})), n
 }
 
-// TestCallersTouch has a caller count the entries of an output and take the next one. It says what it is
-// about to do, and which part of the output that concerns: of two moves that a search takes for
-// independent it tries one order only.
+// TestCallersTouch has a caller count the entries of an output and take the next one. The caller must
+// announce what it does and which part of the output this concerns: of two actions that a search
+// considers independent, it tries only one order.
 func TestCallersTouch(t *testing.T) {
 	g, n := newNotingGraph()
 	s := g.NewLocation("here")
@@ -64,9 +64,9 @@ func TestCallersTouch(t *testing.T) {
 	}
 }
 
-// TestForgetTouches has an input forget a key. Who sends the key again is told whether it was there
-// before, so it makes a difference which is first, and the step has to say so. The keys that stay are not
-// concerned.
+// TestForgetTouches has an input forget a key. A caller that sends the key again is told whether it
+// existed before, so the order matters, and the step must announce it. The remaining keys are not
+// affected.
 func TestForgetTouches(t *testing.T) {
 	for _, x := range []struct {
 		name   string
@@ -102,9 +102,9 @@ func TestForgetTouches(t *testing.T) {
 	}
 }
 
-// TestCallsAgain has a call be made again, as after a crash: it waits before those that were asked for
-// later. If more wait than may be made at once, it makes a difference which is asked for first; else it
-// only comes before who looks at all of them.
+// TestCallsAgain repeats a call, as after a crash. It waits before calls that were requested later. If
+// more calls wait than may run at once, the order of requests matters. Otherwise it matters only to a
+// caller that reads all calls.
 func TestCallsAgain(t *testing.T) {
 	for limit, want := range map[int]engine.Access{2: engine.Takes | engine.Writes, 10: engine.Adds} {
 		g, n := newNotingGraph()

@@ -12,11 +12,12 @@ import (
 	"github.com/millrace/millrace/internal/engine/codec"
 )
 
-// A stay ends, and has been noted for a time.
+// A stay has an end, and the time for which it has been noted.
 type stay struct{ end, due int64 }
 
-// TestCalendar compares what comes up with what a sorted list says, for entries that end where
-// they did, later or earlier, near together and far apart. Loading it on the way changes nothing.
+// TestCalendar compares the expired entries with those of a sorted list. Entries end when they
+// were due, later or earlier, near together and far apart. Loading the calendar in between
+// changes nothing.
 func TestCalendar(t *testing.T) {
 	loads, moves, ties := 0, 0, 0
 	for seed := range uint64(300) {
@@ -35,7 +36,7 @@ func TestCalendar(t *testing.T) {
 			case 1:
 				return now + 1 + r.Int64N(1<<45)
 			case 2:
-				return now + 1 // as others do
+				return now + 1 // as other entries do
 			}
 			return now + 1 + r.Int64N(2*span)
 		}
@@ -57,7 +58,7 @@ func TestCalendar(t *testing.T) {
 			if r.IntN(10) == 0 {
 				loads++
 				for _, s := range table.All() {
-					s.due = r.Int64() // which is not saved
+					s.due = r.Int64() // is not saved
 				}
 				op.States[1].Load(&codec.Decoder{}, nil)
 			}
@@ -100,10 +101,10 @@ func TestCalendar(t *testing.T) {
 	}
 }
 
-// TestCalendarForgets adds an entry again and again, each time earlier than it was to come up,
-// and each time it lives on. What it was added for before goes when its time comes.
+// TestCalendarForgets adds an entry repeatedly, each time with an earlier end, and each time
+// extends its life before that end. The calendar must drop an old end when its time comes.
 func TestCalendarForgets(t *testing.T) {
-	for _, span := range []int64{1000, 1 << 22} { // each time comes in a bucket of its own, or as many do
+	for _, span := range []int64{1000, 1 << 22} { // each time has a bucket of its own, or many share one
 		op := engine.NewOp(engine.New(engine.Settings{}).NewLocation("here"), "Test", "")
 		m := engine.Lasting(op)
 		table := NewTable(m, Plain[int], Plain[stay])

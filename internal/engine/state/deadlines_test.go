@@ -7,9 +7,9 @@ import (
 	"github.com/millrace/millrace/internal/keyed"
 )
 
-// TestDeadlinesForget sets timers of many entries and takes them back or has them fire. When the last one
-// is gone nothing of them is left to save: else every snapshot would go on saying of each entry that
-// there ever was that it has no timer.
+// TestDeadlinesForget sets timers of many entries and cancels or fires them. When the last one is gone,
+// nothing of them must be left to save: otherwise every snapshot would record for each former entry that
+// it has no timer.
 func TestDeadlinesForget(t *testing.T) {
 	for name, end := range map[string]func(d *Deadlines, n uint32){
 		"taken back": func(d *Deadlines, n uint32) {

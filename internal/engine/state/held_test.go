@@ -6,9 +6,8 @@ import (
 	"github.com/millrace/millrace/internal/engine"
 )
 
-// TestHold: only the timer that somebody names by its slot, key and deadline is held, and it counts
-// as set until it is released. Otherwise a record of a history that does not fit would stop another
-// timer.
+// TestHold checks that a timer is held only if the slot, key and deadline all match, and that it
+// counts as set until it is released. Otherwise a record of another history could stop the wrong timer.
 func TestHold(t *testing.T) {
 	for _, constant := range []bool{false, true} {
 		op := engine.NewOp(engine.New(engine.Settings{}).NewLocation("here"), "Test", "")

@@ -13,10 +13,10 @@ import (
 	"github.com/millrace/millrace/internal/keyed"
 )
 
-// A letter is a value with a part elsewhere in memory.
+// A letter is a value that contains a pointer.
 type letter struct{ To *string }
 
-// TestWorthPacking says which types are kept as they are encoded.
+// TestWorthPacking checks which types are kept in encoded form.
 func TestWorthPacking(t *testing.T) {
 	for _, x := range []struct {
 		is   any
@@ -31,7 +31,8 @@ func TestWorthPacking(t *testing.T) {
 	}
 }
 
-// A packed value is described as the value is, with what its pointers point to: two histories are compared so.
+// TestDescribePacked checks that a packed value is described like the value itself, including
+// what its pointers point to. Two histories are compared by these descriptions.
 func TestDescribePacked(t *testing.T) {
 	to := "Ada"
 	plain, packed := keyed.NewTable[int, letter](), keyed.NewTable[int, string]()
@@ -54,7 +55,7 @@ func TestDescribePacked(t *testing.T) {
 	}
 }
 
-// A form is JSON behind a word, which says with what it was encoded.
+// A form is a codec that writes JSON after a word, which identifies the codec.
 type form string
 
 func (f form) Check(reflect.Type) error { return nil }
@@ -72,7 +73,8 @@ func (f form) Decode(data []byte, p any) error {
 	return json.Unmarshal(text, p)
 }
 
-// What was saved by another program is kept as this one encodes it, and what cannot be decoded is found when it is loaded.
+// TestLoadPacked checks that a value saved with another codec is kept in this program's encoding,
+// and that a value that cannot be decoded is found when it is loaded.
 func TestLoadPacked(t *testing.T) {
 	const own, other = form("own"), form("other")
 	g := engine.New(engine.Settings{Codec: own})
@@ -80,7 +82,7 @@ func TestLoadPacked(t *testing.T) {
 	for _, x := range []struct {
 		saved string
 		with  form
-		want  string // none if it is refused
+		want  string // empty if it is refused
 	}{
 		{`own{"To":"Ada"}`, own, `own{"To":"Ada"}`},
 		{`other{"To":"Ada"}`, other, `own{"To":"Ada"}`},

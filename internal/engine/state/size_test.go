@@ -6,8 +6,8 @@ import (
 	"github.com/millrace/millrace/internal/engine"
 )
 
-// TestRecentSize: what a set of recent keys says of its size, for the status, counts each key once, in
-// whichever generation it is.
+// TestRecentSize checks that the size that a set of recent keys reports for the status counts each key
+// once, whatever its generation.
 func TestRecentSize(t *testing.T) {
 	op := engine.NewOp(engine.New(engine.Settings{}).NewLocation("here"), "Test", "")
 	set := NewRecent[int](engine.Lasting(op))

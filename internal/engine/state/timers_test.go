@@ -8,9 +8,8 @@ import (
 	"github.com/millrace/millrace/internal/engine/codec"
 )
 
-// TestLoadTimersRefuses: slots that are not those that were saved, and a list of free ones that does not
-// have each of them once, are an error. A number that is too large would otherwise ask for all the
-// memory there is.
+// TestLoadTimersRefuses checks that a wrong number of slots is an error, and so is a list of free slots
+// that does not contain each of them once. Otherwise a number that is too large would allocate all memory.
 func TestLoadTimersRefuses(t *testing.T) {
 	numbers := func(all ...uint64) (dst []byte) {
 		for _, n := range all {
@@ -20,8 +19,8 @@ func TestLoadTimersRefuses(t *testing.T) {
 	}
 	for _, x := range []struct {
 		name  string
-		whole []byte   // how many slots, which free one is taken next plus one, and how often a timer was set
-		free  []uint64 // of each slot, which free one is taken after it plus one
+		whole []byte   // the number of slots, the next free slot plus one, and how often a timer was set
+		free  []uint64 // for each slot, the free slot after it plus one
 		fails bool
 	}{
 		{"nothing", numbers(0, 0, 0), nil, false},

@@ -25,13 +25,13 @@ func (jsonCodec) Append(dst []byte, v any) ([]byte, error) {
 
 func (jsonCodec) Decode(data []byte, p any) error { return json.Unmarshal(data, p) }
 
-// A pair is two streams of times that are merged, of which the first may be quiet for 10.
+// A pair is two merged streams of times. The first one is silent after a quiet of 10.
 type pair struct {
 	t           *testing.T
 	steps       *logdriven.Executor
 	a, b        *port.Input[int64]
 	first, both *mark.Mark
-	still       []int64 // of the first, in time
+	still       []int64 // of the first stream, in time
 	tardy       []int64
 }
 
@@ -55,7 +55,7 @@ func newPair(t *testing.T) *pair {
 	return p
 }
 
-// step makes a step that takes one element from an input, or none if that is nil.
+// step makes a step that takes one element from in, or none if in is nil.
 func (p *pair) step(now int64, in *port.Input[int64], x int64) {
 	p.t.Helper()
 	var records [][]byte
@@ -68,9 +68,9 @@ func (p *pair) step(now int64, in *port.Input[int64], x int64) {
 	}
 }
 
-// TestIdleBegins: a stream is silent when it has been quiet for long enough since somebody listens, which
-// is since the first step that knows of it: also if the history is older, as when Idle is new in a
-// program. If it were silent at once, its events would be late.
+// TestIdleBegins checks that a stream is silent when it has been quiet for long enough since the first
+// step that knows of Idle, even if the history is older, as when Idle is new in a program. If it were
+// silent at once, its events would be late.
 func TestIdleBegins(t *testing.T) {
 	for _, begins := range []int64{1, 1007} {
 		p := newPair(t)
@@ -87,9 +87,9 @@ func TestIdleBegins(t *testing.T) {
 	}
 }
 
-// TestIdleSpeaks has a stream that was silent speak again. From its first event in time on the other one
-// waits for it, also while its own mark, which has a slack, is not as far: else events are late that
-// come right after that one.
+// TestIdleSpeaks makes a silent stream active again. From its first event in time, the other stream waits
+// for it, even while its own mark, which has a slack, is further back. Otherwise events that come right
+// after that one would be late.
 func TestIdleSpeaks(t *testing.T) {
 	p := newPair(t)
 	if _, err := p.steps.Begin(0); err != nil {
@@ -99,7 +99,7 @@ func TestIdleSpeaks(t *testing.T) {
 		now         int64
 		in          *port.Input[int64]
 		x           int64
-		first, both int64 // marks behind it
+		first, both int64 // marks after the step
 	}{
 		{1, nil, 0, past, past},
 		{20, nil, 0, mark.Silent, past},

@@ -7,9 +7,9 @@ import (
 	"github.com/millrace/millrace/internal/engine"
 )
 
-// TestPanesState: what is saved of open spans stays what it is, and in this order. A snapshot knows each
-// state by its place among those of its operator, so one that an earlier version of this program has made
-// could not be loaded with another order.
+// TestPanesState checks that the saved states of open spans and their order do not change. A snapshot
+// identifies a state by its place among those of its operator, so a snapshot of an earlier version could
+// not be loaded with another order.
 func TestPanesState(t *testing.T) {
 	op := engine.NewOp(engine.New(settings()).NewLocation("here"), "Fold", "")
 	newPanes[string, int](engine.Lasting(op))

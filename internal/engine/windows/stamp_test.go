@@ -10,20 +10,19 @@ import (
 	"github.com/millrace/millrace/internal/engine/port"
 )
 
-// settings are those of the graphs of these tests.
+// settings returns the settings of the graphs of these tests.
 func settings() engine.Settings {
 	return engine.Settings{Queue: 64, Buffer: 64, Wrap: func(p *engine.Panic) error { return p }}
 }
 
-// itself is the time of an element that is one.
+// itself returns the time of an element that is a time.
 func itself(x int64) int64 { return x }
 
-// event is the event of an element that is a time.
+// event returns the event of an element that is a time: the element itself.
 func event(_, x int64) int64 { return x }
 
-// TestConfirm: the mark follows when as many elements as have to confirm it are as new, whatever order
-// they come in. A heap that is not in order would let it run ahead, and have what is in time be late, or
-// stay behind.
+// TestConfirm checks that the mark advances when as many elements as must confirm it are as new, in any
+// order. A heap in the wrong order would let the mark run ahead, so events in time would be late, or stay behind.
 func TestConfirm(t *testing.T) {
 	for seed := range uint64(20) {
 		r := rand.New(rand.NewPCG(seed, 1))
@@ -50,8 +49,8 @@ func TestConfirm(t *testing.T) {
 	}
 }
 
-// TestStampPanics has the function that says the time of an element panic, for one that is sent alone and
-// for one in a batch. The error names Stamp, and not what ran before.
+// TestStampPanics has the function for the time of an element panic, for a single element and in a batch.
+// The error must name Stamp and not the operator before it.
 func TestStampPanics(t *testing.T) {
 	for name, send := range map[string]func(in *port.Input[int64]) error{
 		"alone":      func(in *port.Input[int64]) error { return in.Send(t.Context(), 7) },
@@ -70,10 +69,10 @@ func TestStampPanics(t *testing.T) {
 	}
 }
 
-// A seen is what a simulation is told that an observer saw.
+// A seen is one observation that a simulation is told of.
 type seen struct{ observer, what uint64 }
 
-// A seeing simulation notes what observers see.
+// A seeing simulation records what observers report.
 type seeing struct{ all []seen }
 
 func (s *seeing) Observed(_ string, id, what uint64) { s.all = append(s.all, seen{id, what}) }
@@ -82,8 +81,9 @@ func (*seeing) Note(func() string) {}
 
 func (*seeing) Published(*engine.Op, any) {}
 
-// TestStampKeyedIsSeen: which elements are late depends on the order between keys, so a simulation has to
-// be told of each of a key whether it was late. Else it takes two schedules for one that differ in that.
+// TestStampKeyedIsSeen checks that a simulation is told of each element of a key whether it was late:
+// this depends on the order between keys. Otherwise the simulation would treat two schedules that differ
+// in it as one.
 func TestStampKeyedIsSeen(t *testing.T) {
 	run := func(ks []string, xs []int64) []seen {
 		w := &seeing{}

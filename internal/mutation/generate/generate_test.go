@@ -35,8 +35,8 @@ func (b *box[T]) add(x int, xs []int) {
 func (b box) String() string { b.n = 8; return "" }
 `
 
-// TestMutants has each mutant of a small file. It would miss an operator that finds nothing, a
-// change at the wrong place, and one of what only says something.
+// TestMutants checks the list of all mutants of a small file. It catches an operator that finds
+// nothing, a change at the wrong place, and a mutant of a message.
 func TestMutants(t *testing.T) {
 	all, err := inFile("p/p.go", []byte(source))
 	if err != nil {
@@ -76,15 +76,15 @@ func TestMutants(t *testing.T) {
 	}
 }
 
-// TestApart leaves out changes of the order of statements that cannot matter, and no other.
+// TestApart checks that apart reports exactly the pairs of statements whose order cannot matter.
 func TestApart(t *testing.T) {
 	for text, want := range map[string]bool{
 		"a.x = 1; a.y = 2":          true,
-		"a.x = 1; b.x = 2":          false, // they may be the same
+		"a.x = 1; b.x = 2":          false, // a and b may be the same
 		"a.x = 1; y[a.x] = 2":       false,
 		"x[0], x[1] = i, i; n++":    true,
 		"n++; x[n] = 0":             false,
-		"*p = 1; *q = 2":            false, // they may be the same
+		"*p = 1; *q = 2":            false, // p and q may be the same
 		"a.x = f(); a.y = 2":        false,
 		"a.x = len(y); a.z = 2":     true,
 		"a.x = len(y); a.y = nil":   false,
@@ -109,7 +109,8 @@ func TestApart(t *testing.T) {
 	}
 }
 
-// TestSample is the same sample each time, whatever else there is.
+// TestSample checks that a sample does not depend on the order of the mutants, comes from many
+// functions, and that no two mutants have the same name.
 func TestSample(t *testing.T) {
 	root, all := ofModule(t)
 	some := sample(all, 20)
@@ -137,7 +138,7 @@ func TestSample(t *testing.T) {
 	}
 }
 
-// ofModule returns the mutants of the folders that have some.
+// ofModule returns all mutants of the default folders.
 func ofModule(t *testing.T) (root string, all []mutant) {
 	t.Helper()
 	root, _, packages, err := list(folders)
@@ -154,7 +155,8 @@ func ofModule(t *testing.T) (root string, all []mutant) {
 	return root, all
 }
 
-// TestEquivalent keeps the list to the source.
+// TestEquivalent checks that every mutant listed in equivalent.txt exists, and that wrong lists
+// are refused.
 func TestEquivalent(t *testing.T) {
 	listed, err := equivalents(equivalentText)
 	if err != nil {
@@ -173,8 +175,8 @@ func TestEquivalent(t *testing.T) {
 	}
 }
 
-// TestChange fails if a mutant that is listed as equivalent goes on being so when its number has become that of
-// another change, or stops being so when the function is only indented.
+// TestChange checks how mutants are listed as equivalent. The name in the list must change when the number of a
+// mutant becomes that of another change, and must stay the same when the function is only indented.
 func TestChange(t *testing.T) {
 	of := func(body string) (all []string) {
 		t.Helper()
@@ -204,7 +206,7 @@ func TestChange(t *testing.T) {
 	}
 }
 
-// TestTable prints a table.
+// TestTable checks the text of a table.
 func TestTable(t *testing.T) {
 	got := table([]string{"a", "b", "c"}, map[string]*score{"a": {6, 1, 2, 1, 5}, "c": {0, 0, 0, 0, 1}})
 	want := `| package | mutants | killed | survived | equivalent | uncovered | score |
@@ -218,8 +220,8 @@ func TestTable(t *testing.T) {
 	}
 }
 
-// TestCopies has a function whose mutants are compiled into it: labels differ, what is
-// reached is noted outside of switches, and each copy has its own file.
+// TestCopies compiles the mutants of a function into it. The copies must have different
+// labels, must note outside of switches what is reached, and must each have their own file.
 func TestCopies(t *testing.T) {
 	const src = "package p\n\nfunc f(x int) {\nouter:\n\tfor {\n\t\tswitch {\n\t\tcase x > 1:\n\t\t\tbreak outer\n\t\t}\n\t\tx++\n\t}\n}\n"
 	all, err := inFile("p/p.go", []byte(src))

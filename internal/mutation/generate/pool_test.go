@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// TestPool: as many functions run at once as there are workers, the first error is returned when all
-// have ended, and none begins after it.
+// TestPool checks that a pool runs as many functions at once as it has workers, starts none after the first
+// error, and returns that error when all have ended.
 func TestPool(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		wrong := errors.New("wrong")

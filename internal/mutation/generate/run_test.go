@@ -65,10 +65,14 @@ func TestChance(t *testing.T) {
 	more = "package p_test\n\nimport (\n\t\"testing\"\n\n\t\"example.org/m/p\"\n)\n\nfunc TestMore(t *testing.T) {\n\tif p.Unused(6) != 6 || p.Unused(5) != 0 || p.Shift(3) != 6 {\n\t\tt.Error()\n\t}\n}\n"
 )
 
-// TestRun tries all mutants of a small module, is interrupted, and goes on with a test of another
-// package. It fails if a mutant is compiled into the wrong place or is never in effect, if tests that
-// reach one are not run, if one hangs or does not compile and takes others with it, if a test that fails every
-// other time kills one, and if an outcome gets lost or is kept for a source that has changed.
+// TestRun tries all mutants of a small module, simulates an interruption, and continues with a test
+// of another package. It catches:
+//
+//   - a mutant that is compiled into the wrong place or never takes effect,
+//   - tests that reach a mutant and are not run,
+//   - a mutant that hangs or does not compile and affects other mutants,
+//   - a mutant that is killed by a test that fails every other time,
+//   - a result that is lost, or kept for a source that has changed.
 func TestRun(t *testing.T) {
 	dir := t.TempDir()
 	t.Setenv("GOFLAGS", "")
@@ -126,10 +130,10 @@ func TestRun(t *testing.T) {
 	check("with few tests", map[string]int{"killed": 6, "survived": 5, "uncovered": 10, "invalid": 5},
 		`Down drop 0: "" by p: time is up`, `Max negate 0: "!(a > b)" by p: TestFew`, "| p | 21 | 6 | 5 | 0 | 10 | 28.6 % |")
 	text := kept(26)
-	write("results", string(text[:len(text)-5])) // as it is if the run is interrupted in the last line
+	write("results", string(text[:len(text)-5])) // as if the run was interrupted in the last line
 	o.tests = []string{"q"}
 	check("with another test", map[string]int{"killed": 15, "survived": 6, "invalid": 5}, `Unused negate 0: "!(n > 5)" by q: TestMore`)
-	kept(25 + 15) // those that were not killed, of which the last one is one
+	kept(25 + 15) // 15 were tried again: those not killed, including the last one
 	write("p/p.go", tried+"\n// Another source.\n")
 	check("with another source", map[string]int{"killed": 15, "survived": 6, "invalid": 5})
 	kept(40 + 26)

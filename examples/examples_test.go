@@ -1,7 +1,7 @@
 //go:build unix
 
-// Package examples_test keeps the pages of the examples true: the code they show is the
-// code there is, and the commands they show print what they say.
+// Package examples_test checks the pages of the examples: the code on them is in the examples, and
+// the commands on them print what the pages say.
 package examples_test
 
 import (
@@ -14,16 +14,16 @@ import (
 	"testing"
 )
 
-// noFlow are examples whose page has no picture, and why.
+// noFlow lists the examples whose page has no picture, and why.
 var noFlow = map[string]string{
 	"account": "a tool server, whose flow is not the example's",
 	"agent":   "a runtime and a tool server, whose flows are not the example's",
 }
 
-// mostLines is how many lines of Go an example has at most, tests aside.
+// mostLines is the maximum number of lines of Go of an example, without tests.
 const mostLines = 200
 
-// longer are examples with more.
+// longer lists the examples that exceed mostLines, and why.
 var longer = map[string]string{
 	"orders": "half of it starts servers' clients, makes orders, and checks the totals against a query",
 }
@@ -41,10 +41,10 @@ func folders(t *testing.T) (all []string) {
 	return all
 }
 
-// TestPages reads the README of each example. A block of go is in one of its files. A
-// block of mermaid is a picture, which the example's own test compares with the flow. A
-// block of console has commands and what they print; a block of diff before it is a
-// change to try it with, which is taken back afterwards.
+// TestPages checks the README of each example. A block of go must be in one of its files. A block
+// of mermaid is a picture, which the example's own test compares with the flow. A block of console
+// has commands and their output. If a block of diff precedes it, the commands run with that
+// change, which is undone afterwards.
 func TestPages(t *testing.T) {
 	all := folders(t)
 	if len(all) < 12 {
@@ -60,7 +60,7 @@ func TestPages(t *testing.T) {
 			t.Parallel()
 			text := read(t, page)
 			_, err := os.Stat(filepath.Join(dir, "go.mod"))
-			runs := err != nil // a module of its own needs servers, and its own test runs its commands
+			runs := err != nil // a nested module needs servers, and its own test runs its commands
 			var overlay string
 			has := make(map[string]int) // kinds of blocks, and go run and go test
 			s := newSession(t)
@@ -110,7 +110,7 @@ func TestPages(t *testing.T) {
 	}
 }
 
-// TestLength keeps examples short enough to be read at once.
+// TestLength checks that examples are short enough to read in one go.
 func TestLength(t *testing.T) {
 	for _, dir := range folders(t) {
 		lines := 0
@@ -125,7 +125,7 @@ func TestLength(t *testing.T) {
 	}
 }
 
-// pictured reports whether a test of an example looks at its picture.
+// pictured reports whether a test of an example checks its picture.
 func pictured(t *testing.T, dir string) bool {
 	t.Helper()
 	return slices.ContainsFunc(sources(t, dir), func(file string) bool {
@@ -142,7 +142,7 @@ func read(t *testing.T, file string) string {
 	return string(text)
 }
 
-// A block is what stands between fences, with the word behind the first of them.
+// A block is the text between two fences, with the word after the first fence.
 type block struct{ kind, text string }
 
 func blocks(page string) (all []block) {
@@ -158,7 +158,7 @@ func blocks(page string) (all []block) {
 	}
 }
 
-// sources returns the Go files of an example, those that do not compile among them.
+// sources returns the Go files of an example, including those that do not compile.
 func sources(t *testing.T, dir string) []string {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(dir, "*.go"))
@@ -179,8 +179,8 @@ func shown(t *testing.T, dir, code string) {
 	}
 }
 
-// change makes a change to a copy of the file in which its old lines are, and returns
-// an overlay for the go command that puts the copy in the place of the file.
+// change applies a diff to a copy of the file that contains its old lines, and returns an overlay
+// for the go command that replaces the file with the copy.
 func change(t *testing.T, dir, diff string) (overlay string) {
 	t.Helper()
 	var before, after strings.Builder
@@ -226,9 +226,9 @@ func write(t *testing.T, file string, text []byte) {
 	}
 }
 
-// tool runs go test or go build from the root of the repository. It prints all lines that the page
-// shows, and more, with anything for an ellipsis. What compiles the wrong program or tests a
-// changed one fails.
+// tool runs go test or go build from the root of the repository. The output must contain all lines
+// on the page, where an ellipsis stands for any text. The command must fail if it builds the wrong
+// program or tests a changed one.
 func tool(t *testing.T, c command, overlay string) {
 	t.Helper()
 	line := c.line

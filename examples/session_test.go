@@ -19,10 +19,10 @@ import (
 	"github.com/millrace/millrace/internal/freeport"
 )
 
-// A command is a line that a page shows, without its prompt, and what it prints.
+// A command is a line of a page, without its prompt, and the output that the page shows.
 type command struct{ line, prints string }
 
-// commands divides a block of console.
+// commands splits a block of console into commands.
 func commands(t *testing.T, text string) (all []command) {
 	t.Helper()
 	for line := range strings.Lines(text) {
@@ -38,13 +38,13 @@ func commands(t *testing.T, text string) (all []command) {
 	return all
 }
 
-// A session is where the commands of a page are run, one after the other: a shell in a folder of
-// its own. Programs are built in the repository and run in the folder. Each address of a page is a
-// free one, so that pages can be tried beside each other.
+// A session runs the commands of a page, one after another, in a shell in a folder of its own.
+// Programs are built in the repository and run in the folder. Each address of a page is replaced
+// by a free one, so that pages can be tested in parallel.
 type session struct {
 	dir, root string
-	addresses map[string]string // what a page says for what is used, and back
-	ended     chan struct{}     // a program in the background has ended
+	addresses map[string]string // the address in use for each address on the page, and the reverse
+	ended     chan struct{}     // receives when a program in the background ends
 }
 
 func newSession(t *testing.T) *session {
@@ -54,7 +54,7 @@ func newSession(t *testing.T) *session {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
-	if err := os.Symlink(filepath.Join(root, "examples"), filepath.Join(dir, "examples")); err != nil { // of what is read there
+	if err := os.Symlink(filepath.Join(root, "examples"), filepath.Join(dir, "examples")); err != nil { // for the files that commands read
 		t.Fatal(err)
 	}
 	return &session{dir: dir, root: root, addresses: make(map[string]string), ended: make(chan struct{}, 16)}
@@ -62,8 +62,9 @@ func newSession(t *testing.T) *session {
 
 var address = regexp.MustCompile(`127\.0\.0\.1:\d+`)
 
-// run runs a command and compares what it prints with the page, with anything for an ellipsis. One that ends with & goes
-// on until it is killed, or the page is over, and prints what the page shows before the next command is run.
+// run runs a command and compares its output with the page, where an ellipsis stands for any text.
+// A command that ends with & runs in the background until it is killed or the page ends. It must
+// print what the page shows before the next command runs.
 func (s *session) run(t *testing.T, c command) {
 	t.Helper()
 	for _, shown := range address.FindAllString(c.line, -1) {
@@ -78,7 +79,7 @@ func (s *session) run(t *testing.T, c command) {
 	line := address.ReplaceAllStringFunc(c.line, func(shown string) string { return s.addresses[shown] })
 	line = strings.ReplaceAll(line, "go run ", "go -C '"+s.root+"' run -exec='env -C "+s.dir+"' ")
 	line, behind := strings.CutSuffix(line, " &")
-	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute) // to build the program, mostly
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute) // mostly to build the program
 	cmd := exec.CommandContext(ctx, "bash", "-c", line)
 	cmd.Dir = s.dir
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
@@ -89,7 +90,7 @@ func (s *session) run(t *testing.T, c command) {
 		out = s.begin(t, cmd, strings.Count(c.prints, "\n"))
 	} else {
 		defer cancel()
-		printed, _ := cmd.CombinedOutput() // a command may be meant to fail, and says so
+		printed, _ := cmd.CombinedOutput() // a command may be meant to fail; its output shows it
 		out = string(printed)
 	}
 	if strings.HasPrefix(line, "kill ") {
@@ -110,7 +111,7 @@ func (s *session) run(t *testing.T, c command) {
 	}
 }
 
-// begin starts a command and returns the lines that it prints at first.
+// begin starts a command and returns its first lines.
 func (s *session) begin(t *testing.T, cmd *exec.Cmd, lines int) (printed string) {
 	t.Helper()
 	var wrong bytes.Buffer
@@ -147,7 +148,7 @@ func (s *session) begin(t *testing.T, cmd *exec.Cmd, lines int) (printed string)
 	return printed
 }
 
-// matches compares lines, with anything for an ellipsis.
+// matches compares lines, where an ellipsis in want stands for any text.
 func matches(out, want string) bool {
 	out, want = strings.TrimSuffix(out, "\n"), strings.TrimSuffix(want, "\n")
 	pattern := regexp.QuoteMeta(want)

@@ -12,12 +12,12 @@ import (
 	"github.com/millrace/millrace/internal/idp"
 )
 
-// A user has a browser, and a terminal that asks for what the last page shows.
+// A user has a browser, and a terminal that asks for the code that the last page shows.
 type user struct {
 	t        *testing.T
 	rt       *host.Runtime
 	provider *idp.Provider
-	code     chan []string // of the call whoami
+	code     chan []string // the codes for the call whoami
 }
 
 func (u *user) OAuth(ctx context.Context, key agentproto.CallKey, o *agentproto.OAuth) {
@@ -61,7 +61,7 @@ func (u *user) Withdraw(agentproto.CallKey, string)             {}
 func (u *user) Progress(agentproto.CallKey, agentproto.State)   {}
 func (u *user) View(agentproto.CallKey, *agentproto.ViewUpdate) {}
 
-// A user authorizes a call, denies another, and picks in a third.
+// TestAccount authorizes one call, denies another, and chooses in a third.
 func TestAccount(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestMain makes the test binary act as the MCP server, as the command does.
+// TestMain lets the test binary act as the MCP server, as the command does.
 func TestMain(m *testing.M) {
 	if len(os.Args) == 2 && os.Args[1] == "post" {
 		main()
@@ -15,8 +15,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// TestRun has the conversation of the program: with two calls at once, one of them to the MCP server, a form that the
-// user fills in, and an event that comes when the turn is over.
+// TestRun checks the conversation of the program. It contains two calls at once, one of them to
+// the MCP server, a form that the user fills in, and an event that arrives after the turn.
 func TestRun(t *testing.T) {
 	var said strings.Builder
 	if err := run(t.Context(), &said); err != nil {

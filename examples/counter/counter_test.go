@@ -11,8 +11,8 @@ import (
 	"github.com/millrace/millrace/dataflow/sim"
 )
 
-// TestManyClients lets clients add at the same time, each of which looks at its own
-// counter and at one that all of them share.
+// TestManyClients runs clients that add at the same time. Each reads its own counter and one that
+// all of them share.
 func TestManyClients(t *testing.T) {
 	const clients, each = 4, 50
 	flow := dataflow.New()
@@ -65,8 +65,8 @@ func TestManyClients(t *testing.T) {
 	}
 }
 
-// TestEverySchedule asks for a counter after an acknowledged increment and beside one
-// that is not acknowledged yet, and again after the answer.
+// TestEverySchedule reads a counter after an acknowledged increment and beside one that is not
+// acknowledged yet, and reads it again after the answer.
 func TestEverySchedule(t *testing.T) {
 	answers := make(map[string]bool)
 	n := sim.Exhaustive(t, func(s *sim.Sim) {

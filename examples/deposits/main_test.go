@@ -18,12 +18,12 @@ import (
 	"github.com/millrace/millrace/internal/freeport"
 )
 
-// actEnv makes the test binary act as the command, so that what is killed is a real process.
+// actEnv makes the test binary act as the command, so that the test kills a real process.
 const actEnv = "DEPOSITS_ACT"
 
 func TestMain(m *testing.M) {
 	if os.Getenv(actEnv) != "" {
-		go func() { // ends with the test, also when that is killed
+		go func() { // ends with the test, even if the test is killed
 			io.Copy(io.Discard, os.Stdin)
 			os.Exit(1)
 		}()
@@ -33,7 +33,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// begin starts the service and returns how to kill it, when it listens.
+// begin starts the service and, when it listens, returns a function that kills it.
 func begin(t *testing.T, dir, address string) (kill func()) {
 	t.Helper()
 	self, err := os.Executable()
@@ -66,7 +66,7 @@ func begin(t *testing.T, dir, address string) (kill func()) {
 	return kill
 }
 
-// post makes a deposit and returns the status, the type and the body of the answer.
+// post makes a deposit and returns the status, the content type and the body of the response.
 func post(ctx context.Context, address, key string, amount int) (string, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+address+"/deposits", strings.NewReader(fmt.Sprintf(`{"amount": %d}`, amount)))
 	if err != nil {
@@ -83,9 +83,9 @@ func post(ctx context.Context, address, key string, amount int) (string, error) 
 	return fmt.Sprintf("%d %s %s", resp.StatusCode, resp.Header.Get("Content-Type"), body), err
 }
 
-// TestKilled kills the service again and again while clients make deposits and repeat those
-// for which they have no answer. Each deposit counts once in the balance, and is answered the
-// same before and after each kill.
+// TestKilled kills the service repeatedly while clients make deposits and repeat the unanswered
+// ones. Each deposit counts once in the balance, and its response is the same before and after
+// each kill.
 func TestKilled(t *testing.T) {
 	const clients, each, kills = 4, 25, 4
 	dir := t.TempDir()
@@ -131,7 +131,7 @@ func TestKilled(t *testing.T) {
 					case err == nil && !strings.HasPrefix(answer, "409 ") && !strings.HasPrefix(answer, "50"):
 						t.Errorf("%s is answered %q", key, answer)
 						return
-					default: // it is not there, or still at it
+					default: // the service is down, or still handles the request
 						pause(20 * time.Millisecond)
 					}
 				}

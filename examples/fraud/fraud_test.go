@@ -11,8 +11,8 @@ import (
 	"github.com/millrace/millrace/dataflow/sim"
 )
 
-// TestRun reads payments that are nearly in order, one whose clock is wrong by a year, and one
-// that is too late.
+// TestRun reads payments that are nearly in order, including one whose clock is wrong by a year
+// and one that is too late.
 func TestRun(t *testing.T) {
 	payments, err := os.Open("testdata/payments.jsonl")
 	if err != nil {
@@ -34,7 +34,7 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// TestSchedules sends payments that are out of order by less than the slack: there is one
+// TestSchedules sends payments that are out of order by less than the slack. There is one
 // schedule, and its alerts are those of the sorted payments.
 func TestSchedules(t *testing.T) {
 	start := time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC)
@@ -76,7 +76,7 @@ func TestSchedules(t *testing.T) {
 	}
 }
 
-// byHand looks at each payment and all others. They are in order.
+// byHand computes the alerts by comparing each payment with all others. The payments are in order.
 func byHand(all []Payment) (alerts []Alert) {
 	for _, p := range all {
 		a := Alert{Card: p.Card, Time: p.Time}

@@ -13,8 +13,8 @@ import (
 
 func TestPicture(t *testing.T) { page.Picture(t, func(flow *dataflow.Flow) { newKeeper(flow) }) }
 
-// TestTimes checks when leases end: a lease that is renewed runs from its renewal, and
-// who waits has the whole of its own.
+// TestTimes checks when leases end: a renewed lease runs from its renewal, and a queued client
+// gets a full lease of its own.
 func TestTimes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		flow := dataflow.New()
@@ -32,10 +32,10 @@ func TestTimes(t *testing.T) {
 		}
 		ask("ann", acquire, 0)
 		ask("bob", acquire, 0)
-		ask("bob", acquire, 0) // waits already
+		ask("bob", acquire, 0) // already queued
 		time.Sleep(6 * time.Second)
 		ask("ann", renew, 1)
-		ask("bob", release, 1) // not his
+		ask("bob", release, 1) // the lease is not his
 		var got []string
 		for range 8 {
 			e, err := k.notices.Next(t.Context())
@@ -48,7 +48,7 @@ func TestTimes(t *testing.T) {
 			t.Fatal(err)
 		}
 		want := []string{
-			"6s ann granted, token 1", "6s bob queued, token 1", "6s bob refused, token 0", // read late
+			"6s ann granted, token 1", "6s bob queued, token 1", "6s bob refused, token 0", // read only after the sleep
 			"6s ann renewed, token 1", "6s bob refused, token 1",
 			"16s ann expired, token 1", "16s bob granted, token 2", "26s bob expired, token 2",
 		}
@@ -58,7 +58,8 @@ func TestTimes(t *testing.T) {
 	})
 }
 
-// TestStore checks that what is guarded refuses who was overtaken, and nobody else.
+// TestStore checks that a guarded resource refuses exactly the clients whose token is older than
+// the newest one it has received.
 func TestStore(t *testing.T) {
 	var s store
 	for _, test := range []struct {

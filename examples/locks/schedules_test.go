@@ -7,10 +7,10 @@ import (
 	"github.com/millrace/millrace/dataflow/sim"
 )
 
-// A witness sees the notices of one lock in order and knows what must never happen.
+// A witness receives the notices of one lock in order and checks the invariants.
 type witness struct {
 	*sim.Sim
-	holder string        // by the client's reckoning: until it released or its time is over
+	holder string        // as far as the client knows: until it releases the lock or its lease ends
 	token  token         // of the last grant
 	until  time.Duration // the end of the holder's lease
 	grants map[string]int
@@ -30,7 +30,7 @@ func (w *witness) see(n notice) {
 		}
 		w.holder, w.token, w.until = n.Client, n.Token, n.At+n.For
 		w.grants[n.Client]++
-	case renewed: // perhaps late, if the timer has yet to ring
+	case renewed: // perhaps late, if the timer has not fired yet
 		if n.Token != w.token {
 			w.Errorf("the lease with token %d is renewed, and %d was granted", n.Token, w.token)
 		}
@@ -44,9 +44,9 @@ func (w *witness) see(n notice) {
 	}
 }
 
-// play builds the flow, lets clients ask for locks and, once they hold one, for what is
-// planned for them: to renew or release it, or nothing, as if they had crashed. It goes
-// on until nothing can happen any more.
+// play builds the flow and lets clients ask for locks. A client that holds a lock carries out its
+// plan: it renews or releases the lock, or does nothing, as if it had crashed. play ends when
+// nothing can happen.
 func play(s *sim.Sim, locks, clients []string, plans map[string][]string) {
 	k := newKeeper(s.Flow())
 	s.Start()
@@ -62,7 +62,7 @@ func play(s *sim.Sim, locks, clients []string, plans map[string][]string) {
 	for {
 		e, err := k.notices.Next(s.Context())
 		if err != nil {
-			break // everything is quiet
+			break // nothing can happen
 		}
 		witnesses[e.Key].see(e.Value)
 		if e.Value.Kind != granted {
@@ -82,8 +82,8 @@ func play(s *sim.Sim, locks, clients []string, plans map[string][]string) {
 	}
 }
 
-// TestEverySchedule has two clients want a lock. One of them renews and releases it, as
-// far as its lease lets it, and the other has crashed when it is granted.
+// TestEverySchedule has two clients that want a lock. One of them renews and releases it, if its
+// lease has not ended. The other has crashed by the time it is granted the lock.
 func TestEverySchedule(t *testing.T) {
 	n := sim.Exhaustive(t, func(s *sim.Sim) {
 		play(s, []string{"l"}, []string{"ann", "bob"}, map[string][]string{"ann": {renew, release}})
@@ -93,7 +93,7 @@ func TestEverySchedule(t *testing.T) {
 	}
 }
 
-// TestManySchedules tries some of the schedules of three clients and two locks.
+// TestManySchedules runs some of the schedules of three clients and two locks.
 func TestManySchedules(t *testing.T) {
 	plans := map[string][]string{"ann": {renew, release}, "bob": {release}, "cid": {renew, renew}}
 	n := sim.Random(t, 2000, func(s *sim.Sim) { play(s, []string{"l", "m"}, []string{"ann", "bob", "cid"}, plans) })

@@ -29,11 +29,11 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// A program is `orders run` in a process of its own.
+// A program is a process that runs `orders run`.
 type program struct {
 	t       *testing.T
 	cmd     *exec.Cmd
-	running chan struct{} // closed when it says so, or has ended
+	running chan struct{} // closed when the program reports that it is running, or has ended
 	ended   chan struct{}
 }
 
@@ -62,7 +62,7 @@ func start(t *testing.T, binary string, s settings) *program {
 	return p
 }
 
-// end sends a signal, and checks that the program ends of it and of nothing else.
+// end sends a signal, and checks that the program ends because of this signal.
 func (p *program) end(s syscall.Signal, want string) {
 	p.t.Helper()
 	p.cmd.Process.Signal(s)
@@ -72,7 +72,7 @@ func (p *program) end(s syscall.Signal, want string) {
 	}
 }
 
-// written returns a channel that is closed at the moment in which totals are committed.
+// written returns a channel that is closed when totals are committed.
 func written(t *testing.T, s settings) <-chan struct{} {
 	t.Helper()
 	ctx := t.Context()
@@ -90,8 +90,8 @@ func written(t *testing.T, s settings) <-chan struct{} {
 	return told
 }
 
-// The program is killed at random while orders come and customers change. The totals are those of a query over everything, each
-// is there once, and so is what was rejected.
+// TestKilled kills the program at random while orders arrive and customers change. The totals
+// equal those of a query over all orders. Each total and each rejected order is there once.
 func TestKilled(t *testing.T) {
 	binary := filepath.Join(t.TempDir(), "orders")
 	if out, err := exec.Command("go", "build", "-o", binary, ".").CombinedOutput(); err != nil {
@@ -121,7 +121,7 @@ func TestKilled(t *testing.T) {
 		}
 		select {
 		case <-time.After(time.Duration(after)):
-		case <-wrote: // and the flow may not know it yet
+		case <-wrote: // the flow may not know yet that they are committed
 		case err := <-produced:
 			t.Fatalf("producing has ended: %v", err)
 		case <-end:
@@ -153,7 +153,7 @@ func TestKilled(t *testing.T) {
 	if err := <-produced; err != nil && ctx.Err() == nil {
 		t.Fatal(err)
 	}
-	for { // what is rejected comes as it is read, and some may not have been read yet
+	for { // rejected orders appear as they are read, and some may not have been read yet
 		different, err := compare(t.Context(), s)
 		if err != nil {
 			t.Fatal(err)

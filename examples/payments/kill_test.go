@@ -18,12 +18,12 @@ import (
 	"github.com/millrace/millrace/internal/freeport"
 )
 
-// actEnv makes the test binary act as the command, so that what is killed is a real process.
+// actEnv makes the test binary act as the command, so that the test kills a real process.
 const actEnv = "PAYMENTS_ACT"
 
 func TestMain(m *testing.M) {
 	if os.Getenv(actEnv) != "" {
-		go func() { // ends with the test, also when that is killed
+		go func() { // ends with the test, even if the test is killed
 			io.Copy(io.Discard, os.Stdin)
 			os.Exit(1)
 		}()
@@ -33,7 +33,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// begin starts the service and returns how to kill it, when it listens.
+// begin starts the service and, when it listens, returns a function that kills it.
 func begin(t *testing.T, dir, address, bank string) (kill func()) {
 	t.Helper()
 	self, err := os.Executable()
@@ -66,7 +66,7 @@ func begin(t *testing.T, dir, address, bank string) (kill func()) {
 	return kill
 }
 
-// pay asks for a payment and returns the status and the body of the answer.
+// pay asks for a payment and returns the status and the body of the response.
 func pay(ctx context.Context, address, key, body string) (string, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+address, strings.NewReader(body))
 	if err != nil {
@@ -82,8 +82,8 @@ func pay(ctx context.Context, address, key, body string) (string, error) {
 	return fmt.Sprintf("%d %s", resp.StatusCode, text), err
 }
 
-// A ledger is a bank that answers slowly, is busy for some keys at first, refuses others, and loses some answers
-// of charges that it has made.
+// A ledger is a bank that answers slowly. It is busy at first for some keys, refuses others, and
+// loses some answers to charges that it has made.
 type ledger struct {
 	mu    sync.Mutex
 	asked map[string]int
@@ -111,8 +111,8 @@ func (l *ledger) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// TestKilled kills the service while clients ask for payments, and repeat those for which they
-// have no answer. The bank is asked under one key for each payment, and each has one receipt.
+// TestKilled kills the service while clients ask for payments and repeat the unanswered requests.
+// The bank is asked under one key for each payment, and each payment has one receipt.
 func TestKilled(t *testing.T) {
 	const payments, kills = 48, 3
 	bank := &ledger{asked: make(map[string]int)}
@@ -146,7 +146,7 @@ func TestKilled(t *testing.T) {
 					mu.Unlock()
 					return
 				}
-				pause(20 * time.Millisecond) // it is not there
+				pause(20 * time.Millisecond) // the service is down
 			}
 		})
 	}
@@ -174,7 +174,7 @@ func TestKilled(t *testing.T) {
 	}
 }
 
-// TestMisuse asks in ways that are refused, and wants nothing to come of it.
+// TestMisuse makes invalid requests, and checks that they are refused and have no effect.
 func TestMisuse(t *testing.T) {
 	bank := &ledger{asked: make(map[string]int)}
 	server := httptest.NewServer(bank)

@@ -11,7 +11,8 @@ import (
 	"github.com/millrace/millrace/dataflow"
 )
 
-// TestRetries has the bank fail twice, asks again meanwhile and for a day, and after it.
+// TestRetries has the bank fail twice before it accepts a payment. The same request within a day
+// gets the same receipt, and a request after that is a new payment.
 func TestRetries(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		flow := dataflow.New()
@@ -41,7 +42,7 @@ func TestRetries(t *testing.T) {
 			t.Errorf("paid after %v and %d attempts", took, asked)
 		}
 		<-time.After(23 * time.Hour)
-		pay("tea-1") // from memory
+		pay("tea-1") // the stored receipt
 		<-time.After(2 * time.Hour)
 		synctest.Wait()
 		pay("tea-2") // a new payment
@@ -55,8 +56,8 @@ func TestRetries(t *testing.T) {
 	})
 }
 
-// TestWeek makes a thousand payments an hour for a week and wants what is kept not to grow after
-// the second day.
+// TestWeek makes a thousand payments an hour for a week, and checks that memory does not grow
+// after the second day.
 func TestWeek(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		flow := dataflow.New()

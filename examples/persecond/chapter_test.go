@@ -19,7 +19,7 @@ var update = flag.Bool("update", false, "write into doc/proving.md what the prog
 
 const chapter = "../../doc/proving.md"
 
-// A printed test notes what it is told, and goes on.
+// printed is a testing.TB that records messages and continues after a fatal one.
 type printed struct {
 	testing.TB
 	name string
@@ -35,15 +35,15 @@ func (p *printed) Errorf(format string, args ...any) { p.Logf(format, args...) }
 func (p *printed) Fatalf(format string, args ...any) { p.Logf(format, args...) }
 func (p *printed) Fatal(args ...any)                 { p.Logf("%s", fmt.Sprint(args...)) }
 
-// prints returns what a test prints, without how long it took.
+// prints returns the output of a test, with durations replaced by an ellipsis.
 func prints(t *testing.T, name string, test func(testing.TB)) string {
 	p := &printed{TB: t, name: name}
 	test(p)
 	return regexp.MustCompile(`\b\d+(\.\d+)?(ns|µs|ms|s)\b`).ReplaceAllString(p.text.String(), "…")
 }
 
-// TestChapter compares doc/proving.md with the programs and what they print. After a change of
-// the simulator's words, run it with -update and read the difference.
+// TestChapter compares doc/proving.md with the programs and their output. After a change of the
+// simulator's messages, run it with -update and review the diff.
 func TestChapter(t *testing.T) {
 	text, err := os.ReadFile(chapter)
 	if err != nil {

@@ -12,12 +12,12 @@ import (
 	"github.com/millrace/millrace/dataflow/sim/simprop"
 )
 
-// traffic is any requests of up to three clients, in one of two seconds.
+// traffic generates requests of up to three clients, each in one of two seconds.
 var traffic = simprop.Traffic(simprop.Entries("requests",
 	func(p Ports) *dataflow.EntryInputPort[string, int] { return p.Requests },
 	gen.OneConstOf("a", "b", "c", "d"), gen.IntRange(1, 2)))
 
-// limits is the property that of each second in which there are requests one passes.
+// limits is the property that in each second with requests exactly one passes.
 func limits(build func(*dataflow.Flow) Ports) gopter.Prop {
 	return simprop.Holds(func(c simprop.Case[Ports]) sim.Spec[Ports] {
 		return sim.Spec[Ports]{
@@ -29,7 +29,7 @@ func limits(build func(*dataflow.Flow) Ports) gopter.Prop {
 	}, traffic)
 }
 
-// limited looks at the answers to requests, of which some have the same id: then one was accepted.
+// limited checks the answers to requests. Of several requests with the same id, one was accepted.
 func limited(p Ports, requests []dataflow.Entry[string, int]) error {
 	var asked, passed [3]map[string]bool // by second
 	for second := range asked {
@@ -53,7 +53,7 @@ func limited(p Ports, requests []dataflow.Entry[string, int]) error {
 	return nil
 }
 
-// TestLimits draws who asks.
+// TestLimits checks the limit for random requests.
 func TestLimits(t *testing.T) {
 	simprop.Run(t, map[string]gopter.Prop{"one request of a second passes": limits(Build)})
 }

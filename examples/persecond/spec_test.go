@@ -29,7 +29,7 @@ func passed(p Ports, ids ...string) (n int) {
 	return n
 }
 
-// race is what has to hold of a program when ann and bob ask in one second.
+// race specifies what holds when ann and bob ask in the same second.
 func race(build func(*dataflow.Flow) Ports) sim.Spec[Ports] {
 	return sim.Spec[Ports]{
 		Build:   build,
@@ -53,5 +53,5 @@ func race(build func(*dataflow.Flow) Ports) sim.Spec[Ports] {
 	}
 }
 
-// TestRace tries all schedules of ann and bob.
+// TestRace runs all schedules of ann and bob.
 func TestRace(t *testing.T) { sim.Test(t, race(Build)) }

@@ -7,8 +7,8 @@ import (
 	"github.com/millrace/millrace/slice"
 )
 
-// buildWrong builds a flow that looks at how many requests of a second have passed, in a slice, and
-// counts those that pass when they have come round a cycle.
+// buildWrong builds a flow with a race: a slice decides by the number of requests that have passed
+// in a second, but a request is counted only after it has gone through a cycle.
 func buildWrong(flow *dataflow.Flow) Ports {
 	gate := dataflow.At[Gate](flow)
 	port, requests := keyedsingleton.Input[string, int](gate, "requests")

@@ -8,20 +8,20 @@ import (
 	"github.com/millrace/millrace/dataflow/sim"
 )
 
-// TestVerdicts checks what groups of replicas decide, and when they have not yet.
+// TestVerdicts checks what groups of replicas decide, and when they have not decided yet.
 func TestVerdicts(t *testing.T) {
 	const yes, no = true, false
 	tests := []struct {
 		replicas int
-		votes    []bool // of one replica after the other
-		want     string // nothing if it is not decided
+		votes    []bool // of one replica after another
+		want     string // empty if undecided
 	}{
 		{1, []bool{yes}, "passed"},
 		{1, []bool{no}, "rejected"},
 		{3, []bool{yes, no, yes}, "passed"},
 		{3, []bool{no, no, yes}, "rejected"},
 		{3, []bool{no, yes}, ""},
-		{4, []bool{yes, yes, no, no}, "rejected"}, // no majority is for it
+		{4, []bool{yes, yes, no, no}, "rejected"}, // there is no majority for it
 		{4, []bool{yes, yes, yes, no}, "passed"},
 		{4, []bool{yes, yes}, ""},
 	}
@@ -47,8 +47,8 @@ func TestVerdicts(t *testing.T) {
 	}
 }
 
-// TestEverySchedule lets the votes on two requests arrive in every order, some of them
-// twice: each request has the same verdict in all of them.
+// TestEverySchedule lets the votes on two requests arrive in every order, some of them twice.
+// Each request has the same verdict in every schedule.
 func TestEverySchedule(t *testing.T) {
 	n := sim.Exhaustive(t, func(s *sim.Sim) {
 		q := newQuorum(s.Flow(), 3)
@@ -73,8 +73,8 @@ func TestEverySchedule(t *testing.T) {
 			}
 		}
 	})
-	// The three votes on a in 6 orders, beside the two on b in 2. That lisbon said the
-	// same twice is seen by nobody.
+	// The three votes on a have 6 orders, and the two votes on b have 2. Repeated votes have no
+	// effect and add no schedules.
 	if want := 12; n != want {
 		t.Errorf("%d schedules, want %d", n, want)
 	}

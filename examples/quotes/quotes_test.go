@@ -11,8 +11,8 @@ import (
 	"github.com/millrace/millrace/dataflow/sim"
 )
 
-// TestQuotes checks which price an order has: that of the largest revision there is
-// when it is handled, and for an order that comes again the one it had.
+// TestQuotes checks the price of an order: it is that of the largest revision that exists when
+// the order is handled. A repeated order keeps its first price.
 func TestQuotes(t *testing.T) {
 	flow := dataflow.New()
 	d := newDesk(flow, 10)
@@ -21,7 +21,7 @@ func TestQuotes(t *testing.T) {
 		t.Fatal(err)
 	}
 	tests := []struct {
-		revision, price int // set before, if not 0
+		revision, price int // set before the order, if not 0
 		id              string
 		want            quote
 		err             error
@@ -50,8 +50,8 @@ func TestQuotes(t *testing.T) {
 	}
 }
 
-// TestEverySchedule sets prices beside orders: an order has any price of its time, and
-// none that was replaced before it came.
+// TestEverySchedule sets prices while orders arrive. An order has a price that was current
+// between its arrival and its answer, never one that was replaced before.
 func TestEverySchedule(t *testing.T) {
 	pairs := make(map[string]bool)
 	n := sim.Exhaustive(t, func(s *sim.Sim) {
@@ -83,8 +83,8 @@ func TestEverySchedule(t *testing.T) {
 	if got := slices.Sorted(maps.Keys(pairs)); !slices.Equal(got, want) {
 		t.Errorf("the orders are quoted at %q, want %q", got, want)
 	}
-	// Each of these is one schedule, but where both have the price of one moment: then
-	// they are in one batch or come one after the other, in either order.
+	// Each of these pairs is one schedule, except where both orders have the same price: then
+	// they may be in one batch or come one after the other, in either order.
 	if want := 10; n != want {
 		t.Errorf("%d schedules, want %d", n, want)
 	}

@@ -10,9 +10,8 @@ import (
 	"github.com/millrace/millrace/dataflow"
 )
 
-// TestWindows lets clients make many requests and looks at every window of time that
-// begins with one that passed, and at what each that was refused would have made of
-// the window that ends with it.
+// TestWindows makes many requests. No window that begins with a passed request may contain more
+// of them than the limit, and a refused request must exceed the limit of the window that ends with it.
 func TestWindows(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := rule{Limit: 3, Window: time.Second}
@@ -22,11 +21,11 @@ func TestWindows(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		passed := make(map[string][]time.Time) // of a client
+		passed := make(map[string][]time.Time) // by client
 		rng := rand.New(rand.NewPCG(1, 2))
 		refusals := 0
 		for i := range 2000 {
-			// Never at the moment when a window ends: which comes first then is not said.
+			// Never at the moment when a window ends: the order of the two is not defined.
 			time.Sleep(time.Duration(rng.IntN(200))*time.Millisecond + time.Microsecond)
 			id, client := fmt.Sprint(i), string(rune('a'+rng.IntN(2)))
 			if err := l.requests.Send(t.Context(), client, id); err != nil {

@@ -12,8 +12,8 @@ import (
 	"github.com/millrace/millrace/keyedstream"
 )
 
-// play lets clients make requests, all of which may race with the ends of their windows. Each is
-// answered once, and passes if fewer passed in the window that ends with it than the rule says.
+// play lets clients make requests that may race with the ends of their windows. Each request is
+// answered once. It passes if fewer requests than the limit passed in the window that ends with it.
 func play(s *sim.Sim, r rule, clients string, each int) {
 	at := dataflow.At[Gate](s.Flow())
 	pause(s, at, r.Window*3/5)
@@ -67,9 +67,9 @@ func play(s *sim.Sim, r rule, clients string, each int) {
 	}
 }
 
-// pause sets a timer of which only the firing counts. A simulation has time pass where that
-// changes which timer fires first. The account has one timer, and compares times itself, so that
-// without the pause all windows would begin at the start or when another one is over, and no two
+// pause sets a timer, of which only the firing matters. A simulation lets time pass only where
+// this changes which timer fires first. The limiter has one timer, and compares times itself.
+// Without the pause, all windows would begin at the start or when another one ends, and no two
 // would overlap.
 func pause(s *sim.Sim, at Gate, d time.Duration) {
 	begin, begun := keyedsingleton.Input[string, bool](at, "pause")
@@ -78,7 +78,7 @@ func pause(s *sim.Sim, at Gate, d time.Duration) {
 	begin.Close()
 }
 
-// TestEverySchedule has a client make six requests where two may pass in a window.
+// TestEverySchedule runs a client that makes six requests, with a limit of two in a window.
 func TestEverySchedule(t *testing.T) {
 	n := sim.Exhaustive(t, func(s *sim.Sim) { play(s, rule{Limit: 2, Window: time.Second}, "ann", 6) })
 	if want := 126; n != want {
@@ -86,7 +86,7 @@ func TestEverySchedule(t *testing.T) {
 	}
 }
 
-// TestManySchedules tries some of the schedules of two clients that make eight each.
+// TestManySchedules runs some of the schedules of two clients that make eight requests each.
 func TestManySchedules(t *testing.T) {
 	n := sim.Random(t, 2000, func(s *sim.Sim) { play(s, rule{Limit: 2, Window: time.Second}, "ann bob", 8) })
 	if n < 1000 {

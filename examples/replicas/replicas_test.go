@@ -20,8 +20,8 @@ const (
 	missing = "there is no answer"
 )
 
-// writeAndRead writes, and reads when the write is answered. It returns an error if there is
-// no answer, or if no register could have given it.
+// writeAndRead writes a value and reads it after the write is answered. It returns an error if an
+// answer is missing, or if a register could not have given it.
 func writeAndRead(c *sim.Ctx, r store) error {
 	if err := r.requests.Send(c, request{Number: 1, Key: "tea", Write: true, Value: 42}); err != nil {
 		return err
@@ -46,23 +46,23 @@ func writeAndRead(c *sim.Ctx, r store) error {
 	return nil
 }
 
-// TestQuorums explores a write to three replicas and a read behind it, with a fault. If two
-// replicas have to reply to either, those that are read have one among them that was written, and
-// one of them may fail. If fewer have to, a read is stale; if all have to, one that fails keeps
-// the write from being answered.
+// TestQuorums explores a write to three replicas and a read after it, with a fault. If two replicas
+// must reply to each request, one of those that reply to the read was written, and one replica may
+// fail. If fewer must reply, a read may be stale. If all must reply, a failed replica blocks the
+// write.
 //
-// A schedule is the order of the replies to each request: 3! for each, 36. One lost message takes
-// away one reply to the write, with its request or without, or one to the read: 4 × 36. A
-// repeated one adds a reply to either, 3 × 4!/2 orders instead of 6: 36 + 2 × 36 × 6. A replica
-// that halts gives no reply, 3 × 2! × 2!, or none to the read: 36 + 12 + 36.
+// A schedule is the order of the replies to each request: 3! for each, so 36. A lost message removes
+// one reply to the write, with its request or without, or one to the read: 4 × 36. A repeated message
+// adds a reply to one of them, which gives 3 × 4!/2 orders instead of 6: 36 + 2 × 36 × 6. A replica
+// that halts replies to neither request, 3 × 2! × 2!, or not to the read: 36 + 12 + 36.
 func TestQuorums(t *testing.T) {
 	one, two, all := quorum{1, 1}, quorum{2, 2}, quorum{3, 1}
 	tests := []struct {
 		name      string
 		need      quorum
 		faults    sim.Faults
-		fails     string // with what; nothing if it holds
-		schedules int    // if it holds
+		fails     string // the error; empty if the quorum works
+		schedules int    // if it works
 	}{
 		{"one of three, no fault", one, sim.Faults{}, "", 36},
 		{"one of three, a lost message", one, sim.Faults{Lose: 1}, stale, 0},
@@ -98,7 +98,7 @@ func TestQuorums(t *testing.T) {
 	}
 }
 
-// TestKeys writes two keys, one of them twice and in the wrong order, and reads them and a third one.
+// TestKeys writes two keys, one of them twice and in the wrong order. It reads both and a third one.
 func TestKeys(t *testing.T) {
 	flow := dataflow.New()
 	s := newStore(flow, 3, quorum{Write: 2, Read: 2})
@@ -111,7 +111,7 @@ func TestKeys(t *testing.T) {
 		want version
 	}{
 		{request{Number: 2, Key: "tea", Write: true, Value: 7}, version{2, 7}},
-		{request{Number: 1, Key: "tea", Write: true, Value: 5}, version{2, 7}}, // it was on its way for longer
+		{request{Number: 1, Key: "tea", Write: true, Value: 5}, version{2, 7}}, // this request was delayed
 		{request{Number: 3, Key: "rice", Write: true, Value: 9}, version{3, 9}},
 		{request{Number: 4, Key: "tea"}, version{2, 7}},
 		{request{Number: 5, Key: "rice"}, version{3, 9}},

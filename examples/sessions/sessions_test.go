@@ -16,7 +16,8 @@ import (
 
 func TestPicture(t *testing.T) { page.Picture(t, func(flow *dataflow.Flow) { build(flow) }) }
 
-// lines runs the program and returns what it prints, sorted: what is over at the end of time has no order.
+// lines runs the program and returns its output, sorted: the lines printed at the end of time
+// have no order.
 func lines(t *testing.T, clicks string) []string {
 	t.Helper()
 	var printed strings.Builder
@@ -26,8 +27,8 @@ func lines(t *testing.T, clicks string) []string {
 	return slices.Sorted(strings.SplitSeq(strings.TrimSpace(printed.String()), "\n"))
 }
 
-// TestRun reads clicks that are nearly in order, a pause that ends a visit, and one that bridges
-// two visits because it comes late.
+// TestRun reads clicks that are nearly in order. One pause ends a visit, and one late click joins
+// two visits.
 func TestRun(t *testing.T) {
 	clicks, err := os.ReadFile("testdata/clicks.jsonl")
 	if err != nil {
@@ -46,8 +47,8 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// TestByHand reads clicks of a day, out of order by less than the slack, and compares what is printed with the
-// sessions found by looking at all of them at once.
+// TestByHand reads a day's clicks, out of order by less than the slack, and compares the output
+// with the sessions that byHand finds in the sorted clicks.
 func TestByHand(t *testing.T) {
 	for seed := range uint64(50) {
 		rng := rand.New(rand.NewPCG(seed, 1))
@@ -56,7 +57,7 @@ func TestByHand(t *testing.T) {
 			clicks = append(clicks, Click{fmt.Sprint("visitor ", rng.IntN(4)), fmt.Sprint("/", rng.IntN(3)), at})
 		}
 		want := byHand(clicks)
-		late := make(map[Click]time.Time, len(clicks)) // when the reader hears of it
+		late := make(map[Click]time.Time, len(clicks)) // when the reader receives it
 		for _, c := range clicks {
 			late[c] = c.Time.Add(time.Duration(rng.IntN(60)) * time.Second)
 		}
@@ -73,7 +74,7 @@ func TestByHand(t *testing.T) {
 	}
 }
 
-// byHand returns the lines of clicks that are in order.
+// byHand returns the lines for clicks that are in order.
 func byHand(clicks []Click) (lines []string) {
 	hours, visits := make(map[string]*line), make(map[string]*line) // by page and hour, and the last one by visitor
 	var all []*line
@@ -105,7 +106,7 @@ func byHand(clicks []Click) (lines []string) {
 	return lines
 }
 
-// TestBadInput says which line cannot be read, and prints what came before.
+// TestBadInput checks that the program reports input that it cannot read, and prints the results so far.
 func TestBadInput(t *testing.T) {
 	var printed strings.Builder
 	err := run(t.Context(), strings.NewReader(`{"visitor":"ann","page":"/","time":"2026-11-01T12:00:00Z"}

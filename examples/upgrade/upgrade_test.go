@@ -18,15 +18,16 @@ import (
 
 func TestPicture(t *testing.T) { page.Picture(t, func(flow *dataflow.Flow) { version3(flow) }) }
 
-// TestShape compares the program with the one that made the histories there are; see durabletest.Upgrade.
+// TestShape compares the program with the version that made the existing histories; see
+// durabletest.Upgrade.
 func TestShape(t *testing.T) { durabletest.Upgrade(t, version3, "testdata/shape.txt") }
 
-// actEnv makes the test binary act as the command, so that what is killed is a real process.
+// actEnv makes the test binary act as the command, so that the test kills a real process.
 const actEnv = "UPGRADE_ACT"
 
 func TestMain(m *testing.M) {
 	if os.Getenv(actEnv) != "" {
-		go func() { // ends with the test, also when that is killed
+		go func() { // ends with the test, even if the test is killed
 			io.Copy(io.Discard, os.Stdin)
 			os.Exit(1)
 		}()
@@ -36,8 +37,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// life runs a version in a folder, kills it with SIGKILL when it has printed some lines, and returns these. A
-// version that ends by itself returns what it has said instead.
+// life runs a version in a folder, kills it with SIGKILL when it has printed some lines, and returns
+// these lines. If the version ends by itself, life returns what it wrote to standard error.
 func life(t *testing.T, dir string, lines int, args ...string) (printed []string, said string) {
 	t.Helper()
 	self, err := os.Executable()
@@ -68,8 +69,8 @@ func life(t *testing.T, dir string, lines int, args ...string) (printed []string
 	return printed, wrong.String()
 }
 
-// TestKilled runs the three versions one after the other, each of them twice: it is killed in the middle of purchases, and
-// when it has made all of them. Each purchase counts once, and keeps the receipt that it was given first.
+// TestKilled runs the three versions one after another, each of them twice. It kills a version in the
+// middle of purchases and again after all of them. Each purchase counts once and keeps its first receipt.
 func TestKilled(t *testing.T) {
 	const each = 20
 	for seed := range uint64(3) {
@@ -86,7 +87,7 @@ func TestKilled(t *testing.T) {
 					sum += cents
 				}
 				arg := fmt.Sprint("-version=", version)
-				if version > 1 { // it is refused without its lines, and has changed nothing
+				if version > 1 { // it is refused without its upgrade lines, and has changed nothing
 					if printed, said := life(t, dir, 1, append([]string{"-without", arg}, all...)...); len(printed) > 0 || !strings.Contains(said, "the program has changed") {
 						t.Fatalf("version %d without its lines prints %q and says %q", version, printed, said)
 					}

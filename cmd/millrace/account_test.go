@@ -9,8 +9,8 @@ import (
 	"github.com/millrace/millrace/internal/idp"
 )
 
-// startAccount starts the example server whose tools need the user, with an OAuth provider, in
-// this process: the command has neither. It returns its URL.
+// startAccount starts the account example server with an OAuth provider in this process, because
+// the command has neither. It returns the server's URL.
 func startAccount(t *testing.T) string {
 	t.Helper()
 	provider, err := idp.Start(idp.Options{})
@@ -35,7 +35,7 @@ func startAccount(t *testing.T) string {
 	web.Start()
 	t.Cleanup(func() {
 		web.Close()
-		_ = server.Close(t.Context()) // the test is over, whatever is pending
+		_ = server.Close(t.Context()) // the test is over; ignore pending calls
 	})
 	return url
 }

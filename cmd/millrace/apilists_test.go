@@ -11,7 +11,8 @@ import (
 	"time"
 )
 
-// TestLists reads sessions, threads and calls page by page: each is on one page. What is no page is refused, and the runtime goes on.
+// TestLists reads sessions, threads and calls page by page: each appears on one page. An invalid page is refused, and the runtime
+// continues.
 func TestLists(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)

@@ -23,7 +23,7 @@ import (
 	"github.com/millrace/millrace/internal/idp"
 )
 
-// A target is a listener of a process of ours, and a request that it serves.
+// A target is a listener of one of our processes, and a request that it serves.
 type target struct {
 	name   string
 	addr   string
@@ -35,8 +35,8 @@ type target struct {
 	served int
 }
 
-// send sends a request and returns the status of the answer, or 0 if the connection was
-// closed without one. In the text, HOST is the target's address.
+// send sends a request and returns the status of the response, or 0 if the connection was
+// closed without one. HOST in the text stands for the target's address.
 func (x target) send(t *testing.T, text string) int {
 	t.Helper()
 	status, _, conn := x.answer(t, text)
@@ -50,12 +50,12 @@ func (x target) answer(t *testing.T, text string) (status int, resp *http.Respon
 	if err != nil {
 		t.Fatalf("%s: %v", x.name, err)
 	}
-	if x.secure { // by whom it is signed is not what is looked at here
+	if x.secure { // who signed the certificate does not matter here
 		conn = tls.Client(conn, &tls.Config{InsecureSkipVerify: true})
 	}
 	conn.SetDeadline(time.Now().Add(time.Minute))
 	if _, err := io.WriteString(conn, strings.ReplaceAll(text, "HOST", x.addr)); err != nil {
-		return 0, nil, conn // it was closed before all was sent
+		return 0, nil, conn // it was closed before everything was sent
 	}
 	resp, err = http.ReadResponse(bufio.NewReader(conn), nil)
 	if err != nil {
@@ -64,8 +64,8 @@ func (x target) answer(t *testing.T, text string) (status int, resp *http.Respon
 	return resp.StatusCode, resp, conn
 }
 
-// request returns the request that is served, with header lines in place of those of the same
-// names. An empty value leaves a line out.
+// request returns the request that is served, with header lines that replace those of the same
+// name. An empty value removes a line.
 func (x target) request(changes ...string) string {
 	lines := []string{"Host: HOST", x.auth, "Content-Type: application/json", fmt.Sprintf("Content-Length: %d", len(x.body)), "Connection: close"}
 	for _, c := range changes {
@@ -83,7 +83,7 @@ func (x target) request(changes ...string) string {
 func targets(t *testing.T) (all map[string]target, temp string) {
 	t.Helper()
 	temp = t.TempDir()
-	t.Setenv("TMPDIR", temp) // for the processes, too
+	t.Setenv("TMPDIR", temp) // also for the processes
 	tool := newMovingTool(t)
 	s := serveRuntime(t, filepath.Join(t.TempDir(), "state"), tool.bases[:1], "--migration-key", filepath.Join(t.TempDir(), "key"))
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -148,17 +148,17 @@ func startControl(t *testing.T, tool string) (hello conform.Hello) {
 	return hello
 }
 
-// TestAttacks has every listener attacked as a page in a browser, a rebound name, a stranger
-// on the same host or a slow client would.
+// TestAttacks attacks every listener as a page in a browser, a rebound name, a stranger on the
+// same host or a slow client would.
 func TestAttacks(t *testing.T) {
 	all, temp := targets(t)
-	programs := []string{"api", "control", "callback", "migration", "tool"} // that no page may use
+	programs := []string{"api", "control", "callback", "migration", "tool"} // those that no page may use
 	secret := []string{"api", "control"}
 	closed := 0 // the connection may be cut without an answer
 	type statuses = []int
 	attacks := []struct {
 		name    string
-		on      []string // nil is all
+		on      []string // nil means all
 		changes []string
 		want    statuses
 	}{
@@ -193,8 +193,8 @@ func TestAttacks(t *testing.T) {
 	for name, x := range all {
 		x.name = name
 		if name != "callback" {
-			// The view's call goes on, so that this can be repeated; but it may be that the
-			// endpoint has had enough for now.
+			// The call of the view stays open, so the request can be repeated. The callback is skipped
+			// because it may already limit its requests.
 			if got := x.send(t, x.request()); got != x.served {
 				t.Errorf("%s: the request that is to be served is answered %d, want %d", name, got, x.served)
 			}
@@ -207,13 +207,13 @@ func TestAttacks(t *testing.T) {
 				t.Errorf("%s: %s: %d, want %v", name, a.name, got, a.want)
 			}
 		}
-		// What no header says.
+		// These attacks are not in the header.
 		whole := strings.Replace(x.request("Host: HOST"), " "+x.path, " http://evil.example"+x.path, 1)
 		if got := x.send(t, whole); got != 421 {
 			t.Errorf("%s: another host in the request line: %d, want 421", name, got)
 		}
 		old := strings.Replace(x.request("Host:"), "HTTP/1.1", "HTTP/1.0", 1)
-		if got := x.send(t, old); got != 421 && !slices.Contains([]string{"callback", "migration"}, name) { // which may be behind an old proxy
+		if got := x.send(t, old); got != 421 && !slices.Contains([]string{"callback", "migration"}, name) { // those may be behind an old proxy
 			t.Errorf("%s: HTTP/1.0 without a Host: %d, want 421", name, got)
 		}
 		for _, path := range []string{"/" + x.path, x.path + "/../" + x.path, "/." + x.path, "*", "/nowhere", "/%2f", x.path + "%00"} {
@@ -241,7 +241,7 @@ func TestAttacks(t *testing.T) {
 	}
 }
 
-// flood sends a request and goes on sending for as long as somebody reads.
+// flood sends a request and continues to send for as long as the server reads.
 func (x target) flood(t *testing.T, request string) {
 	t.Helper()
 	conn, err := net.Dial("tcp", x.addr)
@@ -258,14 +258,14 @@ func (x target) flood(t *testing.T, request string) {
 	for chunk := []byte("8000\r\n" + strings.Repeat("x", 0x8000) + "\r\n"); err == nil && sent < 64<<20; sent += len(chunk) {
 		_, err = conn.Write(chunk)
 	}
-	// The rest is in buffers of the two ends.
+	// What was sent beyond that is in the buffers of both ends.
 	if sent >= 64<<20 {
 		t.Errorf("%s: %d bytes of a body of a GET were taken", x.name, sent)
 	}
 }
 
-// many sends wrong tokens, requests that wait and bodies that do not come, and wants others to
-// be served.
+// many sends wrong tokens, waiting requests and bodies that never arrive, and checks that other
+// requests are still served.
 func (x target) many(t *testing.T) {
 	served := func(while string) {
 		t.Helper()
@@ -283,7 +283,7 @@ func (x target) many(t *testing.T) {
 		t.Errorf("%s: no wrong token was one too many", x.name)
 	}
 	served("somebody guesses")
-	// Without the token nobody waits for a body.
+	// Without the token the server does not wait for the body.
 	var slow []net.Conn
 	for range 300 {
 		status, _, conn := x.answer(t, x.request("Authorization:", "Content-Length: 100"))

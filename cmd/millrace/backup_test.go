@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// TestBackupOfRunning asks a runtime that makes calls for a backup, kills it, restores the backup
-// elsewhere, and reads the results there of all calls that were answered before the backup.
+// TestBackupOfRunning backs up a runtime while it makes calls, kills it, and restores the backup elsewhere. The results of
+// all calls that were answered before the backup can be read there.
 func TestBackupOfRunning(t *testing.T) {
 	t.Parallel()
 	_, tools := startTool(t)
@@ -47,7 +47,7 @@ func TestBackupOfRunning(t *testing.T) {
 	if code != 0 || !ok || filepath.Dir(made) != backups {
 		t.Fatalf("%d: %s", code, said)
 	}
-	other.request(ctx, "GET", "/calls/none/none", "", http.StatusNotFound) // it is up
+	other.request(ctx, "GET", "/calls/none/none", "", http.StatusNotFound) // waits until it is up
 	for _, c := range []struct {
 		args []string
 		code int
@@ -88,7 +88,7 @@ func TestBackupOfRunning(t *testing.T) {
 	}
 }
 
-// TestBackupsNeedMonitor wants an error of the command line, and of a folder that cannot be made.
+// TestBackupsNeedMonitor expects an error for a bad command line, and for a folder that cannot be created.
 func TestBackupsNeedMonitor(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "file")

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// TestN30_Bodies sends bodies to the API that are too large, too deep or say something twice. It would catch one that is taken, and one after
-// which the runtime does not go on.
+// TestN30_Bodies sends bodies to the API that are too large, too deep or contain duplicate members. The test fails if one is
+// accepted, or if the runtime fails after one.
 func TestN30_Bodies(t *testing.T) {
 	t.Parallel()
 	tool := newMovingTool(t)

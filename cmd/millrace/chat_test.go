@@ -17,7 +17,7 @@ import (
 	"github.com/millrace/millrace/agentproto/follow"
 )
 
-// A screen is what a chat has printed.
+// A screen collects the output of a chat.
 type screen struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -35,7 +35,7 @@ func (s *screen) String() string {
 	return s.text.String()
 }
 
-// until waits until a text is on the screen.
+// until waits until the screen contains a text.
 func (s *screen) until(ctx context.Context, t *testing.T, text string) {
 	t.Helper()
 	again := time.NewTicker(5 * time.Millisecond)
@@ -49,7 +49,7 @@ func (s *screen) until(ctx context.Context, t *testing.T, text string) {
 	}
 }
 
-// streamed is a service whose answers a test writes part by part. Each request waits until the test
+// streamed is a model service whose answers a test writes in parts. Each request waits until the test
 // takes it.
 type streamed struct{ asked chan *answering }
 
@@ -99,8 +99,8 @@ func (a *answering) end(reason string) {
 	close(a.done)
 }
 
-// TestSE02_ChatOverAKill talks over pipes. It sees what the model writes while it does; the runtime is killed in the
-// middle and started again, and the turn goes on; a tool asks, and gets the answer. Nothing is said twice.
+// TestSE02_ChatOverAKill chats over pipes and sees the model's text as it is written. The runtime is killed in the
+// middle and restarted, and the turn continues. A tool asks and gets its answer. Nothing is printed twice.
 func TestSE02_ChatOverAKill(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)

@@ -32,7 +32,7 @@ func writeConfig(t testing.TB, name, text string) string {
 	return name
 }
 
-// Each member of a configuration is the flag that it stands for, and every flag has one.
+// TestConfigIsFlags checks that each member of a configuration sets its flag, and that every flag has a member.
 func TestConfigIsFlags(t *testing.T) {
 	dir := t.TempDir()
 	t.Setenv("TEST_HEADER", "Bearer x")
@@ -110,7 +110,7 @@ func TestConfigIsFlags(t *testing.T) {
 	}
 }
 
-// What is wrong with a file is said with its place, and a value that may be a secret is not repeated.
+// TestBadConfigs checks that an error names its place in the file and does not repeat a value that may be a secret.
 func TestBadConfigs(t *testing.T) {
 	dir := t.TempDir()
 	script := writeConfig(t, filepath.Join(dir, "script.json"), "[]")
@@ -192,7 +192,7 @@ func TestBadConfigs(t *testing.T) {
 	}
 }
 
-// The example that 'millrace check -h' shows is a configuration.
+// TestConfigOfTheUsage checks that the example in 'millrace check -h' is a valid configuration.
 func TestConfigOfTheUsage(t *testing.T) {
 	_, text, _ := strings.Cut(checkUsage, "but state and one of tools and mcp:\n")
 	text, _, _ = strings.Cut(text, "\n\nThe first of")
@@ -231,8 +231,8 @@ func makeCertificate(t testing.TB, dir string, serial int64) (cert, key string) 
 	return cert, key
 }
 
-// A configuration is read again while a call and a conversation are under way: both go on, and what has changed holds. One that
-// is wrong changes nothing.
+// TestReload reloads a configuration during a call and a conversation. Both continue, and the changes take effect. An invalid
+// configuration changes nothing.
 func TestReload(t *testing.T) {
 	t.Parallel()
 	_, tools := startTool(t)
@@ -274,7 +274,7 @@ func TestReload(t *testing.T) {
 		t.Errorf("the conversation goes on with %s", text)
 	}
 
-	// Encrypted from now on, and with another certificate without being told.
+	// The next configuration uses TLS, and a new certificate is then loaded without a signal.
 	writeConfig(t, file, fmt.Sprintf(`{"state": %q, "api": {"listen": %q, "tls": {"cert": %q, "key": %q}}, "callbacks": {"listen": %[5]q, "public": "https://%[5]s", "tls": {"cert": %[3]q, "key": %[4]q}}, "tools": [%[6]s], "model": {"script": %[7]q}}`,
 		state, api, cert, key, listen, servers, script))
 	said.until(ctx, t, "calls at https://", func() { s.cmd.Process.Signal(syscall.SIGHUP) })
@@ -309,14 +309,14 @@ func TestReload(t *testing.T) {
 	}
 }
 
-// words are what a process has said.
+// words are the output of a process.
 type words struct{ more chan string }
 
 func newWords() *words { return &words{more: make(chan string, 1000)} }
 
 func (s *words) Write(p []byte) (int, error) { s.more <- string(p); return len(p), nil }
 
-// until waits until a process says something since do.
+// until calls do and waits until the process prints a text afterwards.
 func (s *words) until(ctx context.Context, t *testing.T, want string, do func()) {
 	t.Helper()
 	do()

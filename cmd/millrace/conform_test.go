@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// TestConformTool runs the command against an example server, and reads its report and exit
-// status. What it says about every case is tested in package conform.
+// TestConformTool runs the command against an example server, and checks its report and exit
+// status. Package conform tests the results of the cases.
 func TestConformTool(t *testing.T) {
 	dir := t.TempDir()
 	_, urls := startTools(t, "clock")
@@ -35,7 +35,7 @@ func TestConformTool(t *testing.T) {
 		cmd := millrace(t, append([]string{"conform"}, c.args...)...)
 		var out, errs bytes.Buffer
 		cmd.Stdout, cmd.Stderr = &out, &errs
-		// The status is looked at below.
+		// The exit status is checked below.
 		_ = cmd.Run()
 		if got := cmd.ProcessState.ExitCode(); got != c.status || !strings.Contains(errs.String(), c.says) {
 			t.Errorf("%v: exit status %d, want %d\n%s%s", c.args, got, c.status, &errs, &out)
@@ -60,7 +60,7 @@ func TestConformTool(t *testing.T) {
 	}
 }
 
-// TestConformLists wants the lists to be whole.
+// TestConformLists checks that the lists are complete.
 func TestConformLists(t *testing.T) {
 	for what, want := range map[string]int{"cases": 169, "roles": 15} {
 		out, err := millrace(t, "conform", what).Output()

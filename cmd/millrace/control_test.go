@@ -11,8 +11,8 @@ import (
 
 var runtimeCases = flag.String("runtime-cases", "", "the cases of TestControl, a regular expression; all if empty")
 
-// TestControl has our runtime keep to the protocol, case by case, as a process that is
-// killed and started again where a case says so.
+// TestControl runs every conformance case of the runtime against our own runtime, as a process
+// that is killed and restarted where a case requires it.
 func TestControl(t *testing.T) {
 	t.Parallel()
 	self, err := os.Executable()
@@ -34,7 +34,7 @@ func TestControl(t *testing.T) {
 		t.Error("the runtime does not keep to the protocol")
 	}
 	for _, r := range report.Results {
-		// Ours has all parts of the control interface.
+		// Our runtime implements the whole control interface.
 		if r.Status == conform.Inapplicable {
 			t.Errorf("case %s is not applicable: %s", r.ID, r.Reason)
 		}

@@ -10,7 +10,7 @@ import (
 	"github.com/millrace/millrace/agentproto/follow"
 )
 
-// told returns the conversation of the demo as it should be.
+// told returns the expected conversation of the demo.
 func told() *hosts {
 	h := &hosts{}
 	add := func(kind conversation.Kind, m follow.Message) {
@@ -54,8 +54,8 @@ func told() *hosts {
 	return h
 }
 
-// TestDemoVerdict has the demo's own judgment tried: it has to find whatever is wrong with
-// a conversation.
+// TestDemoVerdict tests the demo's own verdict: it must detect any error in a
+// conversation.
 func TestDemoVerdict(t *testing.T) {
 	verdict := func(h *hosts) bool {
 		_, sum := h.lines()
@@ -80,7 +80,7 @@ func TestDemoVerdict(t *testing.T) {
 		default:
 			m.Calls[0].Arguments = []byte(`{"final":"?"}`)
 		}
-		if m.Text == noted+"!" { // how many of them there are depends on how fast the model is
+		if m.Text == noted+"!" { // their number depends on the speed of the model
 			lost, twice = other, other
 		}
 		for what, h := range map[string]*hosts{"lost": lost, "twice": twice, "other": other} {

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// durableOf runs 'millrace durable' and returns what it says.
+// durableOf runs 'millrace durable' and returns its output and exit status.
 func durableOf(t *testing.T, args ...string) (said string, code int) {
 	t.Helper()
 	cmd := millrace(t, append([]string{"durable"}, args...)...)
@@ -17,8 +17,8 @@ func durableOf(t *testing.T, args ...string) (said string, code int) {
 	return string(out), cmd.ProcessState.ExitCode()
 }
 
-// TestSalvageOfServe has a bit flipped in what came in to a runtime that was killed, accepts the loss, and
-// goes on with what is left.
+// TestSalvageOfServe flips a bit in the inputs of a killed runtime, accepts the loss, and continues with the
+// rest.
 func TestSalvageOfServe(t *testing.T) {
 	t.Parallel()
 	_, tools := startTool(t)
@@ -70,7 +70,7 @@ func TestSalvageOfServe(t *testing.T) {
 	call(serveRuntime(t, restored, tools), "d")
 }
 
-// copyKey copies the key of callback URLs, which is no part of the history.
+// copyKey copies the key of callback URLs, which is not part of the history.
 func copyKey(t *testing.T, from, to string) {
 	t.Helper()
 	key, err := os.ReadFile(filepath.Join(from, "callback.key"))
@@ -82,8 +82,8 @@ func copyKey(t *testing.T, from, to string) {
 	}
 }
 
-// TestBackupOfServe looks into the quarantine of a runtime, backs up what it has kept when it was killed, restores it elsewhere, and
-// reads the results of its calls there.
+// TestBackupOfServe lists the quarantine of a runtime, kills the runtime, backs up its state, and restores it elsewhere. The
+// results of its calls can be read there.
 func TestBackupOfServe(t *testing.T) {
 	t.Parallel()
 	_, tools := startTool(t)

@@ -18,13 +18,13 @@ import (
 	"github.com/millrace/millrace/agentproto/toolserver"
 )
 
-// guestForm asks two things at once.
+// guestForm asks two questions at once.
 var guestForm = form.Form{Questions: []form.Question{
 	{Name: "guest", Message: "Who comes?", Fields: []form.Field{{Name: "name", Kind: form.Text, Required: true}}},
 	{Name: "size", Message: "Which size?", Fields: []form.Field{{Name: "size", Kind: form.Choice, Required: true, Options: []form.Option{{Value: "s", Title: "small"}, {Value: "l", Title: "large"}}}}},
 }}
 
-// asking serves a tool that asks with a form and returns what was filled in.
+// asking serves a tool that asks a form and returns the values.
 func asking(t *testing.T) (url string) {
 	var handler http.Handler
 	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { handler.ServeHTTP(w, r) }))
@@ -42,8 +42,8 @@ func asking(t *testing.T) (url string) {
 	return web.URL
 }
 
-// TestFormIsKept fills in a form in two parts, over HTTP and then over the front, with kill -9 of both after each. Nothing of it
-// is asked again, and the tool gets all.
+// TestFormIsKept fills in a form in two parts, first over HTTP and then over the MCP front, and kills both processes after each
+// part. No part is asked again, and the tool receives all values.
 func TestFormIsKept(t *testing.T) {
 	t.Parallel()
 	s := serveRuntime(t, t.TempDir(), []string{asking(t)})
@@ -52,7 +52,7 @@ func TestFormIsKept(t *testing.T) {
 	s.request(ctx, "GET", "/stats", "", http.StatusOK)
 	front := startMCP(t, s)
 	for n := range 2 {
-		with := func() speaker { // the two are owners of their own
+		with := func() speaker { // each has its own owner
 			if n == 0 {
 				return overHTTP{s}
 			}
@@ -92,7 +92,7 @@ func TestFormIsKept(t *testing.T) {
 	}
 }
 
-// TestChatForm fills in a form in the lines of a chat: a mistake is said and asked again.
+// TestChatForm fills in a form line by line in a chat. An invalid line is reported and asked again.
 func TestChatForm(t *testing.T) {
 	encoded, err := guestForm.Encode()
 	if err != nil {

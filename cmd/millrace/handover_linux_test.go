@@ -14,14 +14,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Two hosts at two addresses of loopback. Each tool server may hand sessions to servers at its own
-// address and to its runtime, and to nobody else, so nothing goes directly from one to the other.
+// TestHandOver uses two hosts at two loopback addresses. Each tool server may move sessions only to its own address and to
+// its runtime, so nothing goes directly from one tool server to the other.
 func TestHandOver(t *testing.T) {
 	t.Parallel()
 	handOver(t, [2]*netHost{{public: "127.0.0.2", tools: "127.0.0.2"}, {public: "127.0.0.3", tools: "127.0.0.3"}}, freePort(t), -1)
 }
 
-// A host and its tool server are killed in the middle of a move, and it is done all the same.
+// TestHandOverKilled kills a host and its tool server in the middle of a move, which still completes.
 func TestHandOverKilled(t *testing.T) {
 	for i, name := range []string{"source", "destination"} {
 		t.Run(name, func(t *testing.T) {
@@ -32,8 +32,7 @@ func TestHandOverKilled(t *testing.T) {
 	}
 }
 
-// freePort returns a number of which, and of those behind it, nobody has a port at the addresses
-// of these tests.
+// freePort returns a port that is free at the addresses of these tests, as are those that follow it.
 func freePort(t *testing.T) int {
 	_, port, _ := net.SplitHostPort(freeAddress(t))
 	n, err := strconv.Atoi(port)
@@ -43,8 +42,8 @@ func freePort(t *testing.T) int {
 	return min(n, 65000)
 }
 
-// Two hosts in two network namespaces that reach each other's runtimes, and whose tool servers are
-// on a loopback of their own.
+// TestHandOverBetweenNamespaces uses hosts in two network namespaces. Their runtimes reach each other, and each tool server is on
+// its own loopback.
 func TestHandOverBetweenNamespaces(t *testing.T) {
 	t.Parallel()
 	var hosts [2]*netHost
@@ -58,7 +57,7 @@ func TestHandOverBetweenNamespaces(t *testing.T) {
 			t.Fatal(err)
 		}
 		hosts[i] = &netHost{public: "10.9.8." + strconv.Itoa(i+1), tools: "127.0.0.1", network: "10.9.8.0/24", do: do, clients: dialFrom(do)}
-		keep := exec.Command("sleep", "600") // by its number others know the namespace
+		keep := exec.Command("sleep", "600") // other processes find the namespace by this process ID
 		if err := do(keep.Start); err != nil {
 			t.Fatal(err)
 		}
@@ -87,7 +86,7 @@ func TestHandOverBetweenNamespaces(t *testing.T) {
 	handOver(t, hosts, 17340, -1)
 }
 
-// newNamespace returns a function that does something in a network namespace of its own.
+// newNamespace returns a function that calls a function inside a new network namespace.
 func newNamespace(t *testing.T) (func(func() error) error, error) {
 	type made struct {
 		file *os.File
@@ -95,7 +94,7 @@ func newNamespace(t *testing.T) (func(func() error) error, error) {
 	}
 	done := make(chan made)
 	go func() {
-		runtime.LockOSThread() // and never unlocked, so the thread ends with the goroutine
+		runtime.LockOSThread() // never unlocked, so the thread ends with the goroutine
 		if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
 			done <- made{nil, err}
 			return

@@ -14,15 +14,15 @@ import (
 	"github.com/millrace/millrace/agentproto/conversation"
 )
 
-// A netHost is a host of its own. Nil is this one.
+// A netHost is a separate host. Nil is this host.
 type netHost struct {
-	public, tools string // addresses of the runtime for others, and of what is on loopback
-	network       string // that they have in common, unless that is loopback
+	public, tools string // addresses of the runtime for others, and of servers on loopback
+	network       string // the shared network, unless that is loopback
 	do            func(func() error) error
 	clients       *http.Client
 }
 
-// within starts something at the host.
+// within starts something on the host.
 func (h *netHost) within(start func() error) error {
 	if h == nil || h.do == nil {
 		return start()
@@ -30,7 +30,7 @@ func (h *netHost) within(start func() error) error {
 	return h.do(start)
 }
 
-// client returns what makes requests from the host.
+// client returns a client that sends requests from the host.
 func (h *netHost) client() *http.Client {
 	if h == nil || h.do == nil {
 		return http.DefaultClient
@@ -38,7 +38,7 @@ func (h *netHost) client() *http.Client {
 	return h.clients
 }
 
-// dialFrom makes requests of a test from a host.
+// dialFrom returns a client whose connections are made by do.
 func dialFrom(do func(func() error) error) *http.Client {
 	return &http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, network, addr string) (conn net.Conn, err error) {
 		err = do(func() error {
@@ -50,12 +50,12 @@ func dialFrom(do func(func() error) error) *http.Client {
 }
 
 // handOver moves a session from one host to another. Each runtime starts its tool server, which
-// listens on loopback. The call that is pending is interrupted, and its function runs again at the
-// destination, which posts the result to the callback URL that it was given at the source. The
-// destination's tool server is killed then, and the next call has the one that is started again.
+// listens on loopback. The pending call is interrupted, and its function runs again at the
+// destination, which posts the result to the callback URL from the source. Then the destination's
+// tool server is killed, and the restarted one serves the next call.
 //
-// If killed is 0 or 1, the runtime of that host is killed with its tool server in the middle of the
-// move, and started again, and the move is asked for until it is done.
+// If killed is 0 or 1, the runtime of that host and its tool server are killed in the middle of the
+// move and restarted, and the move is requested until it is done.
 func handOver(t *testing.T, hosts [2]*netHost, port, killed int) {
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
@@ -122,7 +122,7 @@ func handOver(t *testing.T, hosts [2]*netHost, port, killed int) {
 	a.request(ctx, "POST", "/threads/s/messages", `{"text":"still there?"}`, http.StatusGone)
 	tools[1].running(ctx, before+1)
 
-	a.kill() // and the other ends as it should
+	a.kill() // the other one stops on SIGTERM
 	b.cmd.Process.Signal(syscall.SIGTERM)
 	b.cmd.Wait()
 	for _, c := range tools {

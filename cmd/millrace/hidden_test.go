@@ -15,10 +15,10 @@ import (
 	"github.com/millrace/millrace/internal/plain"
 )
 
-// hiddenText is what a terminal would obey, what reorders what is read, and what cannot be seen.
+// hiddenText contains terminal controls, characters that reorder text, and invisible characters.
 const hiddenText = "\u009b2J\u202Eevil\u2066\u200B\u200D\U000E0041\U000E0101\u007f\x1b[31m\u0007\r"
 
-// wantNothingHidden wants a text to have no such character as it is.
+// wantNothingHidden checks that a text does not contain such characters unescaped.
 func wantNothingHidden(t *testing.T, what, text string) {
 	t.Helper()
 	if !utf8.ValidString(text) || strings.ContainsFunc(text, func(r rune) bool { return r != '\n' && r != '\t' && plain.Hidden(r) }) {
@@ -26,8 +26,8 @@ func wantNothingHidden(t *testing.T, what, text string) {
 	}
 }
 
-// TestLogPrintsNothingHidden looks at a history in which callers and tools had the words, with
-// every command that shows one.
+// TestLogPrintsNothingHidden runs every command that prints a history on one in which callers and tools used that
+// text.
 func TestLogPrintsNothingHidden(t *testing.T) {
 	t.Parallel()
 	_, tools := startTools(t, "clock")
@@ -60,8 +60,8 @@ func TestLogPrintsNothingHidden(t *testing.T) {
 	}
 }
 
-// TestToolCommandPrintsNothingHidden has a tool server that the runtime starts print such text, and
-// end: it is on standard error, and in the errors about it.
+// TestToolCommandPrintsNothingHidden has a tool server started by the runtime print such text and exit. The text
+// is on standard error and in the errors about the server.
 func TestToolCommandPrintsNothingHidden(t *testing.T) {
 	t.Parallel()
 	cmd := millrace(t, "run", "--tool-command", `sh -c 'printf "%b" "\\033[31m\\302\\2332J\\342\\200\\256 evil \\177" >&2; exit 3' {port}`, "-")

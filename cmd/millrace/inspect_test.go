@@ -21,7 +21,7 @@ import (
 
 const pageToken = "0123456789abcdef0123456789abcdef"
 
-// pageOf serves the page of a flow that was sent 3 words, which wait at an output.
+// pageOf serves the page of a flow that has received 3 words, which wait at an output.
 func pageOf(t *testing.T) *httptest.Server {
 	t.Helper()
 	type stall struct{ dataflow.Process }
@@ -44,18 +44,18 @@ func pageOf(t *testing.T) *httptest.Server {
 	return server
 }
 
-// inspected runs the command with a token in its environment, and returns what it prints and its exit status.
+// inspected runs the command with a token in its environment, and returns its output and exit status.
 func inspected(t *testing.T, token string, args ...string) (out, errs string, code int) {
 	t.Helper()
 	cmd := millrace(t, append([]string{"inspect"}, args...)...)
 	var o, e bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &o, &e
 	cmd.Env = append(cmd.Env, inspectTokenEnv+"="+token)
-	_ = cmd.Run() // the status says how it went
+	_ = cmd.Run() // the status is returned
 	return o.String(), e.String(), cmd.ProcessState.ExitCode()
 }
 
-// TestInspect looks at a flow that runs, in all forms.
+// TestInspect prints every view of a running flow, in every format.
 func TestInspect(t *testing.T) {
 	t.Parallel()
 	url := pageOf(t).URL + "/flow/"
@@ -101,7 +101,7 @@ func TestInspect(t *testing.T) {
 	}
 }
 
-// TestInspectSick looks at a flow that is not well, whose page is not to be trusted.
+// TestInspectSick inspects an unhealthy flow whose page cannot be trusted.
 func TestInspectSick(t *testing.T) {
 	t.Parallel()
 	status := `{"at": "2026-01-01T00:01:00Z", "error": "out\u001b[2J\nof luck", "stopped": [
@@ -148,7 +148,7 @@ func TestInspectSick(t *testing.T) {
 	}
 }
 
-// TestInspectNothing wants what is no answer told from what is wrong with the command line.
+// TestInspectNothing checks that a missing answer and a wrong command line have different exit codes.
 func TestInspectNothing(t *testing.T) {
 	t.Parallel()
 	page := pageOf(t).URL
@@ -180,7 +180,7 @@ func TestInspectNothing(t *testing.T) {
 	}
 }
 
-// TestInspectWatch prints again and again until it is interrupted.
+// TestInspectWatch prints repeatedly until it is interrupted.
 func TestInspectWatch(t *testing.T) {
 	t.Parallel()
 	cmd := millrace(t, "inspect", pageOf(t).URL+"/flow", "--watch", "1ms", "--json")
@@ -212,7 +212,7 @@ func TestInspectWatch(t *testing.T) {
 	}
 }
 
-// TestBusiest wants those operators first to which most came, and none to which nothing did.
+// TestBusiest checks that the busiest operators come first, and that idle ones are omitted.
 func TestBusiest(t *testing.T) {
 	s := &inspect.Snapshot{Operators: []inspect.Operator{{Kept: 5}, {}, {Calls: 1}, {Entered: 2}, {Entered: 9, Kept: 1}}}
 	if got := newReport(s, &graphBody{Operators: make([]graphOperator, 6)}, nil).busiest(); !slices.Equal(got, []int{4, 3, 2, 0}) {

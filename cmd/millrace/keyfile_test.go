@@ -15,7 +15,7 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// fails starts the runtime, which has to end by itself, and returns what it says.
+// fails starts the runtime, which must exit with an error, and returns its output.
 func (s *served) fails(more ...string) string {
 	s.t.Helper()
 	cmd := millrace(s.t, append(append([]string{}, s.args...), more...)...)
@@ -30,8 +30,8 @@ func (s *served) fails(more ...string) string {
 	return errs.String()
 }
 
-// TestServeKeys takes the keys of a history away, and puts others in their place. Nothing is
-// made in their place, and nothing goes on with others unless that is said.
+// TestServeKeys removes the keys of a history, and replaces them by others. The runtime does not create new keys for
+// them, and does not continue with other keys unless told to.
 func TestServeKeys(t *testing.T) {
 	t.Parallel()
 	_, tools := startTool(t)
@@ -89,7 +89,7 @@ func TestServeKeys(t *testing.T) {
 		t.Fatal(err)
 	}
 	up("--accept-other-keys")
-	up() // with the one that was made then
+	up() // with the key that was created then
 	if err := os.WriteFile(callback, was, 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -98,8 +98,8 @@ func TestServeKeys(t *testing.T) {
 	}
 }
 
-// TestServeFlowFails has the flow of a runtime fail while it runs: somebody else, who may use
-// its NATS server, writes into its stream what is no record. Of several partitions the others would go on.
+// TestServeFlowFails has the flow of a running runtime fail: another user of its NATS server writes an invalid record
+// into its stream. There is one partition, because the others would continue.
 func TestServeFlowFails(t *testing.T) {
 	t.Parallel()
 	_, tools := startTool(t)

@@ -13,8 +13,8 @@ import (
 	"github.com/millrace/millrace/agentproto"
 )
 
-// TestKnownCalls tells calls that are pending from calls that nobody made, also when the
-// runtime was killed right after it had taken one.
+// TestKnownCalls checks that the runtime tells pending calls from unknown ones, even if it was killed right after it
+// accepted one.
 func TestKnownCalls(t *testing.T) {
 	t.Parallel()
 	dir, tool := t.TempDir(), newMovingTool(t)
@@ -38,7 +38,7 @@ func TestKnownCalls(t *testing.T) {
 	unknown(s, "/calls/t/c?wait=5m") // at once
 	unknown(s, "/calls/"+strings.Repeat("t", 5000)+"/c")
 	unknown(s, "/calls/t/%00")
-	// A cancellation of a call that nobody made does not make it.
+	// Cancelling an unknown call does not create it.
 	s.request(ctx, "DELETE", "/calls/t/c", "", http.StatusNoContent)
 	unknown(s, "/calls/t/c")
 	post("t", "c")
@@ -47,13 +47,13 @@ func TestKnownCalls(t *testing.T) {
 	unknown(s, "/calls/t/d")
 	unknown(s, "/calls/c/t")
 
-	for i := range 5 { // it dies with what it has just taken
+	for i := range 5 { // killed right after it accepts a call
 		id := fmt.Sprint("k", i)
 		post("t", id)
 		s.kill()
 		s.start()
 		s.request(ctx, "GET", "/calls/t/"+id, "", http.StatusNoContent)
-		s.request(ctx, "GET", "/calls/t/c", "", http.StatusNoContent) // which has long been accepted by the tool
+		s.request(ctx, "GET", "/calls/t/c", "", http.StatusNoContent) // the tool accepted this one long ago
 		unknown(s, "/calls/t/d")
 	}
 

@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// logOf runs 'millrace log' and returns what it prints.
+// logOf runs 'millrace log' and returns its output and exit status.
 func logOf(t *testing.T, args ...string) (stdout, stderr string, code int) {
 	t.Helper()
 	cmd := millrace(t, append([]string{"log"}, args...)...)
@@ -25,7 +25,7 @@ func logOf(t *testing.T, args ...string) (stdout, stderr string, code int) {
 	return out.String(), errs.String(), cmd.ProcessState.ExitCode()
 }
 
-// readLog is logOf for what has to work.
+// readLog is logOf for a command that must succeed.
 func readLog(t *testing.T, args ...string) string {
 	t.Helper()
 	out, errs, code := logOf(t, args...)
@@ -35,7 +35,7 @@ func readLog(t *testing.T, args ...string) string {
 	return out
 }
 
-// terminate ends the runtime as SIGTERM does.
+// terminate stops the runtime with SIGTERM.
 func (s *served) terminate() {
 	s.t.Helper()
 	if err := s.cmd.Process.Signal(syscall.SIGTERM); err != nil {
@@ -48,8 +48,8 @@ func (s *served) terminate() {
 
 var stepLine = regexp.MustCompile(`(?m)^step (\d+) at `)
 
-// TestLogOfServe looks at histories that real runtimes wrote, with the options that decide
-// about their flows, killed and stopped, with each kind of traffic.
+// TestLogOfServe reads histories of real runtimes with the options that shape their flows, killed
+// and stopped, with each kind of traffic.
 func TestLogOfServe(t *testing.T) {
 	t.Parallel()
 	_, tools := startTools(t, "clock", "slow", "feed")
@@ -92,7 +92,7 @@ func TestLogOfServe(t *testing.T) {
 	}
 }
 
-// traffic makes one call of each kind, whose results say a word.
+// traffic makes one call of each kind. Their results contain the word.
 func (s *served) traffic(ctx context.Context, word string, model bool) {
 	s.t.Helper()
 	call := func(id, operation, arguments string) {
@@ -139,8 +139,8 @@ func (s *served) traffic(ctx context.Context, word string, model bool) {
 	}
 }
 
-// checkLog lists, shows and replays a history, each range of its steps, and returns how many
-// steps there are.
+// checkLog lists, shows and replays a history and ranges of its steps, and returns the number of
+// steps.
 func checkLog(t *testing.T, state, word string) int {
 	t.Helper()
 	for _, what := range []string{"check", "verify"} {
@@ -181,7 +181,7 @@ func checkLog(t *testing.T, state, word string) int {
 	return len(steps)
 }
 
-// TestLogOfNothing says what is wrong where there is no history, and makes none.
+// TestLogOfNothing checks the error where there is no history, and that none is created.
 func TestLogOfNothing(t *testing.T) {
 	t.Parallel()
 	_, tools := startTool(t)
@@ -223,7 +223,7 @@ func TestLogOfNothing(t *testing.T) {
 		{"stopped", "letters, digits", []string{"--name", "a.b"}},
 		{"stopped", "no partition 1", []string{"--partition", "1"}},
 	}
-	if os.Getuid() != 0 { // whom nothing is closed to
+	if os.Getuid() != 0 { // root can read everything
 		os.Chmod(filepath.Join(dir, "closed/history/jetstream"), 0)
 		t.Cleanup(func() { os.Chmod(filepath.Join(dir, "closed/history/jetstream"), 0o700) })
 		tests = append(tests, struct {
@@ -245,7 +245,7 @@ func TestLogOfNothing(t *testing.T) {
 	}
 }
 
-// files returns the names of everything in a folder that is not of a server.
+// files returns the names of all files in a folder except those of a server.
 func files(t *testing.T, dir string) string {
 	t.Helper()
 	var names strings.Builder
@@ -262,8 +262,8 @@ func files(t *testing.T, dir string) string {
 	return names.String()
 }
 
-// TestLogOfManyCalls looks at a history with several snapshots, behind which the steps are
-// gone, and at one of which nothing is gone.
+// TestLogOfManyCalls reads a history whose steps before its latest snapshots are gone, and one
+// that is complete.
 func TestLogOfManyCalls(t *testing.T) {
 	t.Parallel()
 	_, tools := startTool(t)
@@ -297,7 +297,7 @@ func TestLogOfManyCalls(t *testing.T) {
 			if n := strings.Count(all, ", which is no longer kept]"); n < calls/2 {
 				t.Errorf("%d results are no longer kept, of %d with 12 MB", n, calls)
 			}
-			if keep { // the beginning is there, so each step can be had, also before the snapshot
+			if keep { // the beginning exists, so every step can be replayed, also before the snapshot
 				for i := 1; i < len(shown); i += len(shown) / 10 {
 					readLog(t, "replay", "--state", state, "--to", shown[i][1])
 				}

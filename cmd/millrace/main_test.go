@@ -19,8 +19,8 @@ import (
 	"github.com/millrace/millrace/internal/plain"
 )
 
-// actEnv makes the test binary act as the command, so that what is tested are real
-// processes of the code at hand.
+// actEnv makes the test binary act as the command, so that tests run real processes of the
+// current code.
 const actEnv = "MILLRACE_ACT"
 
 func TestMain(m *testing.M) {
@@ -55,7 +55,7 @@ func millrace(t testing.TB, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// TestDemo runs the demo as a user does, and reads what it says last.
+// TestDemo runs the demo as a user does, and checks its last line.
 func TestDemo(t *testing.T) {
 	t.Parallel()
 	cmd := millrace(t, "demo", "--json")
@@ -76,7 +76,7 @@ func TestDemo(t *testing.T) {
 	}
 	want.Session = sessionTotals{
 		Calls: len(answers), Results: len(answers), Events: demoTicks, Moved: true,
-		Messages: s.Messages, Expected: s.Messages, Forwarded: s.Forwarded, // these depend on how fast the model is
+		Messages: s.Messages, Expected: s.Messages, Forwarded: s.Forwarded, // these depend on the speed of the model
 	}
 	if got != want {
 		t.Errorf("got %+v, want %+v\n%s", got, want, out.Bytes())
@@ -99,7 +99,7 @@ func startTool(t testing.TB) (cmd *exec.Cmd, urls []string) {
 	return startTools(t, "clock", "slow")
 }
 
-// startTools starts the example servers that are named and returns their URLs.
+// startTools starts the named example servers and returns their URLs.
 func startTools(t testing.TB, names ...string) (cmd *exec.Cmd, urls []string) {
 	t.Helper()
 	cmd = millrace(t, append([]string{"tool", "--port", "0", "--leash"}, names...)...)
@@ -125,7 +125,7 @@ func startTools(t testing.TB, names ...string) (cmd *exec.Cmd, urls []string) {
 	return cmd, urls
 }
 
-// callsFile writes n calls, made by line, and returns the file's name.
+// callsFile writes n calls, each completed by line, and returns the name of the file.
 func callsFile(t *testing.T, n int, line func(i int) string) string {
 	t.Helper()
 	var b bytes.Buffer
@@ -194,8 +194,8 @@ func TestRunMixed(t *testing.T) {
 	}
 }
 
-// TestRunKilled kills the tool servers when half of the results are there: every
-// call still has one result.
+// TestRunKilled kills the tool servers after half of the results. Every call still has one
+// result.
 func TestRunKilled(t *testing.T) {
 	t.Parallel()
 	tools, urls := startTool(t)
@@ -235,9 +235,9 @@ func TestRunKilled(t *testing.T) {
 	}
 }
 
-// TestRunPrintsNothingHidden has a tool server whose every word is one that a terminal would
-// obey, that reorders what is read or that cannot be seen: none of it is printed as it is, and
-// the JSON means what it said.
+// TestRunPrintsNothingHidden has a tool server whose every text contains terminal controls,
+// characters that reorder text, and invisible ones. None of them is printed unescaped, and the
+// JSON output still has the original meaning.
 func TestRunPrintsNothingHidden(t *testing.T) {
 	const hidden = "\u009b2J\u202Eevil\u2066\u200B\u200D\U000E0041\U000E0101\u007f\x1b[31m\u0007\r"
 	said, err := json.Marshal("said " + hidden)
@@ -259,7 +259,7 @@ func TestRunPrintsNothingHidden(t *testing.T) {
 			if err := json.NewDecoder(r.Body).Decode(&inv); err != nil {
 				t.Error(err)
 			}
-			go func() { // a wrong one first, which is logged
+			go func() { // first a wrong message, which is logged
 				for _, members := range []string{`"type":"user_choice","prompt":` + string(said) + `,"choices":["a",` + string(said) + `],"default":1,"response_url":"` + tool.URL + `/answer"`, `"type":"tool_result","text":` + string(said)} {
 					resp, err := http.Post(inv.CallbackURL, "application/json", strings.NewReader(fmt.Sprintf(`{%s,"group_id":%q,"id":%q}`, members, inv.GroupID, inv.ID)))
 					if err != nil {
@@ -280,7 +280,7 @@ func TestRunPrintsNothingHidden(t *testing.T) {
 	cmd.Stdin = strings.NewReader(`{"group_id":"t","id":"1","operation":"say"}` + "\n" + `{"group_id":"t","id":"2","operation":"echo"}` + "\n" + `{"group_id":` + string(said) + `,"operation":"echo"}` + "\n")
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
-	out, _ := cmd.Output() // the last call has a bad identifier
+	out, _ := cmd.Output() // the last call has an invalid ID
 	for name, text := range map[string][]byte{"output": out, "error": stderr.Bytes()} {
 		if !utf8.Valid(text) || bytes.ContainsFunc(text, func(r rune) bool { return r != '\n' && plain.Hidden(r) }) {
 			t.Errorf("standard %s has something hidden: %q", name, text)
@@ -292,7 +292,7 @@ func TestRunPrintsNothingHidden(t *testing.T) {
 	}
 }
 
-// TestRunBadLines says what is wrong with a line, where, and makes the other calls.
+// TestRunBadLines checks that an invalid line is reported with its number, and that the other calls are made.
 func TestRunBadLines(t *testing.T) {
 	_, urls := startTool(t)
 	tests := []struct{ line, want string }{
@@ -320,7 +320,7 @@ func TestRunBadLines(t *testing.T) {
 	}
 }
 
-// TestMisuse says what to do.
+// TestMisuse checks that a wrong command line exits with 2 and a helpful message.
 func TestMisuse(t *testing.T) {
 	tests := []struct {
 		args []string

@@ -16,7 +16,7 @@ import (
 	"github.com/millrace/millrace/agentproto/toolserver"
 )
 
-// ticking serves a tool whose subscription sends a numbered event for each value of more, in this process.
+// ticking serves a tool in this process. Its subscription sends a numbered event for each value of more.
 func ticking(t *testing.T) (url string, more chan<- struct{}) {
 	var handler http.Handler
 	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { handler.ServeHTTP(w, r) }))
@@ -41,7 +41,7 @@ func ticking(t *testing.T) (url string, more chan<- struct{}) {
 	return web.URL, next
 }
 
-// reading returns what the resource of a subscription says by a speaker: which events with which numbers, and whether it has ended.
+// reading returns the contents of a subscription's resource: the lost events, the numbered events, and whether it has ended.
 func reading(ctx context.Context, with func() speaker, uri string, wanted func(said string) bool) (said string, err error) {
 	_, err = until(ctx, with, "resources/read", map[string]any{"uri": uri}, func(a *mcpAnswer) bool {
 		var contents []struct{ Text string }
@@ -68,8 +68,9 @@ func reading(ctx context.Context, with func() speaker, uri string, wanted func(s
 	return said, err
 }
 
-// The events of a subscription are found under its resource after the runtime and the front were killed, in order, with their numbers,
-// once each, with those that came meanwhile; a client that watches it through a front that lives is told again. It ends when its owner says so.
+// TestMCPSubscriptionsKilled kills the runtime and the front. Afterwards the resource of a subscription contains its events in
+// order, numbered, each once, including those sent meanwhile. A client that watches through a front that was not killed is
+// notified again. The subscription ends when its owner cancels it.
 func TestMCPSubscriptionsKilled(t *testing.T) {
 	t.Parallel()
 	url, more := ticking(t)
@@ -90,7 +91,7 @@ func TestMCPSubscriptionsKilled(t *testing.T) {
 		"HTTP":  func() speaker { return overHTTP{s} },
 		"stdio": func() speaker { return front },
 	}
-	// The front on standard input and output has an owner, and so a thread, of its own.
+	// The front on standard input and output has its own owner, and so its own thread.
 	if _, err := until(ctx, over["stdio"], "tools/call", map[string]any{"name": "ticks", "arguments": map[string]any{}, "key": "k"}, func(a *mcpAnswer) bool { return a.Error == nil }); err != nil {
 		t.Fatal(err)
 	}
@@ -105,7 +106,7 @@ func TestMCPSubscriptionsKilled(t *testing.T) {
 	if err := watcher.Subscribe(ctx, &mcp.SubscribeParams{URI: uri}); err != nil {
 		t.Fatal(err)
 	}
-	// told waits until the watcher is told, and finds n events then.
+	// told waits until the watcher is notified and the resource has n events.
 	told := func(n int) {
 		t.Helper()
 		for found := ""; !strings.Contains(found, fmt.Sprintf(`"last":%d,`, n)); {
@@ -144,7 +145,7 @@ func TestMCPSubscriptionsKilled(t *testing.T) {
 	for range *mcpAnswers {
 		s.kill()
 		front.kill()
-		tick() // while nobody is there
+		tick() // while neither process runs
 		s.start()
 		front = startMCP(t, s)
 		tick()
@@ -164,7 +165,7 @@ func TestMCPSubscriptionsKilled(t *testing.T) {
 	}
 }
 
-// threadOfURI finds the call of a resource among those that the API lists.
+// threadOfURI finds the call of a resource in the API's list of calls.
 func threadOfURI(t *testing.T, ctx context.Context, s *served, uri string) (thread, id string) {
 	t.Helper()
 	var page struct {

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// MT30, MT31: 'millrace mcp' with a runtime in it. Its tasks are there after a kill, a second one for the folder ends with 2 and says what
-// to do, and the end of the client is the end of both.
+// TestMT31_RuntimeInside runs 'millrace mcp' with a runtime inside. Its tasks survive a kill. A second process for the folder
+// exits with 2 and says what to do. When the client goes, both the front and the runtime end (MT30, MT31).
 func TestMT31_RuntimeInside(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
@@ -49,13 +49,13 @@ func TestMT31_RuntimeInside(t *testing.T) {
 	if err := again.cmd.Wait(); err != nil {
 		t.Errorf("the client has gone, and it ends with %v", err)
 	}
-	last := startMCPWith(t, args...) // the folder is free
+	last := startMCPWith(t, args...) // the folder is free again
 	if a, err := last.say(ctx, 1, "tools/list", map[string]any{}); err != nil || a.Error != nil {
 		t.Errorf("the next one: %v, %+v", err, a)
 	}
 }
 
-// What is said wrongly ends with 2, before anything is made.
+// TestMCPInsideMisused checks that a wrong command line exits with 2.
 func TestMCPInsideMisused(t *testing.T) {
 	t.Parallel()
 	for _, args := range [][]string{

@@ -24,7 +24,7 @@ var (
 	mcpAnswers   = flag.Int("mcp.answers", 3, "kill -9 after an answer was acknowledged by TestMT08_AnswerIsKept")
 )
 
-// counting serves a tool that counts how often it was run with each number, and takes up to a second.
+// counting serves a tool that takes up to a second and counts its runs with each number.
 func counting(t *testing.T) (url string, runs func(n int) int) {
 	var mu sync.Mutex
 	counts := map[int]int{}
@@ -53,7 +53,7 @@ func counting(t *testing.T) (url string, runs func(n int) int) {
 	}
 }
 
-// until says something again and again until it has an answer that is wanted: the server may be down, or say that it is busy.
+// until repeats a request until it gets a wanted answer. The server may be down or busy meanwhile.
 func until(ctx context.Context, with func() speaker, method string, params map[string]any, wanted func(*mcpAnswer) bool) (*mcpAnswer, error) {
 	again := time.NewTicker(20 * time.Millisecond)
 	defer again.Stop()
@@ -78,7 +78,7 @@ func until(ctx context.Context, with func() speaker, method string, params map[s
 
 var requests atomic.Int64
 
-// A locked speaker is used by one at a time.
+// A locked speaker serves one request at a time.
 type locked struct {
 	mu sync.Mutex
 	to speaker
@@ -90,8 +90,8 @@ func (l *locked) say(ctx context.Context, id int, method string, params map[stri
 	return l.to.say(ctx, id, method, params)
 }
 
-// MT05, MT06: no task is lost and none is run twice, whatever is killed when. A client that lost the answer to tools/call repeats it
-// with the key that it had, and is told of the same task.
+// TestMCPTasksKilled checks that no task is lost or run twice, whatever is killed when. A client that lost the answer to
+// tools/call repeats the call with its key, and gets the same task (MT05, MT06).
 func TestMCPTasksKilled(t *testing.T) {
 	t.Parallel()
 	url, runs := counting(t)
@@ -117,14 +117,14 @@ func TestMCPTasksKilled(t *testing.T) {
 			return a.Error == nil && (a.Result.TaskID != "" || a.Result.ResultType == "complete")
 		})
 		if err == nil {
-			ids[n] = a.Result.TaskID // empty if the result was there at once
+			ids[n] = a.Result.TaskID // empty if the result came at once
 			if a.Result.ResultType == "complete" && !strings.Contains(string(a.Result.Content), strconv.Quote(strconv.Itoa(n))) {
 				err = fmt.Errorf("task %d: %s", n, a.Result.Content)
 			}
 		}
 		return err
 	}
-	// The tasks of a round are made by some clients at once, while both processes are killed at any moment.
+	// In each round several clients make tasks concurrently, while both processes are killed at any moment.
 	each := (*mcpTasks + *mcpTaskKills - 1) / *mcpTaskKills
 	for first := 0; first < *mcpTasks; first += each {
 		next := make(chan int)
@@ -181,7 +181,8 @@ func TestMCPTasksKilled(t *testing.T) {
 	}
 }
 
-// MT08: an answer that was acknowledged is not lost by a kill right after it, and the user is not asked again.
+// TestMT08_AnswerIsKept checks that a kill right after an acknowledged answer does not lose it, and that the user is not asked
+// again.
 func TestMT08_AnswerIsKept(t *testing.T) {
 	t.Parallel()
 	_, tools := startTools(t, "feed")
@@ -205,7 +206,7 @@ func TestMT08_AnswerIsKept(t *testing.T) {
 		if _, err := until(ctx, with, "tasks/get", task, func(a *mcpAnswer) bool { return a.Result.Status == "input_required" }); err != nil {
 			t.Fatal(err)
 		}
-		// The answer is not the one that a dismissal has.
+		// The answer differs from that of a dismissal.
 		yes := json.RawMessage(`{"p1":{"action":"accept","content":{"choice":"0"}}}`)
 		if a, err := with().say(ctx, int(requests.Add(1)), "tasks/update", map[string]any{"taskId": made.Result.TaskID, "inputResponses": yes}); err != nil || a.Error != nil {
 			t.Fatalf("tasks/update: %v, %+v", err, a)
@@ -226,7 +227,8 @@ func TestMT08_AnswerIsKept(t *testing.T) {
 	}
 }
 
-// MT23: a client without tasks is asked in a round. The runtime and the front are killed, and the second round completes the same call.
+// TestMT23_RoundsAfterKill asks a client without tasks in a round and kills the runtime and the front. The second round completes
+// the same call.
 func TestMT23_RoundsAfterKill(t *testing.T) {
 	t.Parallel()
 	_, tools := startTools(t, "feed")

@@ -20,8 +20,8 @@ import (
 	"github.com/millrace/millrace/internal/idp"
 )
 
-// protectedMCP starts an MCP server with the tool hit, of which calls need a token of the provider. It returns its URL and counts
-// the calls that are carried out.
+// protectedMCP starts an MCP server with the tool hit, whose calls need a token of the provider. It returns its URL and the
+// number of calls carried out.
 func protectedMCP(t *testing.T, provider *idp.Provider) (string, *atomic.Int32) {
 	hits := new(atomic.Int32)
 	s := mcp.NewServer(&mcp.Implementation{Name: "protected", Version: "1"}, nil)
@@ -67,9 +67,9 @@ func protectedMCP(t *testing.T, provider *idp.Provider) (string, *atomic.Int32) 
 	return url + "/mcp", hits
 }
 
-// TestMB28_AuthorizedAfterKill has a user authorize the access to a protected MCP server while the runtime is killed and started again.
-// It would catch a call that ends in place of asking, pages that are not served, an authorization that a restart forgets, and a call that
-// is carried out twice or without an answer of its user.
+// TestMB28_AuthorizedAfterKill has a user authorize access to a protected MCP server while the runtime is killed and restarted.
+// The test fails if the call ends instead of asking, if the pages are not served, if the restart loses the authorization, or if
+// the call is carried out twice or without the user's answer.
 func TestMB28_AuthorizedAfterKill(t *testing.T) {
 	ctx, stop := context.WithTimeout(t.Context(), 4*time.Minute)
 	defer stop()
@@ -130,7 +130,7 @@ func TestMB28_AuthorizedAfterKill(t *testing.T) {
 	s.kill()
 	s.start()
 	version = 0
-	next() // it is there again
+	next() // the prompt exists again
 	page, err := provider.NewBrowser().Allow(ctx, asked.Prompt.AuthURL, "ada", "lovelace")
 	if err != nil {
 		t.Fatalf("%v: %s", err, page)

@@ -16,7 +16,7 @@ import (
 	"github.com/millrace/millrace/agentproto/toolserver"
 )
 
-// stepping serves a tool that says how far it is whenever it is told to, and returns when there is no more.
+// stepping serves a tool that reports each progress it receives, and returns when one has no total.
 func stepping(t *testing.T, steps <-chan agentproto.Progress) string {
 	var handler http.Handler
 	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { handler.ServeHTTP(w, r) }))
@@ -41,7 +41,7 @@ func stepping(t *testing.T, steps <-chan agentproto.Progress) string {
 	return web.URL
 }
 
-// bearing sends the token of a runtime with each request.
+// bearing adds the token of a runtime to each request.
 type bearing struct{ token string }
 
 func (b bearing) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -50,8 +50,8 @@ func (b bearing) RoundTrip(r *http.Request) (*http.Response, error) {
 	return http.DefaultTransport.RoundTrip(r)
 }
 
-// A client hears of the progress of its call in all revisions and over both transports. Over the front it goes on hearing of it when the
-// runtime was killed, and no value comes twice.
+// TestMCPProgress checks that a client receives the progress of its call in all revisions and over both transports. Over the
+// front it still does after the runtime was killed, and no value arrives twice.
 func TestMCPProgress(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)

@@ -20,7 +20,7 @@ import (
 
 var mcpKills = flag.Int("mcp.kills", 4, "kill -9 of a runtime and its front by TestMCPKilled")
 
-// A speaker is a client of MCP: what it says in revision 2026-07-28, over one of the two transports.
+// A speaker is an MCP client that sends requests of revision 2026-07-28 over one of the two transports.
 type speaker interface {
 	say(ctx context.Context, id int, method string, params map[string]any) (*mcpAnswer, error)
 }
@@ -44,7 +44,8 @@ type mcpAnswer struct {
 	} `json:"error"`
 }
 
-// saying returns a request with what each has. A key of the parameters is the idempotency key, and held has the client declare no tasks.
+// saying returns a request with the metadata that every request has. The parameter "key" becomes the idempotency key, and "held"
+// makes the client declare no tasks.
 func saying(id int, method string, params map[string]any) string {
 	params = maps.Clone(params)
 	meta := map[string]any{
@@ -64,11 +65,11 @@ func saying(id int, method string, params map[string]any) string {
 		meta["io.modelcontextprotocol/clientCapabilities"] = map[string]any{"elicitation": map[string]any{"form": map[string]any{}}}
 	}
 	params["_meta"] = meta
-	text, _ := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": id, "method": method, "params": params}) // it always can be
+	text, _ := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": id, "method": method, "params": params}) // cannot fail
 	return string(text)
 }
 
-// overHTTP speaks to /mcp of serve.
+// overHTTP sends requests to /mcp of serve.
 type overHTTP struct{ s *served }
 
 func (o overHTTP) say(ctx context.Context, id int, method string, params map[string]any) (*mcpAnswer, error) {
@@ -100,7 +101,7 @@ func (o overHTTP) say(ctx context.Context, id int, method string, params map[str
 	if err != nil {
 		return nil, err
 	}
-	for line := range strings.Lines(string(text)) { // of a stream of one event, or of the answer itself
+	for line := range strings.Lines(string(text)) { // one event of a stream, or the answer itself
 		line, _ = strings.CutPrefix(line, "data: ")
 		var a mcpAnswer
 		if json.Unmarshal([]byte(line), &a) == nil && a.ID == id {
@@ -110,7 +111,7 @@ func (o overHTTP) say(ctx context.Context, id int, method string, params map[str
 	return nil, fmt.Errorf("%d: %q", resp.StatusCode, text)
 }
 
-// overStdio speaks to 'millrace mcp'.
+// overStdio sends requests to 'millrace mcp'.
 type overStdio struct {
 	cmd *exec.Cmd
 	in  io.WriteCloser
@@ -165,8 +166,8 @@ func (o *overStdio) say(_ context.Context, id int, method string, params map[str
 	}
 }
 
-// MT05, MT07, MT30: tasks are found again under their ids, and end with their one result, after the runtime and the front were killed
-// together, again and again. One of three waits for an answer of its user, which is asked under the same name as before.
+// TestMCPKilled kills the runtime and the front together, repeatedly. Tasks are found under their IDs afterwards, and end with
+// their one result. One of three waits for an answer of its user, and its question keeps its name (MT05, MT07, MT30).
 func TestMCPKilled(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

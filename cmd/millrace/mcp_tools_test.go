@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestMB22_NoShell reads commands of MCP servers as they are written. What a shell would do with them is left in them.
+// TestMB22_NoShell parses commands of MCP servers. It leaves shell syntax in them as it is.
 func TestMB22_NoShell(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "key")
 	if err := os.WriteFile(file, []byte("secret\n"), 0o600); err != nil {

@@ -22,13 +22,13 @@ import (
 
 var migrateKills = flag.Int("migrate.kills", 10, "kill -9 of source or destination by TestMigrateKilled, one in each migration")
 
-// A movingTool is a pair of tool servers that hand sessions over to each other.
+// A movingTool is a pair of tool servers that can move sessions to each other.
 type movingTool struct {
 	t     *testing.T
 	bases [2]string
 
 	mu      sync.Mutex
-	owner   map[string]string // by session: the base URL of the server that has it
+	owner   map[string]string // by session: the base URL of the server that owns it
 	invoked map[agentproto.CallKey]string
 }
 
@@ -69,7 +69,7 @@ func (m *movingTool) serve(base string, w http.ResponseWriter, r *http.Request) 
 	}
 }
 
-// post posts a result until it is taken in.
+// post posts a result until it is accepted.
 func (m *movingTool) post(ctx context.Context, key agentproto.CallKey) {
 	again := time.NewTicker(20 * time.Millisecond)
 	defer again.Stop()
@@ -95,9 +95,9 @@ func (m *movingTool) post(ctx context.Context, key agentproto.CallKey) {
 	}
 }
 
-// TestMigrateKilled kills the source or the destination at a random moment of a migration,
-// and a result arrives meanwhile. The migration is asked for until it is done. The session is
-// at one host then, with one result of each call, and the tool server's state with it.
+// TestMigrateKilled kills the source or the destination at a random moment of a migration, while
+// a result arrives. The migration is requested until it is done. The session is then at one host,
+// with one result for each call and with the state of the tool server.
 func TestMigrateKilled(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -154,7 +154,7 @@ func TestMigrateKilled(t *testing.T) {
 		others.Wait()
 		up(source)
 		up(destination)
-		tool.post(ctx, keyA) // again, as a tool does that has not seen the answer
+		tool.post(ctx, keyA) // repeated, as by a tool that has not seen the answer
 		tool.post(ctx, keyB)
 		h := ""
 		for !strings.Contains(h, "all done") && ctx.Err() == nil {

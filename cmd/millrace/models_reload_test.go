@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// TestReloadOfModels reads a configuration again which adds, changes, removes and brings back models, while a turn is under way. Conversations go on where they were,
-// with the model that they had; one whose model is gone has the first one, which its messages say, until the model is there again.
+// TestReloadOfModels reloads configurations that add, change, remove and restore models, also during a turn. Conversations
+// continue with their model. If it was removed, they use the first one and say so, until the model is configured again.
 func TestReloadOfModels(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
@@ -31,7 +31,7 @@ func TestReloadOfModels(t *testing.T) {
 	dir := t.TempDir()
 	api, listen, file := freeAddress(t), freeAddress(t), filepath.Join(dir, "c.json")
 	s := &served{t: t, state: filepath.Join(dir, "state"), api: "http://" + api, args: []string{"serve", "--config", file}}
-	// configure writes a configuration with models, each a name and what its service calls it.
+	// configure writes a configuration with models, each given as its name and the name its service uses.
 	configure := func(models ...string) {
 		var all []string
 		for _, m := range models {
@@ -57,7 +57,7 @@ func TestReloadOfModels(t *testing.T) {
 		t.Helper()
 		s.request(ctx, "POST", "/threads/"+thread+"/messages", fmt.Sprintf(`{"text": %q, "key": %q}`, text, text), http.StatusAccepted)
 	}
-	// answered has a service answer a thread, and checks what it was asked with and what the history says then.
+	// answered makes a service answer a thread, and checks the request and the history.
 	answered := func(service, model, thread, text string, messages int, note string, knows ...string) {
 		t.Helper()
 		a := services[service].next(ctx, t)
@@ -81,34 +81,34 @@ func TestReloadOfModels(t *testing.T) {
 	say("small", "s1")
 	answered("small", "m2", "small", "S1.", 3, "")
 
-	// Added and changed, in the middle of a turn: it goes on with the same model.
+	// Models are added and changed during a turn, which continues with the same model.
 	say("small", "s2")
 	services["small"].next(ctx, t).write(`{"content":"S"}`)
 	reload("big=m1b", "small=m2b", "extra=m3")
 	answered("small", "m2b", "small", "S2.", 5, "", "s1", "S1.", "s2")
-	say("small", "s2") // of before: the same
+	say("small", "s2") // a repetition
 	s.request(ctx, "POST", "/sessions", `{"id": "extra", "model": "extra"}`, http.StatusCreated)
 	say("extra", "e1")
 	answered("extra", "m3", "extra", "E1.", 3, "")
 	say("none", "n2")
 	answered("big", "m1b", "none", "N2.", 5, "", "n1", "N1.")
 
-	// Removed, in the middle of a turn too: the first one goes on.
+	// Models are removed, also during a turn, which continues with the first model.
 	say("small", "s3")
 	services["small"].next(ctx, t).write(`{"content":"S"}`)
 	reload("extra=m3", "big=m1b")
 	answered("extra", "m3", "small", "S3.", 7, `The model "small" is no longer configured.`, "s1", "S2.", "s3")
 	s.request(ctx, "POST", "/sessions", `{"id": "late", "model": "small"}`, http.StatusBadRequest)
-	say("none", "n3") // it has named none, and the first is another one now
+	say("none", "n3") // it names no model, and the first one is now another
 	answered("extra", "m3", "none", "N3.", 7, "", "n1", "N2.")
 
-	// A configuration without a model that another falls back to is wrong, and changes nothing.
+	// A configuration with an unknown fallback is invalid and changes nothing.
 	writeConfig(t, file, strings.ReplaceAll(fmt.Sprintf(`{"state": %q, "tools": [{"url": %q}], "models": [{"name": "extra", "openai": %q, "model": "x", "fallback": ["small"]}]}`, s.state, tools[0], at["extra"]), "\n", ""))
 	said.until(ctx, t, "nothing is changed", func() { s.cmd.Process.Signal(syscall.SIGHUP) })
 	say("extra", "e2")
 	answered("extra", "m3", "extra", "E2.", 5, "", "e1", "E1.")
 
-	// It is there again, and so is the choice of the session.
+	// The model is configured again, and the session uses its choice again.
 	reload("big=m1b", "small=m2", "extra=m3")
 	say("small", "s4")
 	answered("small", "m2", "small", "S4.", 9, "", "s3", "S3.")

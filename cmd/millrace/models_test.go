@@ -25,7 +25,7 @@ func (s *served) history(ctx context.Context, thread string) (all []follow.Messa
 	return all
 }
 
-// wait waits until a thread has a message of a kind from number n on, and returns the history.
+// wait waits until a thread has a message of a kind with a number of at least n, and returns the history.
 func (s *served) wait(ctx context.Context, thread, kind string, n int) []follow.Message {
 	s.t.Helper()
 	for from := n; ; {
@@ -45,14 +45,14 @@ func (s *served) wait(ctx context.Context, thread, kind string, n int) []follow.
 	}
 }
 
-// reply answers a request of a model.
+// reply answers a request to a model.
 func (a *answering) reply(text string) {
 	a.write(fmt.Sprintf(`{"content":%q}`, text))
 	a.end("stop")
 }
 
-// serveModels starts a runtime with a configuration of two models: big, whose service has no time, and small, which a test plays.
-// Sessions that name none have big.
+// serveModels starts a runtime with two models: big, whose service is always busy, and small, which a test plays. Sessions
+// without a model use big.
 func serveModels(t *testing.T) (*served, *streamed) {
 	_, tools := startTools(t, "feed")
 	small := &streamed{make(chan *answering)}
@@ -76,8 +76,8 @@ func serveModels(t *testing.T) (*served, *streamed) {
 	return s, small
 }
 
-// TestFallbackOverAKill has the runtime killed while a fallback is asked, and after it has answered. The turn has one answer, which says who has
-// given it and why, and its tokens are counted once.
+// TestFallbackOverAKill kills the runtime while a fallback is asked, and after it has answered. The turn has one answer, which
+// names the model and the reason, and its tokens are counted once.
 func TestFallbackOverAKill(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
@@ -120,8 +120,8 @@ func TestFallbackOverAKill(t *testing.T) {
 	}
 }
 
-// TestSummaryOverKills has a conversation become longer than its model is shown, and the runtime killed while the summary is asked for, and when it
-// is there and the model is asked with it. The history has one summary, which stands for its beginning from then on.
+// TestSummaryOverKills has a conversation outgrow the context of its model. It kills the runtime while the summary is requested,
+// and while the model is asked with it. The history has one summary, which then replaces its beginning.
 func TestSummaryOverKills(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// TestServeMonitor asks a runtime process how it is, without a token.
+// TestServeMonitor reads the monitor pages of a runtime process without a token.
 func TestServeMonitor(t *testing.T) {
 	t.Parallel()
 	_, tools := startTool(t)
@@ -36,8 +36,8 @@ func TestServeMonitor(t *testing.T) {
 	}
 }
 
-// TestServeInspect asks for what the runtime remembers of a call: with the token of the API, as a program and as a
-// browser send it, and not without.
+// TestServeInspect reads what the runtime remembers of a call: with the token of the API, sent as by a program and as by a
+// browser, and not without it.
 func TestServeInspect(t *testing.T) {
 	t.Parallel()
 	_, tools := startTool(t)
@@ -106,7 +106,7 @@ func TestServeInspect(t *testing.T) {
 		"prompts": "thread  call",
 	} {
 		out, errs, code := inspected(t, token, s.api+"/inspect", word)
-		if word == "threads" { // of a runtime without a model
+		if word == "threads" { // the runtime has no model
 			if code != 3 || !strings.Contains(errs, "no model") {
 				t.Errorf("%s: %d %s%s", word, code, out, errs)
 			}

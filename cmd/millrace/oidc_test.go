@@ -29,11 +29,11 @@ import (
 	"github.com/millrace/millrace/internal/idp"
 )
 
-// A signer is an authorization server with one key, which signs what a test says.
+// A signer is an authorization server with one key, which signs any claims.
 type signer struct {
 	*httptest.Server
 	key    *ecdsa.PrivateKey
-	asked  atomic.Int32 // how often for its keys
+	asked  atomic.Int32 // how often its keys were requested
 	broken atomic.Bool
 }
 
@@ -60,7 +60,7 @@ func newSigner(t *testing.T) *signer {
 	return s
 }
 
-// token returns a good token, but for the claims that are given; nil leaves one out.
+// token returns a valid token with the given claims in place of its own; a nil claim is omitted.
 func (s *signer) token(t *testing.T, kid string, claims map[string]any) string {
 	t.Helper()
 	all := map[string]any{"iss": s.URL, "sub": "ada", "aud": "millrace", "exp": time.Now().Add(time.Hour).Unix(), "scope": "openid call"}
@@ -85,14 +85,14 @@ func (s *signer) token(t *testing.T, kid string, claims map[string]any) string {
 	return text
 }
 
-// issuer returns what takes the tokens of s.
+// issuer returns the verifier of the tokens of s.
 func (s *signer) issuer() *issuer {
 	i := newIssuer(s.URL, "millrace", nil, slog.New(slog.DiscardHandler))
 	i.client = edge.NewClient(&seldom{to: s.Client().Transport, asked: map[string]asked{}}).Standard(maxIssuerBody, askIssuerTime)
 	return i
 }
 
-// TestJWT has tokens that are good, and those that only look like it.
+// TestJWT verifies valid tokens, and rejects tokens that only look valid.
 func TestJWT(t *testing.T) {
 	s, other := newSigner(t), newSigner(t)
 	i := s.issuer()
@@ -136,8 +136,8 @@ func TestJWT(t *testing.T) {
 	}
 }
 
-// TestJWTKeys has a server that does not answer, and tokens that name keys which nobody knows: the server is not asked for each of
-// them, and good tokens are taken all the while.
+// TestJWTKeys has a server that does not answer, and tokens that name unknown keys. The server is not asked for each of them, and
+// valid tokens are accepted meanwhile.
 func TestJWTKeys(t *testing.T) {
 	s := newSigner(t)
 	i := s.issuer()
@@ -169,18 +169,18 @@ func TestJWTKeys(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if n := s.asked.Load(); n > 3 { // once in five seconds
+	if n := s.asked.Load(); n > 3 { // at most one request in five seconds
 		t.Errorf("the server was asked for its keys %d times", n)
 	}
 }
 
-// A visitor is a client of MCP whose user signs in where the server says.
+// A visitor is an MCP client whose user signs in where the server says.
 type visitor struct {
 	*mcp.ClientSession
 	token func(ctx context.Context) string
 }
 
-// visit connects a client, of a provider, to the MCP of a runtime.
+// visit connects a client of a provider to the MCP server of a runtime.
 func visit(ctx context.Context, t *testing.T, provider *idp.Provider, api, client, user, password string, scopes ...string) visitor {
 	t.Helper()
 	codes := make(chan *auth.AuthorizationResult, 1)
@@ -229,7 +229,7 @@ func visit(ctx context.Context, t *testing.T, provider *idp.Provider, api, clien
 	return v
 }
 
-// TestAuthorizedClients has clients of MCP find out where they get tokens, sign their users in there, and use tools, each for itself.
+// TestAuthorizedClients has MCP clients discover the provider, sign their users in, and use tools, each for itself.
 func TestAuthorizedClients(t *testing.T) {
 	ctx, stop := context.WithTimeout(t.Context(), 4*time.Minute)
 	defer stop()

@@ -33,7 +33,7 @@ func serveTrio(t *testing.T) *trio {
 	return x
 }
 
-// owner returns which of the three runs the sessions, when one says so.
+// owner waits until one of the three runs the sessions, and returns its index.
 func (x *trio) owner(ctx context.Context) int {
 	x.t.Helper()
 	again := time.NewTicker(20 * time.Millisecond)
@@ -58,7 +58,7 @@ func (x *trio) owner(ctx context.Context) int {
 	}
 }
 
-// call makes a call at one of the three and returns its callback URL at each.
+// call makes a call at one of the three runtimes and returns its callback URL at each of them.
 func (x *trio) call(ctx context.Context, at int, key agentproto.CallKey) (callbacks []string) {
 	x.t.Helper()
 	x.all[at].request(ctx, "POST", "/calls", fmt.Sprintf(`{"group_id":%q,"id":%q,"operation":"late"}`, key.GroupID, key.ID), http.StatusAccepted)
@@ -102,8 +102,8 @@ func post(ctx context.Context, to, body, id string) (int, error) {
 }
 
 // TestN49_OwnerKilled posts a result to a runtime that does not own its session, and kills the owner right after the 200, while a
-// request for the result waits at the third one. It would catch a callback that is acknowledged by a process which has
-// it from nobody but the owner, and a request that waits for a process that is no longer there.
+// request for the result waits at the third runtime. The test fails if the result was acknowledged before it was safe without the
+// owner, or if the request waits for the dead process.
 func TestN49_OwnerKilled(t *testing.T) {
 	t.Parallel()
 	x := serveTrio(t)
@@ -154,8 +154,8 @@ func TestN49_OwnerKilled(t *testing.T) {
 	}
 }
 
-// TestN50_EventsAtThree posts each event of a subscription to three runtimes at once. It would catch one that is told twice because
-// two processes took it, and one that is lost because each left it to another.
+// TestN50_EventsAtThree posts each event of a subscription to three runtimes at once. The test fails if an event is delivered
+// twice because two processes took it, or is lost because each left it to another.
 func TestN50_EventsAtThree(t *testing.T) {
 	t.Parallel()
 	const events = 300
@@ -198,7 +198,7 @@ func TestN50_EventsAtThree(t *testing.T) {
 	take(callbacks[0], events, true)
 	again := time.NewTicker(50 * time.Millisecond)
 	defer again.Stop()
-	for { // each event that came in was told, or dropped because it had been
+	for { // each event was delivered, or dropped as a duplicate
 		var came, dropped uint64
 		for _, s := range x.all {
 			_, text := s.request(ctx, "GET", "/stats", "", http.StatusOK)

@@ -20,7 +20,7 @@ import (
 	"github.com/millrace/millrace/internal/freeport"
 )
 
-// pageCommands returns the commands of a page, those below each heading together.
+// pageCommands returns the commands of a page, grouped by heading.
 func pageCommands(t *testing.T, page string) (sections [][]string) {
 	t.Helper()
 	text, err := os.ReadFile(page)
@@ -28,8 +28,8 @@ func pageCommands(t *testing.T, page string) (sections [][]string) {
 		t.Fatal(err)
 	}
 	var commands []string
-	var open string // a command that goes on in the next line
-	until := ""     // the line that ends the text of <<
+	var open string // a command that continues on the next line
+	until := ""     // the line that ends a here-document
 	fenced := false
 	for line := range strings.Lines(string(text)) {
 		line = strings.TrimSuffix(line, "\n")
@@ -55,8 +55,8 @@ func pageCommands(t *testing.T, page string) (sections [][]string) {
 	return append(sections, commands)
 }
 
-// TestReadmeCommands runs the commands of the pages about the runtime and about durable flows, as they
-// stand there but for the addresses, each of which becomes a free one.
+// TestReadmeCommands runs the commands of the pages about the runtime and durable flows as written, except
+// that each port is replaced by a free one.
 func TestReadmeCommands(t *testing.T) {
 	t.Parallel()
 	self, err := os.Executable()
@@ -89,7 +89,7 @@ func TestReadmeCommands(t *testing.T) {
 	shell := func(command string) *exec.Cmd {
 		text := strings.ReplaceAll(command, "go run ./cmd/millrace", "millrace")
 		text = strings.Replace(text, "go run ./examples/deposits", "exec '"+deposits+"' --listen 127.0.0.1:7360", 1)
-		// What the pages leave to defaults.
+		// The next lines set what the pages leave to defaults.
 		text = regexp.MustCompile(`millrace tool$`).ReplaceAllString(text, "millrace tool --port 8801 clock")
 		if strings.Contains(text, "millrace migrate") {
 			text += " --api http://127.0.0.1:7341"
@@ -98,7 +98,7 @@ func TestReadmeCommands(t *testing.T) {
 			text += " --api 127.0.0.1:7341 --listen 127.0.0.1:7340"
 		}
 		if long := strings.Contains(text, "millrace tool") || strings.Contains(text, "millrace serve"); long {
-			// It is killed with its standard input, and not the shell around it.
+			// The process ends with its standard input; killing the shell would leave it running.
 			text = strings.Replace(strings.Replace(text, "millrace tool", "millrace tool --leash", 1), "millrace serve", "millrace serve --leash", 1)
 		}
 		cmd := exec.CommandContext(t.Context(), "sh", "-c", prelude+free(text))
@@ -147,7 +147,7 @@ func TestReadmeCommands(t *testing.T) {
 	}
 }
 
-// checkReadme looks at what a command says.
+// checkReadme checks the output of a command.
 func checkReadme(t *testing.T, command, out string) {
 	t.Helper()
 	for part, want := range map[string]string{
@@ -160,8 +160,8 @@ func checkReadme(t *testing.T, command, out string) {
 	}
 }
 
-// background starts a command that runs until end is called, and waits until it says that it
-// is up.
+// background starts a command that runs until end is called, and waits until its output contains
+// up.
 func background(t *testing.T, cmd *exec.Cmd, up string) (end func()) {
 	t.Helper()
 	in, err := cmd.StdinPipe()
@@ -187,7 +187,7 @@ func background(t *testing.T, cmd *exec.Cmd, up string) (end func()) {
 	return end
 }
 
-// A sayings is what a process writes. isUp is closed when up is in it.
+// A sayings collects the output of a process. isUp is closed when it contains up.
 type sayings struct {
 	mu   sync.Mutex
 	all  bytes.Buffer
@@ -212,8 +212,8 @@ func (s *sayings) text() string {
 	return s.all.String()
 }
 
-// curl does what the pages use of curl, where there is none: -i, -H @FILE or a header, -d DATA,
-// --json DATA and a URL.
+// curl implements the options of curl that the pages use, for systems without it: -i, -H @FILE or a header,
+// -d DATA, --json DATA and a URL.
 func curl(args []string) error {
 	fs := flag.NewFlagSet("curl", flag.ContinueOnError)
 	headers := fs.String("H", "", "a `header`, or @FILE of headers")

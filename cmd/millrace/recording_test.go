@@ -18,13 +18,13 @@ import (
 
 type till struct{ dataflow.Process }
 
-// A sale is what comes in at the till of a recorded flow.
+// A sale is an input of a recorded flow.
 type sale struct {
 	Item string
 	Left []byte
 }
 
-// recordedFile returns a file with the run of a flow, which failed if fail is set.
+// recordedFile returns a file with the run of a flow. The flow has failed if fail is set.
 func recordedFile(t *testing.T, fail bool) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "run.mrh")
@@ -59,7 +59,7 @@ func recordedFile(t *testing.T, fail bool) string {
 	return path
 }
 
-// historyOf runs 'millrace history' and returns what it prints.
+// historyOf runs 'millrace history' and returns its output and exit status.
 func historyOf(t *testing.T, args ...string) (stdout, stderr string, code int) {
 	t.Helper()
 	cmd := millrace(t, append([]string{"history"}, args...)...)
@@ -69,8 +69,8 @@ func historyOf(t *testing.T, args ...string) (stdout, stderr string, code int) {
 	return out.String(), errs.String(), cmd.ProcessState.ExitCode()
 }
 
-// TestHistory reads the file of a flow as a user does: whole, of a flow that failed, cut off,
-// damaged at one byte, and what is no such file.
+// TestHistory reads recordings as a user does: a complete one, one of a failed flow, one cut off, one
+// damaged at a byte, and a file that is no recording.
 func TestHistory(t *testing.T) {
 	t.Parallel()
 	path, failed := recordedFile(t, false), recordedFile(t, true)
@@ -92,7 +92,7 @@ func TestHistory(t *testing.T) {
 	tests := []struct {
 		args []string
 		code int
-		want []string // in what is printed, as patterns
+		want []string // patterns of the output
 		not  string
 	}{
 		{args: []string{"info", path}, want: []string{`4 steps`, `location till: 4 steps`, `0  keyedsingleton.Input sales \(recording_test.go:\d+\), took 3 of int and main.sale`, `1  keyedsingleton.Inspect`, `the flow ended`}},
@@ -131,8 +131,8 @@ func TestHistory(t *testing.T) {
 	}
 }
 
-// TestHistoryExport exports what a runtime has kept to a file, which is whole and has what came
-// in; and wants no file where that is not possible.
+// TestHistoryExport exports the history of a runtime to a file that is complete and contains the inputs.
+// It creates no file if that is not possible.
 func TestHistoryExport(t *testing.T) {
 	t.Parallel()
 	_, tools := startTools(t, "clock", "slow", "feed")

@@ -14,7 +14,8 @@ import (
 	"github.com/millrace/millrace/internal/edge"
 )
 
-// A route without a scope takes the operator's token. A thread in a path is one of the owner who asks.
+// TestRoutesAreClosed checks that a route without a scope requires the operator's token, and that a thread in a path belongs to
+// the owner who asks.
 func TestRoutesAreClosed(t *testing.T) {
 	m := routes{http.NewServeMux(), edge.NewToken(newToken())}
 	saw := ""
@@ -45,7 +46,7 @@ func TestRoutesAreClosed(t *testing.T) {
 	}
 }
 
-// What is wrong with a file of tokens is said with its line, and a token is not repeated.
+// TestBadTokens checks that an error in a file of tokens names its line and does not repeat a token.
 func TestBadTokens(t *testing.T) {
 	t.Setenv("TEST_TOKEN", "canary-canary-canary-canary-canary")
 	t.Setenv("TEST_SHORT", "canary")

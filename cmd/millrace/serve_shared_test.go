@@ -18,7 +18,7 @@ func serveShared(t testing.TB, n int, tools []string) (all []*served) {
 	return serveSharedWith(t, n, tools, func(int) []string { return nil })
 }
 
-// serveSharedWith is serveShared with further flags for each of the runtimes.
+// serveSharedWith is serveShared with additional flags for each runtime.
 func serveSharedWith(t testing.TB, n int, tools []string, more func(i int) []string) (all []*served) {
 	nats, err := natsserver.NewServer(&natsserver.Options{
 		Host: "127.0.0.1", Port: natsserver.RANDOM_PORT, JetStream: true, StoreDir: t.TempDir(),
@@ -32,7 +32,7 @@ func serveSharedWith(t testing.TB, n int, tools []string, more func(i int) []str
 	if !nats.ReadyForConnections(10 * time.Second) {
 		t.Fatal("the NATS server did not start")
 	}
-	state := t.TempDir() // which has the key, and nothing else of worth
+	state := t.TempDir() // contains only the key
 	for i := range n {
 		flags := append([]string{"--nats", nats.ClientURL(), "--replicas", "1", "--assume-durable"}, more(i)...)
 		all = append(all, serveRuntime(t, state, tools, flags...))
@@ -40,9 +40,9 @@ func serveSharedWith(t testing.TB, n int, tools []string, more func(i int) []str
 	return all
 }
 
-// TestServeShared lets two runtimes share their calls over a NATS server. A call that was
-// made at one is read at the other, and whichever of them is killed, the one that is left
-// goes on: one of the two owned the calls.
+// TestServeShared has two runtimes share their calls over a NATS server. A call made at one is
+// read at the other. Whichever is killed, the other one continues, although one of them owned
+// the calls.
 func TestServeShared(t *testing.T) {
 	t.Parallel()
 	_, tools := startTool(t)
@@ -83,7 +83,7 @@ func TestServeSharedKilled(t *testing.T) {
 }
 
 // BenchmarkServeShared makes calls over HTTP, each at one of several runtimes that share them,
-// and waits for its result. Tool server, runtimes and NATS server are processes of one machine.
+// and waits for the results. The tool server, the runtimes and the NATS server run on one machine.
 func BenchmarkServeShared(b *testing.B) {
 	for _, n := range []int{1, 2, 3} {
 		b.Run(fmt.Sprintf("processes=%d", n), func(b *testing.B) {

@@ -25,16 +25,16 @@ var (
 	serveKills = flag.Int("serve.kills", 3, "kill -9 of a runtime by these tests, one a second")
 )
 
-// A served is a runtime process that is started again on the same state and addresses.
+// A served is a runtime process that a test can restart with the same state and addresses.
 type served struct {
 	t     testing.TB
 	args  []string
 	state string
-	// tokenFile has the token of the API; empty means that it is in the state folder.
+	// tokenFile names the file of the API token. If it is empty, the token is in the state folder.
 	tokenFile string
 	api       string
 	cmd       *exec.Cmd
-	at        *netHost // where it runs; nil is here
+	at        *netHost // the host it runs on; nil for this one
 }
 
 func serveRuntime(t testing.TB, state string, tools []string, more ...string) *served {
@@ -66,14 +66,14 @@ func (s *served) start() {
 	}
 }
 
-// kill is kill -9.
+// kill kills the process with SIGKILL and waits until it has ended.
 func (s *served) kill() {
 	s.cmd.Process.Kill()
 	s.cmd.Wait()
 }
 
-// request asks until there is an answer of one of these statuses. That there is no such call
-// is an error, unless it is one of them: whoever asks for a call has made it before.
+// request repeats a request until the answer has one of the statuses. Callers ask only for calls that they
+// have made, so 404 for a call is an error unless it is one of the statuses.
 func (s *served) request(ctx context.Context, method, path, body string, statuses ...int) (int, []byte) {
 	again := time.NewTicker(50 * time.Millisecond)
 	defer again.Stop()
@@ -109,17 +109,16 @@ func (s *served) request(ctx context.Context, method, path, body string, statuse
 	}
 }
 
-// TestServeKilled kills the runtime again and again while calls are made and results
-// come back. Each call that was accepted has exactly one result, the same whenever it is
-// read, and it is the tool's own.
+// TestServeKilled kills the runtime repeatedly while calls are made and results arrive. It checks that each
+// accepted call has exactly one result, that every read returns the same result, and that it is the tool's.
 func TestServeKilled(t *testing.T) {
 	t.Parallel()
 	_, tools := startTool(t)
 	callWhileKilled(t, []*served{serveRuntime(t, t.TempDir(), tools)})
 }
 
-// callWhileKilled makes calls at runtimes that share them, each at a random one, and reads each
-// result at a random one. While it does so, it kills a random runtime each second, and starts it again.
+// callWhileKilled makes calls at runtimes that share them. Each call goes to a random runtime, and its result
+// is read at a random one. Meanwhile, about once a second, it kills a random runtime and starts it again.
 func callWhileKilled(t *testing.T, all []*served) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute+time.Duration(*serveCalls)*20*time.Millisecond+time.Duration(*serveKills)*2*time.Second)
 	defer cancel()
@@ -191,7 +190,7 @@ func (s *served) postCall(ctx context.Context, i int) {
 	if i%3 == 0 {
 		body = fmt.Sprintf(`{"group_id":"t%d","id":"c%d","operation":"sleep","arguments":{"ms":%d}}`, i%10, i, 100+i%400)
 	}
-	// 409 is the answer to a call that was accepted by a process that died before it said so.
+	// 409: a process accepted the call and died before it answered.
 	s.request(ctx, "POST", "/calls", body, http.StatusAccepted, http.StatusConflict)
 }
 

@@ -16,8 +16,8 @@ import (
 	"time"
 )
 
-// 'millrace sessions' lists each session once, whatever the pages are, those of one user, and those that are open; a token of a user lists
-// its own.
+// TestSessionsCommand checks that 'millrace sessions' lists each session once, whatever the page size, and that it can list the
+// sessions of one user or only the open ones. With a user's token it lists that user's sessions only.
 func TestSessionsCommand(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
@@ -93,7 +93,8 @@ func TestSessionsCommand(t *testing.T) {
 	run(true, "more")
 }
 
-// Pages may have less entries than they might, or none, and not be the last one. A place that never ends is read no further than asked for.
+// TestSessionsPages checks that the command reads on after a short or an empty page. With pages that never end, it reads no more
+// than --limit asks for.
 func TestSessionsPages(t *testing.T) {
 	t.Parallel()
 	const hostile = `\u001b[2J`

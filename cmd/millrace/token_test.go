@@ -13,7 +13,8 @@ import (
 	"time"
 )
 
-// TestTokenFiles looks at what serve keeps, what it prints, and what it refuses to use.
+// TestTokenFiles checks which token files serve writes, what it prints about them, and
+// which files it refuses to use.
 func TestTokenFiles(t *testing.T) {
 	_, tools := startTool(t)
 	state := filepath.Join(t.TempDir(), "state")
@@ -49,7 +50,7 @@ func TestTokenFiles(t *testing.T) {
 	}
 	s.kill()
 
-	// It is the same after a restart, of which standard error tells where the token is.
+	// The token is the same after a restart, and standard error says where it is.
 	var said bytes.Buffer
 	cmd := millrace(t, append(s.args, "--leash")...)
 	cmd.Stderr, cmd.Stdout = &said, &said
@@ -78,7 +79,7 @@ func TestTokenFiles(t *testing.T) {
 		if err := os.WriteFile(name, []byte(text), mode); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.Chmod(name, mode); err != nil { // whatever the umask is
+		if err := os.Chmod(name, mode); err != nil { // independent of the umask
 			t.Fatal(err)
 		}
 	}
@@ -114,7 +115,8 @@ func TestTokenFiles(t *testing.T) {
 	}
 }
 
-// TestTokenElsewhere opens the API to other hosts, which takes a token that somebody chose.
+// TestTokenElsewhere checks that an API open to other hosts requires a token file of the
+// user.
 func TestTokenElsewhere(t *testing.T) {
 	for _, address := range []string{"0.0.0.0:0", ":0", "[::]:0"} {
 		cmd := millrace(t, "serve", "--state", filepath.Join(t.TempDir(), "state"), "--tool", "http://127.0.0.1:1", "--listen", "127.0.0.1:0", "--api", address)
@@ -131,7 +133,7 @@ func TestTokenElsewhere(t *testing.T) {
 	s := serveRuntime(t, filepath.Join(t.TempDir(), "state"), tools, "--token-file", own)
 	_, port, _ := net.SplitHostPort(strings.TrimPrefix(s.api, "http://"))
 	s.kill()
-	s.args = append(s.args, "--api", "0.0.0.0:"+port) // the last one counts
+	s.args = append(s.args, "--api", "0.0.0.0:"+port) // the last --api is used
 	s.start()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
@@ -142,7 +144,8 @@ func TestTokenElsewhere(t *testing.T) {
 	}
 }
 
-// TestMigrateToken has 'millrace migrate' find the token, or say that it has none.
+// TestMigrateToken checks that 'millrace migrate' finds the token, or says that it has
+// none.
 func TestMigrateToken(t *testing.T) {
 	_, tools := startTool(t)
 	s := serveRuntime(t, filepath.Join(t.TempDir(), "state"), tools)

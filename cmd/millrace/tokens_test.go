@@ -18,22 +18,22 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// A crowd is a runtime with tokens of users.
+// A crowd is a runtime with the tokens of several users.
 type crowd struct {
 	*served
 	said   *words
-	tokens map[string]string // by what a test calls them
+	tokens map[string]string // by the name that the tests use
 	file   string
-	kinds  map[string]string // the rest of the line, by the same
+	kinds  map[string]string // the line of each token in the file, by the same name
 }
 
-// newCrowd starts a runtime with the tokens of alice, of alice for reading, of bob and of an admin.
+// newCrowd starts a runtime with two tokens of alice (one of them read-only), one of bob and one of an admin.
 func newCrowd(t *testing.T, more ...string) *crowd {
 	t.Helper()
 	return newCrowdAt(t, freeAddress(t), more...)
 }
 
-// newCrowdAt is newCrowd with an address of the API.
+// newCrowdAt is newCrowd with the API at the given address.
 func newCrowdAt(t *testing.T, api string, more ...string) *crowd {
 	t.Helper()
 	dir := t.TempDir()
@@ -62,7 +62,7 @@ func newCrowdAt(t *testing.T, api string, more ...string) *crowd {
 	return c
 }
 
-// write writes the file of tokens: that of bob is in a file of its own, and the others are digests.
+// write writes the token file. Bob's token is in a file of its own; the file holds digests of the others.
 func (c *crowd) write(t *testing.T) {
 	t.Helper()
 	text := "# who may\n\n"
@@ -76,7 +76,7 @@ func (c *crowd) write(t *testing.T) {
 	writeConfig(t, c.file, text)
 }
 
-// ask makes one request with a token, or "" for none.
+// ask makes one request with a token; "" sends none.
 func (c *crowd) ask(ctx context.Context, token, method, path, body string) (status int, header http.Header, text string) {
 	c.t.Helper()
 	resp := c.open(ctx, token, method, path, body, nil)
@@ -110,7 +110,7 @@ func (c *crowd) open(ctx context.Context, token, method, path, body string, head
 	return resp
 }
 
-// MT28: who has no token, a wrong one, or one that is good for something else, is told so as RFC 6750 has it.
+// MT28: a request with no token, a wrong token or a token without the scope is answered with the challenge of RFC 6750.
 func TestMT28_Challenges(t *testing.T) {
 	t.Parallel()
 	c := newCrowd(t)
@@ -147,7 +147,7 @@ func TestMT28_Challenges(t *testing.T) {
 	}
 }
 
-// An owner has threads, calls and tasks that are another's by no name.
+// TestOwnersAreApart checks that no name gives one owner access to the threads, calls and tasks of another.
 func TestOwnersAreApart(t *testing.T) {
 	t.Parallel()
 	script := writeConfig(t, filepath.Join(t.TempDir(), "script.json"), `[{"text": "hello, whoever you are", "times": 100}]`)
@@ -199,7 +199,7 @@ func TestOwnersAreApart(t *testing.T) {
 		t.Errorf("a run of bob is not in bob's thread: %s", text)
 	}
 
-	// Lists have what is an owner's, under the names that the owner gave it.
+	// Lists contain only what the owner has, under the owner's names.
 	for _, list := range []struct{ who, path, want, not string }{
 		{"reader", "/calls", `"group_id":"t"`, "alice:"},
 		{"reader", "/calls?thread=t&state=completed", `"id":"c"`, "alice:"},
@@ -215,7 +215,7 @@ func TestOwnersAreApart(t *testing.T) {
 		}
 	}
 
-	// Tasks of MCP, over both transports.
+	// MCP tasks, over both transports.
 	as := func(who string) *served {
 		return &served{t: t, state: c.state, api: c.api, tokenFile: writeConfig(t, filepath.Join(t.TempDir(), who), c.tokens[who])}
 	}
@@ -249,8 +249,8 @@ func TestOwnersAreApart(t *testing.T) {
 	}
 }
 
-// The file of tokens is read again at SIGHUP. Requests with a token that is revoked end, those that are held and those that stream;
-// sessions and requests of others go on.
+// TestTokensRevoked checks that SIGHUP reloads the token file. Requests with a revoked token end, both waiting and streaming
+// ones. Sessions and requests of others continue.
 func TestTokensRevoked(t *testing.T) {
 	t.Parallel()
 	script := writeConfig(t, filepath.Join(t.TempDir(), "script.json"), `[{"text": "hello", "times": 100}]`)
@@ -283,12 +283,12 @@ func TestTokensRevoked(t *testing.T) {
 	}
 	c.ask(ctx, c.tokens["bob"], "POST", "/sessions", `{"id": "s"}`)
 	aliceEvents, bobEvents := stream("alice", "/threads/s/events"), stream("bob", "/threads/s/events")
-	for _, r := range []*bufio.Reader{aliceEvents, bobEvents} { // both are being answered
+	for _, r := range []*bufio.Reader{aliceEvents, bobEvents} { // both have begun
 		if line, err := r.ReadString('\n'); err != nil {
 			t.Fatalf("%q, %v", line, err)
 		}
 	}
-	held := make(chan string, 1) // that waits for a result at /mcp
+	held := make(chan string, 1) // a request that waits for a result at /mcp
 	go func() {
 		resp, err := http.DefaultClient.Do(heldCall(ctx, c.api, c.tokens["alice"]))
 		if err != nil {
@@ -299,7 +299,7 @@ func TestTokensRevoked(t *testing.T) {
 		text, err := io.ReadAll(resp.Body)
 		held <- fmt.Sprint(resp.StatusCode, string(text), err)
 	}()
-	for seen := false; !seen; { // until the call of the held request is there
+	for seen := false; !seen; { // until the held request has made its call
 		select {
 		case text := <-held:
 			t.Fatalf("the request is not held: %s", text)
@@ -312,7 +312,7 @@ func TestTokensRevoked(t *testing.T) {
 		seen = bytes.Contains(calls, []byte(mcpThread("alice")))
 	}
 
-	// A file with something wrong changes nothing.
+	// A file with an error changes nothing.
 	good, err := os.ReadFile(c.file)
 	if err != nil {
 		t.Fatal(err)
@@ -372,11 +372,11 @@ func (w withToken) RoundTrip(r *http.Request) (*http.Response, error) {
 	return http.DefaultTransport.RoundTrip(r)
 }
 
-// heldCall is a tools/call of a client without tasks that takes ten minutes.
+// heldCall returns a tools/call that takes ten minutes, from a client without tasks.
 func heldCall(ctx context.Context, api, token string) *http.Request {
 	text := saying(1, "tools/call", map[string]any{"name": "sleep", "arguments": map[string]any{"ms": 600000}})
 	text = strings.Replace(text, `"io.modelcontextprotocol/tasks":{}`, "", 1)
-	r, _ := http.NewRequestWithContext(ctx, "POST", api+"/mcp", strings.NewReader(text)) // the address is one
+	r, _ := http.NewRequestWithContext(ctx, "POST", api+"/mcp", strings.NewReader(text)) // the address is valid
 	for name, value := range map[string]string{
 		"Authorization": "Bearer " + token, "Content-Type": "application/json", "Accept": "application/json, text/event-stream",
 		"Mcp-Protocol-Version": "2026-07-28", "Mcp-Method": "tools/call", "Mcp-Name": "sleep",

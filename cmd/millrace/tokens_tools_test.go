@@ -15,8 +15,8 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// Threat 59: an owner whose tokens say which tools it may have sees no others, and calls none: not by the API, as a client of MCP, or by
-// a conversation, under whatever name. It holds for a thread that has begun, from the next time that the file is read.
+// Threat 59: an owner whose tokens name its tools can neither see nor call any other tool, under any name: not by the API, as an
+// MCP client or in a conversation. When the file is read again, the new tools apply to existing threads too.
 func TestToolsOfOwners(t *testing.T) {
 	t.Parallel()
 	script := writeConfig(t, filepath.Join(t.TempDir(), "script.json"), `[{"text": "", "calls": [{"operation": "now", "arguments": {}}]}, {"text": "that is all", "times": 100}]`)
@@ -43,7 +43,7 @@ func TestToolsOfOwners(t *testing.T) {
 		slices.Sort(names)
 		return names
 	}
-	// calls returns what comes of a call by the API.
+	// calls makes a call by the API and returns its result.
 	n := 0
 	calls := func(who, thread, tool, arguments string) string {
 		t.Helper()
@@ -75,7 +75,7 @@ func TestToolsOfOwners(t *testing.T) {
 		t.Errorf("echo: %s", text)
 	}
 	mayNot("t", "now", "delete", "ECHO", "echo ", "echo\x00", "echo/now", "*", "sl?ep")
-	mayNot("bob:t", "now") // is a thread of carol's
+	mayNot("bob:t", "now") // is a thread of carol
 	if text := calls("bob", "t", "now", `{}`); strings.Contains(text, "there is no tool") {
 		t.Errorf("bob: %s", text)
 	}

@@ -19,7 +19,7 @@ import (
 	"github.com/millrace/millrace/agentproto/follow"
 )
 
-// serveTool starts one example server and returns its URL when it is up.
+// serveTool starts an example server and returns its URL once it is up.
 func serveTool(t *testing.T, args ...string) (cmd *exec.Cmd, url string) {
 	t.Helper()
 	cmd = millrace(t, append([]string{"tool"}, args...)...)
@@ -49,7 +49,7 @@ func scriptFile(t *testing.T, replies ...conversation.Reply) string {
 	return name
 }
 
-// historyOf reads the history of a thread until a text is in it.
+// historyOf reads the history of a thread until a message contains the text.
 func (s *served) historyOf(ctx context.Context, thread, until string) (all []follow.Message) {
 	for ctx.Err() == nil {
 		var more []follow.Message
@@ -65,7 +65,7 @@ func (s *served) historyOf(ctx context.Context, thread, until string) (all []fol
 	return nil
 }
 
-// texts are the texts of the results in a history.
+// texts returns the text of each message in a history.
 func texts(history []follow.Message) (all []string) {
 	for _, m := range history {
 		for _, c := range m.Content {
@@ -75,8 +75,8 @@ func texts(history []follow.Message) (all []string) {
 	return all
 }
 
-// TestToolKilled kills a tool server while it has a subscription. Started again on its state
-// it goes on where it was: the conversation is told each number once, in order.
+// TestToolKilled kills a tool server that has a subscription and restarts it on its state. The
+// subscription continues: the conversation receives each number once, in order.
 func TestToolKilled(t *testing.T) {
 	t.Parallel()
 	address := freeAddress(t)
@@ -105,8 +105,8 @@ func TestToolKilled(t *testing.T) {
 	}
 }
 
-// TestServeAskStatus has a tool server forget a call while the runtime is down. A runtime
-// that asks learns of it when it is started again, and does not wait for the result.
+// TestServeAskStatus makes a tool server forget a call while the runtime is down. With
+// --ask-status, the restarted runtime learns of the loss and does not wait for the result.
 func TestServeAskStatus(t *testing.T) {
 	address := freeAddress(t)
 	args := []string{"--port", address[strings.LastIndexByte(address, ':')+1:], "slow"}
@@ -115,7 +115,7 @@ func TestServeAskStatus(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
 	s.request(ctx, "POST", "/calls", `{"group_id":"t","id":"c","operation":"sleep","arguments":{"ms":600000}}`, http.StatusAccepted)
-	s.request(ctx, "GET", "/calls/t/c?wait=1s", "", http.StatusNoContent) // it is accepted meanwhile
+	s.request(ctx, "GET", "/calls/t/c?wait=1s", "", http.StatusNoContent) // the server accepts the call in the meantime
 	s.kill()
 	tool.Process.Kill()
 	tool.Wait()
@@ -128,8 +128,8 @@ func TestServeAskStatus(t *testing.T) {
 	}
 }
 
-// TestServeSecrets signs what passes between a runtime and a tool server. A runtime without
-// the secret is not served.
+// TestServeSecrets checks that a runtime and a tool server sign their messages, and that the server
+// refuses a runtime without the secret.
 func TestServeSecrets(t *testing.T) {
 	secrets := filepath.Join(t.TempDir(), "secrets")
 	if err := os.WriteFile(secrets, []byte("whsec_MTIzNDU2Nzg5MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTI=\n"), 0o600); err != nil {
@@ -153,8 +153,8 @@ func TestServeSecrets(t *testing.T) {
 	}
 }
 
-// TestServeModel has a model behind HTTP answer. It gets the key of the environment, and
-// the tools.
+// TestServeModel checks that a model behind HTTP receives the API key from the environment, and the
+// tools.
 func TestServeModel(t *testing.T) {
 	t.Setenv(keyEnv, "sk-of-this-test")
 	asked := make(chan string, 10)

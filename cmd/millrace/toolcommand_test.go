@@ -17,7 +17,7 @@ import (
 	"time"
 )
 
-// pidEnv names a file to which a process of these tests adds its number.
+// pidEnv names a file to which each process of these tests adds its process id.
 const pidEnv = "MILLRACE_PIDS"
 
 func signPid() error {
@@ -51,7 +51,7 @@ func newToolCommand(t *testing.T, before, rest string) *toolCommand {
 	return c
 }
 
-// started returns the processes of the tool server so far.
+// started returns the process ids of the tool server so far.
 func (c *toolCommand) started() (all []int) {
 	text, _ := os.ReadFile(c.pids)
 	for line := range strings.Lines(string(text)) {
@@ -61,7 +61,7 @@ func (c *toolCommand) started() (all []int) {
 	return all
 }
 
-// running waits until the n-th process is there.
+// running waits until the n-th process has started and returns its id.
 func (c *toolCommand) running(ctx context.Context, n int) int {
 	for again := time.NewTicker(10 * time.Millisecond); ; {
 		if all := c.started(); len(all) >= n {
@@ -75,10 +75,10 @@ func (c *toolCommand) running(ctx context.Context, n int) int {
 	}
 }
 
-// wantGone waits until a process is not there.
+// wantGone waits until a process has ended.
 func (c *toolCommand) wantGone(ctx context.Context, pid int) {
 	for again := time.NewTicker(10 * time.Millisecond); ; {
-		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid)) // one that nobody waits for has ended, too
+		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid)) // a zombie has ended, too
 		if _, state, _ := strings.Cut(string(stat), ") "); err == nil && strings.HasPrefix(state, "Z") || syscall.Kill(pid, 0) != nil {
 			return
 		}
@@ -90,9 +90,9 @@ func (c *toolCommand) wantGone(ctx context.Context, pid int) {
 	}
 }
 
-// A runtime starts its tool server, and again when it is killed; the pending call goes on. When
-// the runtime is killed no tool server is left, and the next one has it at the same address. It
-// ends with the runtime.
+// TestToolCommand checks that a runtime starts its tool server, and starts it again when it is
+// killed; a pending call continues. When the runtime is killed, its tool server ends, and the next
+// runtime starts one at the same address. The tool server also ends when the runtime stops.
 func TestToolCommand(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -131,7 +131,7 @@ func TestToolCommand(t *testing.T) {
 	if err := json.Unmarshal(text, &urls); err != nil || len(urls) != 1 {
 		t.Errorf("the state folder has %s: %v", text, err)
 	}
-	for _, at := range urls { // from 32768 on, systems give ports to outgoing connections
+	for _, at := range urls { // from 32768 on, systems use ports for outgoing connections
 		if u, err := url.Parse(at); err != nil || len(u.Port()) != 5 || u.Port() >= "32768" {
 			t.Errorf("the tool server is at %s, %v: another process may have its port while it is down", at, err)
 		}
@@ -141,8 +141,8 @@ func TestToolCommand(t *testing.T) {
 	}
 }
 
-// A command that cannot be started ends the runtime, and one that ends at once does not. Both
-// are named.
+// TestToolCommandFails checks that a command that cannot be started ends the runtime, and one that
+// exits at once does not. The error names the command.
 func TestToolCommandFails(t *testing.T) {
 	t.Parallel()
 	calls := filepath.Join(t.TempDir(), "calls.jsonl")
@@ -173,7 +173,7 @@ func TestToolCommandFails(t *testing.T) {
 	}
 }
 
-// A tool server does not have the key of the model.
+// TestToolCommandEnvironment checks that a tool server does not receive the key of the model.
 func TestToolCommandEnvironment(t *testing.T) {
 	t.Setenv(keyEnv, "sk-secret")
 	t.Setenv("OTHER", "1")
@@ -193,7 +193,8 @@ func TestToolCommandEnvironment(t *testing.T) {
 	}
 }
 
-// What a tool server prints is shown line by line, however it comes.
+// TestLines checks that the output of a tool server is shown line by line, however it is split into
+// writes.
 func TestLines(t *testing.T) {
 	var out bytes.Buffer
 	l := &lines{to: &out, before: "> "}

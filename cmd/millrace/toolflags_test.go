@@ -18,7 +18,7 @@ func TestToolHeaders(t *testing.T) {
 	for _, tt := range []struct {
 		tools []string
 		given []string
-		want  string // the headers, or what the error says
+		want  string // the headers, or a part of the error
 	}{
 		{[]string{a}, nil, "map[]"},
 		{[]string{a + "/"}, []string{"X-Key=k=1|2", "authorization=@" + file}, "map[http://a.test:1/x:map[Authorization:[Bearer canary] X-Key:[k=1|2]]]"},
@@ -48,7 +48,8 @@ func TestSizes(t *testing.T) {
 	}
 }
 
-// A value that was given on the command line is repeated nowhere, however wrong it is.
+// TestToolHeaderIsNotRepeated checks that no message contains a header value of the
+// command line, even an invalid one.
 func TestToolHeaderIsNotRepeated(t *testing.T) {
 	for name, command := range map[string]func(context.Context, []string) error{"run": run, "serve": serve} {
 		said := stderrOf(t, func() {
@@ -70,7 +71,7 @@ func TestToolHeaderIsNotRepeated(t *testing.T) {
 	}
 }
 
-// stderrOf returns what is written to standard error meanwhile.
+// stderrOf returns what do writes to standard error.
 func stderrOf(t *testing.T, do func()) string {
 	t.Helper()
 	f, err := os.Create(filepath.Join(t.TempDir(), "stderr"))

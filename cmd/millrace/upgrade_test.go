@@ -23,7 +23,8 @@ type upgradePorts struct {
 	out *dataflow.EntryOutputPort[string, int]
 }
 
-// firsts gives the first value of each key, by an operator of a name.
+// firsts returns a flow that outputs the first value of each key, from an operator with
+// the given name.
 func firsts(name string) func(*dataflow.Flow) upgradePorts {
 	return func(f *dataflow.Flow) upgradePorts {
 		in, xs := keyedstream.Input[string, int](dataflow.At[upgradeCluster](f), "in")
@@ -31,7 +32,8 @@ func firsts(name string) func(*dataflow.Flow) upgradePorts {
 	}
 }
 
-// TestDurableUpgrade shows an upgrade whose new program lacks a line, and one that is over.
+// TestDurableUpgrade checks the output of 'upgrade' for a new program that lacks a line,
+// and after an upgrade.
 func TestDurableUpgrade(t *testing.T) {
 	t.Parallel()
 	s, err := natsserver.NewServer(&natsserver.Options{

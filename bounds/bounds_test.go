@@ -1,7 +1,7 @@
 package bounds
 
 // Each line of the variable block is one cell of the tables in the package
-// documentation. The test is that the file compiles.
+// documentation. The test passes if the file compiles.
 
 func keys[B Keyed[Out], Out Stream](B) (_ Out)                     { return }
 func counted[B Counted[Out], Out Singleton](B) (_ Out)             { return }
@@ -102,7 +102,7 @@ var (
 	_ Bounded   = permanent(Bounded{})
 	_ Unbounded = permanent(BoundedValue{})
 
-	// Mapping twice is mapping once, and so for filtering.
+	// Mapping twice has the bound of mapping once, and so has filtering.
 	_ MonotonicKeys = mapTwice(MonotonicValue{})
 	_ Unbounded     = filterTwice(MonotonicValue{})
 

@@ -10,7 +10,7 @@ import (
 	"github.com/millrace/millrace/keyedstream"
 )
 
-// shout takes a keyed singleton with any bound. What may change about its result is computed from that: see the table of
+// shout accepts a keyed singleton with any bound. The bound of its result follows from that: see the table of
 // [bounds.Mapped].
 func shout[B bounds.Mapped[Out], Out bounds.KeyedSingleton](
 	names dataflow.KeyedSingleton[string, string, dataflow.Here, B],
@@ -18,8 +18,8 @@ func shout[B bounds.Mapped[Out], Out bounds.KeyedSingleton](
 	return keyedsingleton.Map(names, strings.ToUpper)
 }
 
-// A helper repeats the parameters that the compiler computes. The names of requests never change, so their entries can be
-// elements of a stream. Those of the latest visitors change, and Entries does not compile with them.
+// In this example a helper repeats the type parameters that the compiler computes. The names of requests never change, so their
+// entries can be elements of a stream. The names of the latest visitors change, and Entries does not compile with them.
 func Example() {
 	dataflow.Local(func(at dataflow.Here) {
 		in, requests := keyedsingleton.Input[string, string](at, "requests")

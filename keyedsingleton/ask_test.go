@@ -13,7 +13,7 @@ import (
 	"github.com/millrace/millrace/keyedsingleton"
 )
 
-// One call puts a request and takes its response.
+// Ask puts a request and takes its response in one call.
 func ExampleAsk() {
 	ctx := context.Background()
 	flow := dataflow.New()
@@ -38,7 +38,7 @@ func ExampleAsk() {
 	// true 0
 }
 
-// TestAskRefuses is what an asker says instead of a response.
+// TestAskRefuses checks the errors that Ask returns instead of a response.
 func TestAskRefuses(t *testing.T) {
 	flow := dataflow.New()
 	in, requests := keyedsingleton.Input[float64, int](dataflow.At[Bank](flow), "in")
@@ -67,7 +67,7 @@ func TestAskRefuses(t *testing.T) {
 	}
 }
 
-// TestAskMisuse is what panics, with words that say what to do.
+// TestAskMisuse checks that wrong use panics with a message that names the mistake.
 func TestAskMisuse(t *testing.T) {
 	flow := dataflow.New()
 	in, _ := keyedsingleton.Input[int, int](dataflow.At[Bank](flow), "in")
@@ -98,7 +98,7 @@ func TestAskMisuse(t *testing.T) {
 	}
 }
 
-// TestAskSimulated asks in every schedule, among entries that others put.
+// TestAskSimulated checks Ask in every schedule, next to entries that others put.
 func TestAskSimulated(t *testing.T) {
 	sim.Exhaustive(t, func(s *sim.Sim) {
 		at := dataflow.At[Bank](s.Flow())

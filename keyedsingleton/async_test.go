@@ -60,7 +60,7 @@ func TestTryAsyncPauses(t *testing.T) {
 	for _, x := range []struct {
 		again keyedsingleton.Backoff
 		fails int
-		want  []time.Duration // of the attempts, from the first on
+		want  []time.Duration // the times of the attempts, since the first
 	}{
 		{keyedsingleton.Backoff{}, 9, []time.Duration{0, 100 * time.Millisecond, 300 * time.Millisecond}},
 		{keyedsingleton.Backoff{Attempts: 5, First: time.Second, Most: 3 * time.Second}, 9, []time.Duration{0, time.Second, 3 * time.Second, 6 * time.Second, 9 * time.Second}},
@@ -104,7 +104,7 @@ func TestTryAsyncPauses(t *testing.T) {
 	}
 }
 
-// TestAsyncTimeout ends the context of a call, and of each attempt.
+// TestAsyncTimeout checks that the timeout ends the context of a call, and of each attempt.
 func TestAsyncTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		flow := dataflow.New()
@@ -133,7 +133,8 @@ func TestAsyncTimeout(t *testing.T) {
 	})
 }
 
-// TestTryAsyncEnds ends a flow while a call pauses: nothing waits for its next attempt.
+// TestTryAsyncEnds ends a flow between two attempts of a call and checks that it does not wait for
+// the next attempt.
 func TestTryAsyncEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		flow := dataflow.New()
@@ -159,7 +160,8 @@ func TestTryAsyncEnds(t *testing.T) {
 	})
 }
 
-// TestTryAsyncSimulated has no pauses and the same outcome in every schedule.
+// TestTryAsyncSimulated checks that calls have the same outcome in every schedule. The simulator
+// makes no pauses between attempts.
 func TestTryAsyncSimulated(t *testing.T) {
 	sim.Exhaustive(t, func(s *sim.Sim) {
 		in, entries := keyedsingleton.Input[int, int](dataflow.At[server](s.Flow()), "in")
@@ -183,7 +185,7 @@ func TestTryAsyncSimulated(t *testing.T) {
 	})
 }
 
-// dropped returns how many answers of calls the first location has dropped.
+// dropped returns how many answers the first location has dropped.
 func dropped(app *dataflow.App) (n uint64) {
 	for _, op := range app.Status()[0].Operators {
 		n += op.Dropped

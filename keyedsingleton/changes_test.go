@@ -9,9 +9,10 @@ import (
 	"github.com/millrace/millrace/keyedstream"
 )
 
-// TestChangesApply sends votes that go up and down, alone and in batches, and applies the changes of the
-// totals above zero: each goes on from what is there, something is or was there in each, and at the end
-// they are the totals. It catches a change from a value that is gone, or of nothing.
+// TestChangesApply sends positive and negative votes in batches and applies the changes of the totals
+// above zero. Each change must start from the present value and have an old or a new value. At the end
+// the applied changes must equal the totals. The test catches a change from an outdated value, and a
+// change from nothing to nothing.
 func TestChangesApply(t *testing.T) {
 	kinds := make(map[string]int)
 	for seed := range uint64(200) {

@@ -22,7 +22,7 @@ import (
 
 type entry = dataflow.Entry[int, int]
 
-// pairs returns entries, given as keys and values in turn.
+// pairs returns entries from alternating keys and values.
 func pairs(kv ...int) (es []entry) {
 	for i := 0; i < len(kv); i += 2 {
 		es = append(es, entry{Key: kv[i], Value: kv[i+1]})
@@ -30,7 +30,7 @@ func pairs(kv ...int) (es []entry) {
 	return es
 }
 
-// constantly returns the entries that an operator over constants gives, sorted.
+// constantly returns the entries that an operator computes from constants, sorted.
 func constantly[K comparable, V any](build func(at dataflow.Here) dataflow.Stream[dataflow.Entry[K, V], dataflow.Here, bounds.Bounded, dataflow.NoOrder, dataflow.ExactlyOnce]) string {
 	var got []string
 	dataflow.Local(func(at dataflow.Here) {
@@ -45,7 +45,7 @@ func fixed(at dataflow.Here, es ...entry) dataflow.KeyedSingleton[int, int, data
 	return keyedstream.First(dataflow.Keyed(dataflow.Of(at, es...)))
 }
 
-// TestFirstOnce is A1 and A5: the first value of each key, and nothing after it.
+// TestFirstOnce checks that First returns the first value of each key, and nothing after it.
 func TestFirstOnce(t *testing.T) {
 	flow := dataflow.New()
 	in, words := keyedstream.Input[string, int](dataflow.At[server](flow), "words")
@@ -60,7 +60,8 @@ func TestFirstOnce(t *testing.T) {
 	}
 }
 
-// TestFoldEarlyStop is A6.
+// TestFoldEarlyStop checks that a fold ignores values after it has stopped, and that keys whose
+// fold has not stopped have no entry.
 func TestFoldEarlyStop(t *testing.T) {
 	flow := dataflow.New()
 	in, words := keyedstream.Input[string, int](dataflow.At[server](flow), "words")
@@ -76,8 +77,7 @@ func TestFoldEarlyStop(t *testing.T) {
 	}
 }
 
-// TestPhases is A10, A11 and A15: values that are there from the start, sampled after
-// each input.
+// TestPhases checks KeyCount, IntoSingleton and MaxKey at the start and after each input.
 func TestPhases(t *testing.T) {
 	flow := dataflow.New()
 	in, words := keyedstream.Input[int, int](dataflow.At[server](flow), "words")
@@ -114,9 +114,9 @@ func TestPhases(t *testing.T) {
 	}
 }
 
-// TestViewLeaves reads versions of a whole map in other goroutines while its location
-// goes on. It is for the race detector, and checks that each version is of one moment:
-// keys come in order, so that none is missing below the largest.
+// TestViewLeaves reads versions of a whole map in other goroutines while its location runs.
+// It is for the race detector. It also checks that each version is consistent: keys arrive
+// in order, so no key below the largest may be missing.
 func TestViewLeaves(t *testing.T) {
 	flow := dataflow.New()
 	in, words := keyedstream.Input[int, int](dataflow.At[server](flow), "words")
@@ -153,7 +153,7 @@ func TestViewLeaves(t *testing.T) {
 	wg.Wait()
 }
 
-// TestRelations is A12 to A14 and A16.
+// TestRelations checks joins, lookups and WithoutKeys on constants.
 func TestRelations(t *testing.T) {
 	data := func(at dataflow.Here) dataflow.KeyedSingleton[int, int, dataflow.Here, bounds.Bounded] {
 		return fixed(at, pairs(1, 10, 2, 20)...)
@@ -179,7 +179,7 @@ func TestRelations(t *testing.T) {
 	}
 }
 
-// orders yields every order of n things.
+// orders yields every permutation of 0 to n-1.
 func orders(n int) iter.Seq[[]int] {
 	return func(yield func([]int) bool) {
 		var place func(p []int) bool
@@ -198,8 +198,8 @@ func orders(n int) iter.Seq[[]int] {
 	}
 }
 
-// TestThreshold is A18 to A22: what comes out does not depend on the order of values
-// and thresholds, on how they share a step, nor on the place.
+// TestThreshold checks that the result of Threshold does not depend on the order of values
+// and thresholds, nor on which of them share a step, and is the same on constants.
 func TestThreshold(t *testing.T) {
 	for _, c := range []struct {
 		name       string
@@ -216,7 +216,7 @@ func TestThreshold(t *testing.T) {
 	} {
 		all := append(slices.Clone(c.thresholds), c.values...)
 		for order := range orders(len(all)) {
-			for together := range len(all) + 1 { // how many come before the start, in one step
+			for together := range len(all) + 1 { // how many are sent before the start, and taken in one step
 				if got := crossed(t, all, order, len(c.thresholds), together); got != c.want {
 					t.Fatalf("%s: in order %v, %d of them before the start: got %q, want %q", c.name, order, together, got, c.want)
 				}
@@ -233,8 +233,8 @@ func TestThreshold(t *testing.T) {
 	}
 }
 
-// crossed sends all[i] for each i in order, of which the first n are thresholds, and
-// returns what came out.
+// crossed sends all[i] for each i in order and returns the result of Threshold. The first n
+// entries of all are thresholds.
 func crossed(t *testing.T, all []entry, order []int, n, together int) string {
 	flow := dataflow.New()
 	at := dataflow.At[server](flow)
@@ -261,8 +261,8 @@ func crossed(t *testing.T, all []entry, order []int, n, together int) string {
 	return strings.Join(got, " ")
 }
 
-// TestThresholdUniform is A21 with one limit, above values of all bounds that only
-// grow, and with thresholds that are a constant beside values that come.
+// TestThresholdUniform checks one limit for all keys, over values of each bound that only
+// grows. It also checks Threshold with thresholds that are constants.
 func TestThresholdUniform(t *testing.T) {
 	flow := dataflow.New()
 	at := dataflow.At[server](flow)
@@ -294,8 +294,8 @@ func TestThresholdUniform(t *testing.T) {
 	}
 }
 
-// TestWatermark is A23, written in a slice: keys below the watermark are dropped, the
-// one at it is kept.
+// TestWatermark implements a watermark in a slice: keys below the watermark are dropped, and
+// the key at the watermark is kept.
 func TestWatermark(t *testing.T) {
 	flow := dataflow.New()
 	at := dataflow.At[server](flow)
@@ -314,7 +314,7 @@ func TestWatermark(t *testing.T) {
 	}
 }
 
-// TestGet looks keys up in a slice, among them none and one that is missing.
+// TestGet looks up keys in a slice, including missing keys, and checks MaxKey of a batch.
 func TestGet(t *testing.T) {
 	flow := dataflow.New()
 	at := dataflow.At[server](flow)

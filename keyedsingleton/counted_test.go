@@ -12,14 +12,14 @@ import (
 	"github.com/millrace/millrace/keyedsingleton"
 )
 
-// An orderID is a key that its client counts.
+// An orderID is a key that its client numbers.
 type orderID struct{ Client, Number uint64 }
 
 func counted() dataflow.Sequence[orderID] {
 	return dataflow.Sequenced(func(o orderID) (client, seq uint64) { return o.Client, o.Number })
 }
 
-// inUse returns how many bytes are in use after a collection.
+// inUse returns how many bytes of the heap are in use after a garbage collection.
 func inUse() int64 {
 	runtime.GC()
 	runtime.GC()
@@ -28,8 +28,8 @@ func inUse() int64 {
 	return int64(m.HeapAlloc)
 }
 
-// TestCountedInputIsSmall is case 10: a thousand clients put a million keys, of which the input
-// remembers next to nothing, and it refuses each key that comes again.
+// TestCountedInputIsSmall has a thousand clients put a million keys. It checks that the input uses
+// at most half a byte for each key, and that it refuses each repeated key.
 func TestCountedInputIsSmall(t *testing.T) {
 	const clients, each = 1000, 1000
 	flow := dataflow.New()
@@ -83,7 +83,8 @@ func TestCountedInputIsSmall(t *testing.T) {
 	}
 }
 
-// TestCountedInputOfMany has goroutines put the same keys in different ways: one of them succeeds.
+// TestCountedInputOfMany has several goroutines put the same keys in different ways, and checks that
+// exactly one put of each key succeeds.
 func TestCountedInputOfMany(t *testing.T) {
 	const goroutines, keys = 4, 3000
 	flow := dataflow.New()
@@ -98,7 +99,7 @@ func TestCountedInputOfMany(t *testing.T) {
 	for g := range goroutines {
 		all.Go(func() {
 			for i := range keys {
-				k := orderID{uint64(i % 7), uint64((i*(g*2+1))%keys) * 3} // in orders of their own, with gaps
+				k := orderID{uint64(i % 7), uint64((i*(g*2+1))%keys) * 3} // each goroutine has its own order, with gaps
 				var err error
 				if g%2 == 0 {
 					err = in.Put(t.Context(), k, g)
@@ -127,8 +128,8 @@ func TestCountedInputOfMany(t *testing.T) {
 
 type service struct{ dataflow.Process }
 
-// TestCountPanics has the function of an input panic that says which client a key is of. The key is
-// refused, and the input goes on.
+// TestCountPanics has the function panic that returns the client of a key. It checks that the input
+// refuses the key and still accepts others.
 func TestCountPanics(t *testing.T) {
 	flow := dataflow.New()
 	careful := dataflow.Sequenced(func(o orderID) (client, seq uint64) {

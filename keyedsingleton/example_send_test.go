@@ -8,10 +8,10 @@ import (
 	"github.com/millrace/millrace/keyedsingleton"
 )
 
-// A Vault is where an example sends something to.
+// A Vault is the location to which an example sends requests.
 type Vault struct{ dataflow.Process }
 
-// A request goes to another location and its answer comes back, under the same key.
+// A request goes to another location, and its answer comes back under the same key.
 func ExampleSend() {
 	ctx := context.Background()
 	flow := dataflow.New()

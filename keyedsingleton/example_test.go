@@ -20,13 +20,13 @@ type Bank struct{ dataflow.Process }
 
 type account = dataflow.Entry[string, int]
 
-// accounts are three balances that will not change.
+// accounts returns three balances that do not change.
 func accounts(at dataflow.Here) dataflow.KeyedSingleton[string, int, dataflow.Here, bounds.Bounded] {
 	return keyedstream.First(dataflow.Keyed(dataflow.Of(at,
 		account{Key: "ann", Value: 120}, account{Key: "bob", Value: -30}, account{Key: "cid", Value: 7})))
 }
 
-// A service turns each request into one response, whenever it comes.
+// A service turns each request into one response. A client awaits a response by its key.
 func Example() {
 	ctx := context.Background()
 	flow := dataflow.New()
@@ -55,7 +55,7 @@ func ExampleInput() {
 		dataflow.Print(keyedsingleton.Entries(payments))
 
 		fmt.Println(in.Put(ctx, "p-17", 250))
-		// The client did not see the answer and tries again.
+		// The client did not receive the answer and tries again.
 		err := in.Put(ctx, "p-17", 250)
 		fmt.Println(errors.Is(err, dataflow.ErrDuplicateKey))
 	})
@@ -125,7 +125,7 @@ func ExampleFilter() {
 	// cid:7
 }
 
-// Where values change, an entry comes and goes with its value.
+// If values change, an entry appears and disappears with its value.
 func ExampleFilter_changing() {
 	dataflow.Local(func(at dataflow.Here) {
 		in, moves := keyedstream.Input[string, int](at, "moves")
@@ -135,7 +135,7 @@ func ExampleFilter_changing() {
 		now := slice.Snapshot(tick, keyedsingleton.IntoSingleton(overdrawn), "a list for a person may skip versions")
 		dataflow.Print(slice.Emit(singleton.IntoStream(now)))
 
-		// Before the start everything waits, to be handled in one step.
+		// Values that are sent before the start wait, and are handled in one step.
 		for i, cents := range []int{50, -80, 40} {
 			in.Send(context.Background(), []string{"ann", "ann", "bob"}[i], cents)
 		}
@@ -194,7 +194,7 @@ func ExampleEntries() {
 	// cid:7
 }
 
-// Entries of a collection whose values change are read in a slice, as they stand.
+// Entries of a collection whose values change are read in a slice, which sees the current values.
 func ExampleEntries_changing() {
 	dataflow.Local(func(at dataflow.Here) {
 		in, votes := dataflow.Input[string](at, "votes")
@@ -282,7 +282,7 @@ func ExampleCrossSingleton() {
 func ExampleJoinKeyedStream() {
 	dataflow.Local(func(at dataflow.Here) {
 		transfers := dataflow.Keyed(dataflow.Of(at, account{Key: "bob", Value: 10}, account{Key: "eve", Value: 99}, account{Key: "bob", Value: 5}))
-		// Nobody knows eve.
+		// Eve has no account.
 		dataflow.Print(keyedstream.Entries(keyedsingleton.JoinKeyedStream(accounts(at), transfers)))
 	})
 	// Unordered output:
@@ -317,7 +317,7 @@ func ExampleMapAsync() {
 	flow := dataflow.New()
 	in, payments := keyedsingleton.Input[string, int](dataflow.At[Bank](flow), "payments")
 	checked := keyedsingleton.MapAsync(payments, func(ctx context.Context, cents int) string {
-		// A call to another service, which takes its time.
+		// This stands for a slow call to another service.
 		if cents > 1000 {
 			return "ask a person"
 		}

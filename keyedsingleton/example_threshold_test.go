@@ -13,8 +13,8 @@ import (
 	"github.com/millrace/millrace/slice"
 )
 
-// Each motion passes when it has as many votes as it needs, whether that was said
-// before or after they came.
+// A motion passes when it has as many votes as it requires. The required number may arrive
+// before or after the votes.
 func ExampleThreshold() {
 	dataflow.Local(func(at dataflow.Here) {
 		vote, votes := keyedstream.Input[string, string](at, "votes")
@@ -79,8 +79,7 @@ func ExampleWithoutKeys() {
 	// cid:7
 }
 
-// A session that nothing happens in is removed, and whoever looks at the sessions
-// sees it go.
+// An idle session is removed, and the number of sessions decreases.
 func ExampleForgetAfter() {
 	ctx := context.Background()
 	flow := dataflow.New()

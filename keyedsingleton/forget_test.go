@@ -20,7 +20,7 @@ import (
 	"github.com/millrace/millrace/slice"
 )
 
-// text returns entries in the form of a view.
+// text formats entries like a view.
 func text[V any](m map[string]V) string {
 	var all []string
 	for _, k := range slices.Sorted(maps.Keys(m)) {
@@ -29,7 +29,8 @@ func text[V any](m map[string]V) string {
 	return "{" + strings.Join(all, " ") + "}"
 }
 
-// shown returns what ks has, as an output at the top level and in a slice show it.
+// shown returns a function that returns the content of ks. It reports if an output at the
+// top level and a slice disagree.
 func shown[V any, B interface {
 	bounds.Changing
 	bounds.Keyed[bounds.Unbounded]
@@ -49,7 +50,7 @@ func shown[V any, B interface {
 
 var errSmall = errors.New("small")
 
-// TestForgetIsSeen removes entries and looks at everything that can be made of them.
+// TestForgetIsSeen removes entries and checks every operator that derives from them.
 func TestForgetIsSeen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		flow := dataflow.New()
@@ -161,9 +162,9 @@ func TestForgetIsSeen(t *testing.T) {
 		check(map[string]int{"a": 2, "b": 1, "c": 1}, map[string]int{"a": 2, "b": 1, "c": 1})
 		time.Sleep(9 * time.Second)
 		send("b")
-		time.Sleep(time.Second) // a and c go, b was changed
+		time.Sleep(time.Second) // a and c are forgotten, b was changed
 		check(map[string]int{"a": 2, "b": 2, "c": 1}, map[string]int{"b": 2})
-		send("c") // is back, with all of its count
+		send("c") // c is back, with its full count
 		check(map[string]int{"a": 2, "b": 2, "c": 2}, map[string]int{"b": 2, "c": 2})
 		time.Sleep(9 * time.Second)
 		check(map[string]int{"a": 2, "b": 2, "c": 2}, map[string]int{"c": 2})
@@ -174,8 +175,8 @@ func TestForgetIsSeen(t *testing.T) {
 	})
 }
 
-// TestForgetRemembersUpstream (A24): an entry of a BoundedValue that was forgotten
-// never comes again, since what it is made of was not forgotten.
+// TestForgetRemembersUpstream checks that a forgotten entry of a BoundedValue never returns,
+// because First, from which it derives, has not forgotten the key.
 func TestForgetRemembersUpstream(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		flow := dataflow.New()
@@ -195,7 +196,7 @@ func TestForgetRemembersUpstream(t *testing.T) {
 	})
 }
 
-// TestForgetOfFilter takes entries away from above: their timers go with them.
+// TestForgetOfFilter removes entries upstream and checks that their timers are removed too.
 func TestForgetOfFilter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		flow := dataflow.New()
@@ -213,7 +214,7 @@ func TestForgetOfFilter(t *testing.T) {
 			{0, "a", 5, "{a:5}"},
 			{time.Second, "b", 1, "{a:5 b:1}"},
 			{time.Second, "a", -5, "{b:1}"},
-			{time.Second, "c", 7, "{b:1 c:7}"}, // may take the place of a
+			{time.Second, "c", 7, "{b:1 c:7}"}, // c may reuse the place of a
 			{time.Second, "a", 2, "{a:2 b:1 c:7}"},
 			{7 * time.Second, "d", -1, "{a:2 c:7}"}, // b is 10 s old
 			{2 * time.Second, "d", -1, "{a:2}"},
@@ -224,7 +225,7 @@ func TestForgetOfFilter(t *testing.T) {
 			{time.Second, "e", 1, "{e:1}"},
 			{time.Second, "", 3, "{:3 e:1}"},
 			{time.Second, "e", -1, "{:3}"},
-			{8 * time.Second, "d", -1, "{:3}"}, // the timer of e is gone, and takes no other key along
+			{8 * time.Second, "d", -1, "{:3}"}, // the timer of e is removed, and forgets no other key
 			{time.Second, "d", -1, "{}"},
 		} {
 			time.Sleep(s.wait)
@@ -237,8 +238,8 @@ func TestForgetOfFilter(t *testing.T) {
 	})
 }
 
-// TestForgetAgainstModel sends keys at random times and compares with a table of when
-// each key came last.
+// TestForgetAgainstModel sends keys at random times and compares the entries with a table of
+// the last time of each key.
 func TestForgetAgainstModel(t *testing.T) {
 	for seed := range uint64(20) {
 		synctest.Test(t, func(t *testing.T) {
@@ -271,7 +272,7 @@ func TestForgetAgainstModel(t *testing.T) {
 				}
 			}
 			in.Close()
-			if err := app.Wait(); err != nil { // ends when the last one is forgotten
+			if err := app.Wait(); err != nil { // ends when the last entry is forgotten
 				t.Fatal(err)
 			}
 			if view, _ := out.Latest(); view.Len() != 0 {
@@ -281,7 +282,7 @@ func TestForgetAgainstModel(t *testing.T) {
 	}
 }
 
-// TestForgetStops checks that Stop does not wait for what would be forgotten later.
+// TestForgetStops checks that Stop does not wait until entries are forgotten.
 func TestForgetStops(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		flow := dataflow.New()

@@ -29,7 +29,7 @@ func start(t *testing.T, flow *dataflow.Flow) *dataflow.App {
 	return app
 }
 
-// TestAfterTimes checks to the nanosecond when entries come, and in which order.
+// TestAfterTimes checks to the nanosecond when entries appear, and in which order.
 func TestAfterTimes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		flow := dataflow.New()
@@ -41,7 +41,7 @@ func TestAfterTimes(t *testing.T) {
 		}
 		keyedsingleton.InspectWithKey(keyedsingleton.After(jobs, 10*time.Second, why), note("after "))
 		keyedsingleton.InspectWithKey(keyedsingleton.AfterEach(jobs, func(d time.Duration) time.Duration { return d }, why), note("each "))
-		in.Put(t.Context(), "a", 20*time.Second) // waits for the start, which is when it appears
+		in.Put(t.Context(), "a", 20*time.Second) // appears at the start
 		<-time.After(time.Second)
 		began = time.Now()
 		app := start(t, flow)
@@ -65,8 +65,8 @@ func TestAfterTimes(t *testing.T) {
 	})
 }
 
-// TestAfterRace lets a deadline race with an answer: whoever comes first in the
-// history wins, for every reader.
+// TestAfterRace races a deadline against an answer. The first of them in the history must
+// win, for every reader.
 func TestAfterRace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		flow := dataflow.New()
@@ -92,7 +92,8 @@ func TestAfterRace(t *testing.T) {
 	})
 }
 
-// TestStopDropsTimers stops a flow with pending timers, one of which is due.
+// TestStopDropsTimers stops a flow in which one timer has fired and another is pending. It
+// checks that the entry of the first exists and that the second never fires.
 func TestStopDropsTimers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		flow := dataflow.New()
@@ -154,8 +155,8 @@ func TestManyTimers(t *testing.T) {
 	})
 }
 
-// TestMapAsync checks the limit of concurrent calls, that a location with too many of them takes nothing more, and that the
-// flow waits for answers before it ends.
+// TestMapAsync checks that concurrent calls are limited, that a location stops taking records when too many calls wait,
+// and that the flow waits for answers before it ends.
 func TestMapAsync(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		flow := dataflow.NewWithOptions(dataflow.Options{Queue: 4})
@@ -180,7 +181,7 @@ func TestMapAsync(t *testing.T) {
 			in.Close()
 		}()
 		synctest.Wait()
-		// Three run, four and one wait for a call, four wait in the queue.
+		// Three calls run. Five wait, one more than Queue, so the location stops. Four requests are in the queue.
 		if n := accepted.Load(); n != 12 {
 			t.Errorf("%d requests were accepted, want 12", n)
 		}
@@ -202,8 +203,8 @@ func TestMapAsync(t *testing.T) {
 	})
 }
 
-// TestMapAsyncEnds checks that a call sees the end of the flow in its context, and
-// that Stop waits for calls that were asked for.
+// TestMapAsyncEnds checks that Stop waits for all calls that were requested, and does not
+// end their contexts.
 func TestMapAsyncEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		flow := dataflow.New()
@@ -231,8 +232,8 @@ func TestMapAsyncEnds(t *testing.T) {
 	})
 }
 
-// TestLaterFeedsSlice sends what a slice emits through a timer and a call back into
-// the same slice, which is not feedback without delay.
+// TestLaterFeedsSlice sends what a slice emits through a call and a timer back into the
+// same slice. This is allowed, because it is not feedback without delay.
 func TestLaterFeedsSlice(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		flow := dataflow.New()

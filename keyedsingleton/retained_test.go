@@ -21,7 +21,7 @@ import (
 
 type retained = dataflow.KeyedSingleton[string, int, server, bounds.RetainedValue]
 
-// lives returns a port and what is remembered of its values while one other key completes.
+// lives returns an input and the first values of its keys. Only the last two keys are remembered.
 func lives(at server) (*dataflow.KeyedInputPort[string, int], retained) {
 	in, ks := keyedstream.Input[string, int](at, "values")
 	return in, keyedstream.FirstWithin(ks, dataflow.Retain{Keys: 1}, why)
@@ -44,14 +44,14 @@ func send(t *testing.T, in *dataflow.KeyedInputPort[string, int], values string)
 	}
 }
 
-// batches are ways to send the same values.
+// batches returns several ways to split the same values into batches.
 func batches(all string) [][]string {
 	alone := strings.Fields(all)
 	return [][]string{alone, {all}, {strings.Join(alone[:2], " "), strings.Join(alone[2:], " ")}}
 }
 
-// TestLives has entries appear and go in one batch and in several: each life is one element,
-// an output has the present one, and a count those that are there.
+// TestLives makes entries appear and disappear, in one batch and in several. It checks that each
+// life is one element, and that outputs and counts contain only present entries.
 func TestLives(t *testing.T) {
 	for _, sent := range batches("a1 b1 c1 a2") {
 		t.Run(strings.Join(sent, "|"), func(t *testing.T) {
@@ -94,8 +94,8 @@ func TestLives(t *testing.T) {
 	}
 }
 
-// TestForgottenOutput looks at an output before and after its entry is forgotten, and waits
-// for an entry that appears and is forgotten in one step.
+// TestForgottenOutput reads an output before and after its entry is forgotten, and awaits an
+// entry that appears and is forgotten in one step.
 func TestForgottenOutput(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		flow := dataflow.New()
@@ -141,8 +141,8 @@ func TestForgottenOutput(t *testing.T) {
 	})
 }
 
-// TestCallsOfLives holds the call of a life back until the next life has begun: its context
-// ends, its answer is dropped, and what has its answer is forgotten with its life.
+// TestCallsOfLives delays the call of a life until the next life has begun. The context of the
+// call must end, and its answer must be dropped. Other answers must be forgotten with their lives.
 func TestCallsOfLives(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		flow := dataflow.New()
@@ -167,7 +167,7 @@ func TestCallsOfLives(t *testing.T) {
 		synctest.Wait()
 		send(t, in, "c3") // a is forgotten
 		synctest.Wait()
-		send(t, in, "a4") // b is
+		send(t, in, "a4") // b is forgotten
 		synctest.Wait()
 		if v := <-ended; v != 1 {
 			t.Errorf("the call of %d has ended", v)
@@ -191,8 +191,8 @@ func TestCallsOfLives(t *testing.T) {
 	})
 }
 
-// TestTimersOfLives wants no timer to fire after the life for which it was set, and what has
-// fired forgotten with it.
+// TestTimersOfLives checks that no timer fires after the life for which it was set, and that the
+// entry of a timer that fired is forgotten with the life.
 func TestTimersOfLives(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		flow := dataflow.New()
@@ -207,13 +207,13 @@ func TestTimersOfLives(t *testing.T) {
 		<-time.After(3 * time.Second)
 		send(t, in, "b2 c3") // a is forgotten
 		<-time.After(time.Second)
-		send(t, in, "a4") // b is
+		send(t, in, "a4") // b is forgotten
 		<-time.After(6 * time.Second)
 		synctest.Wait()
 		if s := strings.Join(got, ", "); s != "c3 8s, a4 9s" {
 			t.Errorf("fired: %s", s)
 		}
-		send(t, in, "d5") // c is forgotten, which has fired
+		send(t, in, "d5") // c is forgotten; its timer has fired
 		if _, there := out.Get("c"); there || out.Len() != 1 {
 			t.Errorf("c is there: %t, of %d", there, out.Len())
 		}
@@ -224,8 +224,8 @@ func TestTimersOfLives(t *testing.T) {
 	})
 }
 
-// TestBatchesOfLives wants each life in exactly one run of a slice, and what is emitted gone
-// when its life is over.
+// TestBatchesOfLives checks that each life is in exactly one run of a slice, and that emitted
+// entries are removed when their life is over.
 func TestBatchesOfLives(t *testing.T) {
 	for _, sent := range batches("a1 b1 c1 a2") {
 		flow := dataflow.New()
@@ -262,7 +262,7 @@ func TestBatchesOfLives(t *testing.T) {
 
 type elsewhere struct{ dataflow.Process }
 
-// TestSendLives wants another location to forget what is forgotten.
+// TestSendLives checks that another location forgets entries when the sender does.
 func TestSendLives(t *testing.T) {
 	flow := dataflow.New()
 	in, kept := lives(dataflow.At[server](flow))
@@ -288,7 +288,7 @@ func TestSendLives(t *testing.T) {
 	}
 }
 
-// TestInputWithin puts a key before and after it is forgotten.
+// TestInputWithin checks that a key is refused until it is forgotten, and then accepted again.
 func TestInputWithin(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		flow := dataflow.New()
@@ -315,11 +315,11 @@ func TestInputWithin(t *testing.T) {
 	})
 }
 
-// TestOpenIsForgotten has keys begin and never complete.
+// TestOpenIsForgotten checks that keys that begin and never complete are forgotten.
 func TestOpenIsForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		flow := dataflow.New()
-		in, shared := keyedstream.SharedInput[int, int](dataflow.At[server](flow), "votes") // an ordered one knows its senders in builds for the race detector
+		in, shared := keyedstream.SharedInput[int, int](dataflow.At[server](flow), "votes") // an ordered input remembers its senders in race builds
 		votes := keyedstream.AssumeOrder(shared, why)
 		quorum := keyedstream.FoldEarlyStopWithin(votes, func() int { return 0 }, func(n *int, v int) bool { *n += v; return *n >= 2 },
 			dataflow.Retain{For: 10 * time.Second, Open: 10 * time.Second}, why)
@@ -358,7 +358,7 @@ func TestOpenIsForgotten(t *testing.T) {
 	})
 }
 
-// heap returns how many bytes are in use.
+// heap returns how many bytes of the heap are in use.
 func heap() int {
 	var m runtime.MemStats
 	runtime.GC()
@@ -366,7 +366,7 @@ func heap() int {
 	return int(m.HeapAlloc)
 }
 
-// TestRetainedMisuse wants what makes no sense refused while the flow is built.
+// TestRetainedMisuse checks that wrong use is refused while the flow is built.
 func TestRetainedMisuse(t *testing.T) {
 	at := dataflow.At[server](dataflow.New())
 	_, kept := lives(at)

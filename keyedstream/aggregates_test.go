@@ -18,8 +18,8 @@ import (
 	"github.com/millrace/millrace/slice"
 )
 
-// final compares an aggregate with a plain loop: what it has in the end over an
-// unbounded stream however that is split, in each run of a slice, and on a constant.
+// final compares an aggregate with a plain loop: its final value over an unbounded stream
+// that is split into batches, its value in each run of a slice, and on a constant.
 func final[V comparable, B bounds.Changing](t *testing.T, loop func(vs []int) V,
 	outside func(values[dataflow.Here, bounds.Unbounded]) dataflow.KeyedSingleton[string, V, dataflow.Here, B],
 	constant func(values[dataflow.Here, bounds.Bounded]) dataflow.KeyedSingleton[string, V, dataflow.Here, bounds.Bounded],
@@ -96,7 +96,7 @@ func reduced[L dataflow.Location, B bounds.Folded[Out], Out bounds.KeyedSingleto
 	return keyedstream.Reduce(ks, mix)
 }
 
-// mix depends on the order.
+// mix depends on the order of values.
 func mix(acc *int, v int) { *acc = 31**acc + v }
 
 func TestReduce(t *testing.T) {
@@ -140,7 +140,8 @@ func TestFoldCommutative(t *testing.T) {
 	}, product[dataflow.Here, bounds.Unbounded], product[dataflow.Here, bounds.Bounded], product[inside, bounds.Bounded])
 }
 
-// TestExtremesOfNaN: whatever the order, the extremes are those of the builtins.
+// TestExtremesOfNaN checks that Min and Max return NaN if a value is NaN, like the builtins,
+// in any order of the values.
 func TestExtremesOfNaN(t *testing.T) {
 	nan := math.NaN()
 	for _, vs := range [][]float64{{1, nan, 2}, {nan, 1, 2}, {1, 2, nan}, {nan, nan}} {

@@ -18,7 +18,7 @@ import (
 
 type callTurn = keyedstream.CallingTurn[string, string, int, string]
 
-// asks is a step that asks for each value, but forgets at "forget".
+// asks is a step that makes a call for each value, except that it forgets at "forget".
 func asks(n *int, v string, do *callTurn) {
 	*n++
 	if v == "forget" {
@@ -30,10 +30,11 @@ func asks(n *int, v string, do *callTurn) {
 
 func noRing(*int, keyedstream.Timer, *callTurn) {}
 
-// told emits what came of a call.
+// told emits the answer of a call.
 func told(n *int, q, z string, do *callTurn) { do.Emit(fmt.Sprint(*n, " ", q, " ", z)) }
 
-// TestCallingMachineLives has answers come late, in the wrong order and to lives that are over.
+// TestCallingMachineLives checks answers that come late, in another order than the calls, or for
+// lives that are over.
 func TestCallingMachineLives(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		flow := dataflow.New()
@@ -84,7 +85,8 @@ func TestCallingMachineLives(t *testing.T) {
 	})
 }
 
-// TestCallingMachineEnds closes the inputs with a call, a timer and a life to be forgotten.
+// TestCallingMachineEnds checks that a flow whose inputs are closed waits for calls and timers, but
+// not for a life to be forgotten.
 func TestCallingMachineEnds(t *testing.T) {
 	for _, x := range []struct{ call, timer, want time.Duration }{
 		{time.Minute, time.Hour, time.Hour}, {time.Hour, time.Minute, time.Hour}, {time.Second, 0, time.Second}, {10 * time.Hour, 0, 2 * time.Hour},
@@ -120,7 +122,7 @@ func TestCallingMachineEnds(t *testing.T) {
 	}
 }
 
-// TestCallingMachineConcurrency counts the calls that are made at once.
+// TestCallingMachineConcurrency checks that no more calls than allowed run at once.
 func TestCallingMachineConcurrency(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		flow := dataflow.New()
@@ -150,7 +152,7 @@ func TestCallingMachineConcurrency(t *testing.T) {
 	})
 }
 
-// TestCallingMachineFails checks that an error names operator and key, for each function.
+// TestCallingMachineFails checks that an error names the operator and the key, for each function.
 func TestCallingMachineFails(t *testing.T) {
 	fails := func(context.Context, keyedstream.Call[string, string]) string { panic("fails") }
 	answers := func(context.Context, keyedstream.Call[string, string]) string { return "" }
@@ -183,7 +185,7 @@ func TestCallingMachineFails(t *testing.T) {
 	}
 }
 
-// TestCallingMachineSchedules has two calls be answered in every order, between values.
+// TestCallingMachineSchedules checks that two calls are answered in every order, between values.
 func TestCallingMachineSchedules(t *testing.T) {
 	seen := make(map[string]int)
 	n := sim.Exhaustive(t, func(s *sim.Sim) {
@@ -218,7 +220,7 @@ func TestCallingMachineSchedules(t *testing.T) {
 		}
 		seen[strings.Join(got, " ")]++
 	})
-	if len(seen) != 5 { // none, one or both before the end, in both orders
+	if len(seen) != 5 { // no answer, one or both before "forget", in both orders
 		t.Errorf("%d schedules: %v", n, seen)
 	}
 	if n != 7 { // dropped answers have no order
@@ -226,7 +228,7 @@ func TestCallingMachineSchedules(t *testing.T) {
 	}
 }
 
-// TestZeroCallingTurn tests a machine that calls as the function that it is.
+// TestZeroCallingTurn checks that a test can call a step as a function, with a zero turn.
 func TestZeroCallingTurn(t *testing.T) {
 	n := 0
 	var do callTurn

@@ -15,8 +15,8 @@ import (
 	"github.com/millrace/millrace/slice"
 )
 
-// sent sends words such as a1, under their first letter and one by one, and returns
-// what comes out, in order for each key.
+// sent sends words such as a1 one by one, with the first letter as the key. It returns the
+// results of each key, in order.
 func sent[V any](words string, build func(at dataflow.Here, ks dataflow.KeyedStream[string, string, dataflow.Here, bounds.Unbounded, dataflow.TotalOrder, dataflow.ExactlyOnce]) entriesOf[V]) map[string][]V {
 	got := make(map[string][]V)
 	flow := dataflow.New()
@@ -41,7 +41,8 @@ func sent[V any](words string, build func(at dataflow.Here, ks dataflow.KeyedStr
 
 type texts = dataflow.KeyedStream[string, string, dataflow.Here, bounds.Unbounded, dataflow.TotalOrder, dataflow.ExactlyOnce]
 
-// TestConformance is B4 to B6 and B13, each key alone and for ever.
+// TestConformance checks that Scan, Enumerate, Limit and Unique treat each key separately,
+// and keep its state for as long as the flow runs.
 func TestConformance(t *testing.T) {
 	for _, c := range []struct {
 		name, words string
@@ -74,7 +75,7 @@ func TestConformance(t *testing.T) {
 	}
 }
 
-// interleavings yields every order of the words of a and b that keeps each of them.
+// interleavings returns every order of the words of a and b that keeps the order of each.
 func interleavings(a, b []string) (all [][]string) {
 	switch {
 	case len(a) == 0:
@@ -91,7 +92,7 @@ func interleavings(a, b []string) (all [][]string) {
 	return all
 }
 
-// TestJoinInAnyOrder is B9: each pair once, whatever comes first.
+// TestJoinInAnyOrder checks that Join returns each pair once, in any order of the values.
 func TestJoinInAnyOrder(t *testing.T) {
 	lower := func(s string) bool { return s >= "a" }
 	for _, left := range [][]string{{"1a", "1b"}, {"1b", "1a"}} {
@@ -110,7 +111,7 @@ func TestJoinInAnyOrder(t *testing.T) {
 	}
 }
 
-// TestJoinKeepsOrder is B10: a stream that is joined with one value for each key keeps
+// TestJoinKeepsOrder checks that a stream that is joined with one value for each key keeps
 // its order, in a slice and with batches of many keys.
 func TestJoinKeepsOrder(t *testing.T) {
 	got := sent("a1 b1 a2 c1 a3 b2", func(at dataflow.Here, ks texts) entriesOf[string] {
@@ -126,8 +127,8 @@ func TestJoinKeepsOrder(t *testing.T) {
 	}
 }
 
-// TestMergeOrderedKeepsOrder is B12: whatever the interleaving of the inputs, each
-// keeps its order within a key, and all interleavings occur.
+// TestMergeOrderedKeepsOrder checks that MergeOrdered keeps the order of each input within a
+// key, and that every interleaving of the inputs can occur.
 func TestMergeOrderedKeepsOrder(t *testing.T) {
 	seen := make(map[string]bool)
 	for _, order := range [][]string{{"1a", "1b", "1c", "2d"}, {"1a", "1c", "1b", "2d"}, {"2d", "1c", "1a", "1b"}} {
@@ -159,8 +160,8 @@ func TestMergeOrderedKeepsOrder(t *testing.T) {
 	}
 }
 
-// TestProofs is B8: a fold over what has no order takes a proof, gives the same for
-// every order, and is listed among the proofs.
+// TestProofs checks that a fold over a stream without order has the same result for every
+// order, that its proof is listed, and that wrong arguments such as an empty proof panic.
 func TestProofs(t *testing.T) {
 	for _, order := range interleavings([]string{"a1", "a2", "b3"}, []string{"a4", "b5"}) {
 		last := make(map[string]int)

@@ -63,7 +63,7 @@ func ExampleAssumeOnce() {
 
 func ExampleAssumeRepeats() {
 	dataflow.Local(func(at dataflow.Here) {
-		// Whoever reads it cannot count on each sale coming once. Max does not need to.
+		// A reader cannot rely on each sale coming once. Max does not need that.
 		most := keyedstream.Max(keyedstream.AssumeRepeats(sales(at)))
 		dataflow.Print(keyedsingleton.Entries(most))
 	})
@@ -83,7 +83,7 @@ func ExampleWeakenOrder() {
 	// milk:2
 }
 
-// A total of what is never negative only grows, so that it crosses a limit once.
+// A total of values that are never negative only grows, so it crosses a limit once.
 func ExampleFoldGrowing() {
 	dataflow.Local(func(at dataflow.Here) {
 		in, sold := keyedstream.Input[string, uint32](at, "sold")
@@ -154,7 +154,7 @@ func ExampleMax() {
 func ExampleScanFirst() {
 	dataflow.Local(func(at dataflow.Here) {
 		in, votes := keyedstream.Input[string, bool](at, "votes")
-		// Two more of one kind than of the other decide. Who comes later is told.
+		// A lead of two votes decides. Later votes are too late.
 		type poll struct {
 			lead int
 			done bool

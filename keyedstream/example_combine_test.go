@@ -83,7 +83,7 @@ func ExampleChain() {
 	dataflow.Local(func(at dataflow.Here) {
 		opening := dataflow.Keyed(dataflow.Of(at, sale{Key: "tea", Value: 100}))
 		in, moves := keyedstream.Input[string, int](at, "moves")
-		// Whatever comes, the opening balance is there before it.
+		// The opening balance comes before all other values.
 		dataflow.Print(keyedstream.Entries(keyedstream.Chain(opening, moves)))
 
 		in.Send(context.Background(), "tea", -4)
@@ -103,7 +103,7 @@ func ExampleJoin() {
 
 		buy.Send(context.Background(), "tea", "ann")
 		sell.Send(context.Background(), "tea", "dan")
-		sell.Send(context.Background(), "rum", "eve") // nobody wants it
+		sell.Send(context.Background(), "rum", "eve") // rum has no buyer
 		buy.Send(context.Background(), "tea", "bob")
 	})
 	// Unordered output:

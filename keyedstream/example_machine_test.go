@@ -13,7 +13,7 @@ import (
 func ExampleMachine() {
 	dataflow.Local(func(at dataflow.Here) {
 		in, words := keyedstream.Input[string, string](at, "words")
-		// A line ends with a full stop, and nothing is kept of it then.
+		// A full stop ends a line. The machine then forgets it.
 		type turn = keyedstream.Turn[string, string, struct{}]
 		lines, _ := keyedstream.Machine(words, func() string { return "" }, func(line *string, word string, do *turn) {
 			if word == "." {
@@ -39,7 +39,7 @@ func ExampleTimedMachine() {
 	type turn = keyedstream.TimedTurn[string, string, bool]
 	dataflow.Local(func(at dataflow.Here) {
 		in, orders := keyedstream.Input[string, string](at, "orders")
-		// Who has not paid in time is reminded once, and then the order is cancelled.
+		// A customer who has not paid in time is reminded once. Then the order is cancelled.
 		notes, _ := keyedstream.TimedMachine(orders, func() int { return 0 },
 			func(_ *int, event string, do *turn) {
 				switch event {
@@ -74,7 +74,7 @@ func ExampleCallingMachine() {
 	type turn = keyedstream.CallingTurn[string, string, string, string]
 	dataflow.Local(func(at dataflow.Here) {
 		in, names := keyedstream.Input[string, string](at, "names")
-		// A name that nobody knows is asked for once more, differently.
+		// An unknown name is looked up once more, with a capital letter.
 		found, _ := keyedstream.CallingMachine(names, func() int { return 0 },
 			func(_ *int, name string, do *turn) { do.Call(name) },
 			func(*int, keyedstream.Timer, *turn) {},
@@ -100,7 +100,7 @@ func ExampleCallingMachine() {
 }
 
 func ExampleCalling() {
-	// The function that calls gets what tells the call from all others.
+	// The function receives the key, life and number that identify the call.
 	keyedstream.Calling(func(ctx context.Context, c keyedstream.Call[string, int]) error {
 		fmt.Println(c.Key, c.Life, c.Number, c.Request)
 		return ctx.Err()
@@ -112,7 +112,7 @@ func ExampleCalling() {
 }
 
 func ExampleTurn() {
-	// A machine is tested as the function that it is.
+	// A test calls the step of a machine as a function.
 	limit := func(seen *int, amount int, do *keyedstream.Turn[string, string, struct{}]) {
 		if *seen += amount; *seen > 100 {
 			do.Emit("too much")

@@ -9,11 +9,11 @@ import (
 	"github.com/millrace/millrace/keyedstream"
 )
 
-// A Parliament is where proposals are decided.
+// A Parliament is the location at which proposals are decided.
 type Parliament struct{ dataflow.Process }
 
-// A proposal passes with its third yes, at once. Votes come from anywhere, in no order, and FoldEarlyStop needs one: the
-// program says why any order will do.
+// A proposal passes as soon as it has three yes votes. Votes come from anywhere, in no order. FoldEarlyStop needs an order,
+// so the program states why any order will do.
 func Example() {
 	ctx := context.Background()
 	flow := dataflow.New()

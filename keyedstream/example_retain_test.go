@@ -9,7 +9,7 @@ import (
 	"github.com/millrace/millrace/keyedstream"
 )
 
-// An order is a key that its client counts.
+// An order is a key that its client numbers.
 type order struct {
 	Client string
 	Seq    uint64
@@ -25,7 +25,7 @@ func ExampleFoldEarlyStop_sequenced() {
 			counted)
 		dataflow.Print(keyedsingleton.Keys(confirmed))
 
-		// The third confirmation of an order is late, however long ago the second was.
+		// The third confirmation of an order is ignored, however long ago the second was.
 		for _, by := range []string{"stock", "bank", "fraud"} {
 			in.Send(context.Background(), order{"ann", 1}, by)
 			in.Send(context.Background(), order{"ann", 2}, by)
@@ -42,7 +42,7 @@ func ExampleFirstWithin() {
 		first := keyedstream.FirstWithin(alarms, keyedstream.Retain{Keys: 1}, "an old alarm may ring again")
 		keyedsingleton.InspectWithKey(first, func(sensor string, n int) { fmt.Println(sensor, n) })
 
-		// One further sensor at least is remembered, two at most: the door is forgotten.
+		// At least one sensor is remembered, and at most two: the gate makes it forget the door.
 		for i, sensor := range []string{"door", "door", "roof", "door", "gate", "door"} {
 			in.Send(context.Background(), sensor, i)
 		}

@@ -9,7 +9,7 @@ import (
 	"github.com/millrace/millrace/keyedstream"
 )
 
-// An Office and a Counter are where the sales of the examples go.
+// Office and Counter are the locations to which the examples send sales.
 type (
 	Office  struct{ dataflow.Process }
 	Counter struct{ dataflow.Process }
@@ -54,7 +54,7 @@ func ExampleDivide() {
 		till.Send(ctx, "tea", price)
 	}
 	till.Close()
-	for _, out := range outs { // of which one has them all
+	for _, out := range outs { // one member has all sales of tea
 		for sale := range out.All(ctx) {
 			fmt.Println(sale)
 		}

@@ -34,7 +34,7 @@ func ExampleInput() {
 	// milk:1
 }
 
-// Votes come from anywhere. How many there are for a proposal does not depend on their order.
+// Votes come from anywhere. The number of votes for a proposal does not depend on their order.
 func ExampleSharedInput() {
 	ctx := context.Background()
 	flow := dataflow.New()
@@ -53,7 +53,7 @@ func ExampleSharedInput() {
 	// {longer lunch:3} true
 }
 
-// A replica that hears nothing votes again, and has one vote.
+// A replica that receives no answer votes again. Its vote counts once.
 func ExampleRetriedInput() {
 	ctx := context.Background()
 	flow := dataflow.New()
@@ -175,7 +175,7 @@ func ExampleFirst() {
 		in, answers := keyedstream.Input[string, string](at, "answers")
 		dataflow.Print(keyedsingleton.Entries(keyedstream.First(answers)))
 
-		// Three replicas answer; the first one counts, and an entry never changes.
+		// Three replicas answer. The first answer counts, and an entry never changes.
 		for _, a := range []string{"q1 north", "q1 south", "q2 south", "q1 east"} {
 			question, replica, _ := strings.Cut(a, " ")
 			in.Send(context.Background(), question, replica)

@@ -19,8 +19,8 @@ import (
 	"github.com/millrace/millrace/singleton"
 )
 
-// An act is one thing that a machine does in a turn. What a machine does when a timer rings
-// was said when the timer was set.
+// An act is one thing that a machine does in a turn. An act that sets a timer contains the acts
+// of the turn in which the timer fires.
 type act struct {
 	do    string // emit, decide, forget, after, stop, forgetAfter
 	timer keyedstream.Timer
@@ -28,7 +28,7 @@ type act struct {
 	ring  []act
 }
 
-// doer is what turns and the model of a turn have in common.
+// doer is the set of methods that turns and the model of a turn have in common.
 type doer interface {
 	Emit(string)
 	Decide(int)
@@ -69,7 +69,7 @@ func (a *actor) step(acts []act, do *timedTurn) { a.perform(acts, do) }
 
 func (a *actor) ring(t keyedstream.Timer, do *timedTurn) { a.perform(a.rings[t], do) }
 
-// A modelLife is a life of the model, and what is done in a turn of it.
+// A modelLife is a life of a key in the model, with the results of its present turn.
 type modelLife struct {
 	actor
 	decided *int
@@ -79,7 +79,7 @@ type modelLife struct {
 	us     []string
 	a      *int
 	forget bool
-	later  []func() // timers, once the turn is over
+	later  []func() // changes of timers, applied when the turn is over
 	m      *modelMachine
 }
 
@@ -88,7 +88,7 @@ type modelTimer struct {
 	order int
 }
 
-// modelMachine is machines as they are described, with a map and a clock.
+// modelMachine implements the description of machines with a map and a clock.
 type modelMachine struct {
 	now   time.Duration
 	order int
@@ -117,7 +117,7 @@ func (l *modelLife) ForgetAfter(d time.Duration) {
 	l.later = append(l.later, func() { x := l.due(d); l.idle = &x })
 }
 
-// turn has a function act on the life of a key.
+// turn calls f with the life of a key and applies the results.
 func (m *modelMachine) turn(k string, f func(l *modelLife)) {
 	l := m.lives[k]
 	f(l)
@@ -144,7 +144,7 @@ func (m *modelMachine) value(k string, acts []act) {
 	m.turn(k, func(l *modelLife) { l.perform(acts, l) })
 }
 
-// pass lets time pass, and what is due happen.
+// pass advances the clock and makes everything happen that is due.
 func (m *modelMachine) pass(to time.Duration) {
 	for {
 		var key string
@@ -180,7 +180,7 @@ func (m *modelMachine) pass(to time.Duration) {
 	}
 }
 
-// view returns the decisions there are.
+// view returns the present decisions.
 func (m *modelMachine) view() map[string]int {
 	all := make(map[string]int)
 	for k, l := range m.lives {
@@ -191,7 +191,7 @@ func (m *modelMachine) view() map[string]int {
 	return all
 }
 
-// A moment is what is sent at once, and the time that passes then.
+// A moment is a batch of values, and the time that passes after it is sent.
 type moment struct {
 	keys  []string
 	acts  [][]act
@@ -234,7 +234,8 @@ func drawMoments(seed uint64) (all []moment) {
 	return all
 }
 
-// byKey puts what was noted of keys in the order of each key, since keys have none.
+// byKey sorts lines by key, because keys have no order, and keeps the order within each key. It
+// puts decisions after all other lines.
 func byKey(lines []string) string {
 	decided := func(line string) bool { return strings.Contains(line, "decided") }
 	slices.SortStableFunc(lines, func(a, b string) int { return strings.Compare(a[:1], b[:1]) })
@@ -249,8 +250,8 @@ func byKey(lines []string) string {
 	return strings.Join(us, ", ") + "; " + strings.Join(as, ", ")
 }
 
-// TestTimedMachineAgainstMap compares random machines with a map and a clock of its own: what
-// they emit and decide, what is decided at each moment, and how many timers are set.
+// TestTimedMachineAgainstMap compares random machines with a map and a simulated clock: what
+// they emit and decide, the present decisions at each moment, and how many timers are set.
 func TestTimedMachineAgainstMap(t *testing.T) {
 	params := gopter.DefaultTestParameters()
 	params.MinSuccessfulTests = 1000
@@ -289,7 +290,7 @@ func machineAgainstMap(t *testing.T, moments []moment) *gopter.PropResult {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// Values come at other times than timers are due.
+		// Values arrive at times at which no timer is due.
 		time.Sleep(x.sleep + 1001*time.Millisecond)
 		synctest.Wait()
 		m.pass(m.now + x.sleep + 1001*time.Millisecond)

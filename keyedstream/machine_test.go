@@ -28,7 +28,7 @@ type (
 	decisions     = dataflow.KeyedSingleton[string, int, Shop, bounds.RetainedValue]
 )
 
-// logged notes what a machine emits, decides, and has as decisions.
+// logged records what a machine emits and decides, and shows its present decisions.
 type logged struct {
 	lines []string
 	view  *dataflow.SingletonOutputPort[dataflow.View[string, int]]
@@ -40,7 +40,7 @@ func (l *logged) of(emitted byName[string], decided decisions) {
 	l.view = singleton.Output(keyedsingleton.IntoSingleton(decided), "decided")
 }
 
-// takes returns what was noted since the last call.
+// takes returns what was recorded since the last call.
 func (l *logged) takes() string {
 	lines := strings.Join(l.lines, ", ")
 	l.lines = nil
@@ -49,7 +49,7 @@ func (l *logged) takes() string {
 
 func zero() int { return 0 }
 
-// TestMachineForgets has a machine forget at every third value.
+// TestMachineForgets checks that a machine that forgets at every third value starts anew.
 func TestMachineForgets(t *testing.T) {
 	n := sim.Exhaustive(t, func(s *sim.Sim) {
 		in, ks := keyedstream.Input[string, int](dataflow.At[Shop](s.Flow()), "values")
@@ -80,8 +80,8 @@ func TestMachineForgets(t *testing.T) {
 	}
 }
 
-// TestMachineDecides checks that the first decision of each life counts, and that it is there
-// as long as the life lasts.
+// TestMachineDecides checks that the first decision of each life counts, and that it exists for
+// as long as the life.
 func TestMachineDecides(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		flow := dataflow.New()
@@ -136,8 +136,8 @@ func starts(t *testing.T, flow *dataflow.Flow) *dataflow.App {
 	return app
 }
 
-// TestTimedMachineClock sets, moves and stops timers at certain times. What is sent is
-// "time command..."; a command is one of:
+// TestTimedMachineClock sets, moves and stops timers at given times. Each value sent is
+// "time command...". A command is one of:
 //
 //	1+10  set timer 1 to ring after 10 s     1-  stop it
 //	f     forget                             f10 forget after 10 s
@@ -225,8 +225,8 @@ func TestTimedMachineClock(t *testing.T) {
 	}
 }
 
-// TestTimedMachineStopsWhatIsDue has the ring of one timer stop another that is due at the
-// same time.
+// TestTimedMachineStopsWhatIsDue checks that a timer that fires can stop another timer that is
+// due at the same time.
 func TestTimedMachineStopsWhatIsDue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		flow := dataflow.New()
@@ -253,7 +253,8 @@ func TestTimedMachineStopsWhatIsDue(t *testing.T) {
 	})
 }
 
-// TestTimedMachineStopAndRing has a timer be due when the record comes that stops it.
+// TestTimedMachineStopAndRing checks that, if a record stops a timer, the simulator tries both
+// that the timer fires before the record and that it does not fire.
 func TestTimedMachineStopAndRing(t *testing.T) {
 	seen := make(map[string]int)
 	n := sim.Exhaustive(t, func(s *sim.Sim) {
@@ -286,8 +287,8 @@ func TestTimedMachineStopAndRing(t *testing.T) {
 	}
 }
 
-// TestTimedMachineEnds closes the inputs of a flow: it waits for timers that are set, and
-// neither for one that was stopped nor for a life to be forgotten.
+// TestTimedMachineEnds checks that a flow whose inputs are closed waits for timers that are set,
+// but not for a timer that was stopped, nor for a life to be forgotten.
 func TestTimedMachineEnds(t *testing.T) {
 	for _, x := range []struct {
 		name string

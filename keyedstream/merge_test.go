@@ -12,8 +12,8 @@ import (
 	"github.com/millrace/millrace/singleton"
 )
 
-// TestMergeWithWhatIsMadeOfIt lets one batch reach an operator twice, with another batch
-// in between. It catches hashes of a batch that lie in memory which the other one uses.
+// TestMergeWithWhatIsMadeOfIt sends one batch to an operator twice, with another batch in
+// between. It catches hashes of a batch whose memory the other batch overwrites.
 func TestMergeWithWhatIsMadeOfIt(t *testing.T) {
 	flow := dataflow.New()
 	at := dataflow.At[dataflow.Here](flow)

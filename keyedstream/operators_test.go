@@ -27,12 +27,12 @@ type (
 	grouped[V any]                                     = map[string][]V
 )
 
-// pieces cut inputs into several batches.
+// pieces are the sizes of the batches into which inputs are cut.
 var pieces = gen.SliceOf(gen.IntRange(1, 20))
 
-// everywhere compares an operator with a plain loop: over an unbounded stream however
-// it is split, in a slice, where it starts afresh in each run, and on a constant. Where
-// values of a key have no order, unordered, they are sorted before.
+// everywhere compares an operator with a plain loop: over an unbounded stream that is split
+// into batches, in a slice, where it starts afresh in each run, and on a constant. If
+// unordered is not nil, it sorts the values of each key before they are compared.
 func everywhere[V comparable](t *testing.T, unordered func(a, b V) int, loop func([]number) grouped[V],
 	outside op[V, dataflow.Here, bounds.Unbounded], constant op[V, dataflow.Here, bounds.Bounded], sliced op[V, inside, bounds.Bounded],
 ) {
@@ -78,7 +78,7 @@ func everywhere[V comparable](t *testing.T, unordered func(a, b V) int, loop fun
 	})
 }
 
-// batches yields in, cut into pieces of the given sizes, and then of one.
+// batches yields in, cut into pieces of the given sizes, and the rest one by one.
 func batches(in []number, sizes []int) func(func([]number) bool) {
 	return func(yield func([]number) bool) {
 		for _, n := range append(slices.Clone(sizes), slices.Repeat([]int{1}, len(in))...) {
@@ -91,7 +91,7 @@ func batches(in []number, sizes []int) func(func([]number) bool) {
 	}
 }
 
-// runAt is run for what also needs the location.
+// runAt is like run, and also calls at with the location.
 func runAt[V any](in []number, sizes []int, at func(dataflow.Here), build func(numbers) entriesOf[V]) grouped[V] {
 	got := make(grouped[V])
 	flow := dataflow.New()
@@ -115,7 +115,7 @@ func runAt[V any](in []number, sizes []int, at func(dataflow.Here), build func(n
 	return got
 }
 
-// each returns a loop that treats each key alone.
+// each returns a loop that treats each key separately.
 func each[V any](f func(k string, vs []int) []V) func([]number) grouped[V] {
 	return func(in []number) grouped[V] {
 		by := make(map[string][]int)
@@ -274,7 +274,7 @@ func TestJoin(t *testing.T) {
 	}), join[dataflow.Here, bounds.Unbounded], join[dataflow.Here, bounds.Bounded], join[inside, bounds.Bounded])
 }
 
-// chain also looks at a constant that is chained twice: its order is that of the calls.
+// chain chains two constants before a stream. The constant of the last call comes first.
 func chain[L dataflow.Location, B bounds.Stream](at L, ks values[L, B]) found[int, L, B] {
 	second := keyedstream.Chain(dataflow.Keyed(dataflow.Of(at, number{Key: "a", Value: 1}, number{Key: "z", Value: 2})), ks)
 	first := keyedstream.Chain(dataflow.Keyed(dataflow.Of(at, number{Key: "a", Value: 3}, number{Key: "a", Value: 4})), second)
@@ -282,7 +282,7 @@ func chain[L dataflow.Location, B bounds.Stream](at L, ks values[L, B]) found[in
 }
 
 func TestChainAndAntiJoin(t *testing.T) {
-	// What hangs on constants is there even if nothing comes, but not in a slice.
+	// The constants are emitted even if no input arrives, but not in a slice.
 	loop := func(in []number) grouped[int] {
 		out := grouped[int]{"a": {3, 4, 1}, "z": {2}}
 		for _, e := range in {
@@ -317,8 +317,8 @@ func merge[L dataflow.Location, B bounds.Stream](_ L, ks values[L, B]) found[int
 	return keyedstream.Entries(keyedstream.MergeOrdered(ks, double, "values of one are told from those of the other"))
 }
 
-// TestMergeOrdered has only the multiset in common with a loop; its order is checked
-// in TestMergeOrderedKeepsOrder.
+// TestMergeOrdered compares MergeOrdered with a loop without regard to order.
+// TestMergeOrderedKeepsOrder checks the order.
 func TestMergeOrdered(t *testing.T) {
 	everywhere(t, func(a, b int) int { return a - b }, each(func(_ string, vs []int) (out []int) {
 		for _, v := range vs {
@@ -328,7 +328,8 @@ func TestMergeOrdered(t *testing.T) {
 	}), merge[dataflow.Here, bounds.Unbounded], merge[dataflow.Here, bounds.Bounded], merge[inside, bounds.Bounded])
 }
 
-// TestEffects checks that an inspection is made once for each value, read or not.
+// TestEffects checks that an inspection runs once for each value, whether or not its result is
+// used.
 func TestEffects(t *testing.T) {
 	in := []number{{Key: "a", Value: 1}, {Key: "b", Value: 2}, {Key: "a", Value: 3}}
 	values, keyed := []int(nil), make(map[string]int)

@@ -12,8 +12,8 @@ import (
 	"github.com/millrace/millrace/keyedstream"
 )
 
-// A payment is made once, however often it is asked for, and forgotten after a day. The bank
-// may fail for a while.
+// A payment is made once, however often it is requested, and forgotten after a day. Calls to
+// the bank are retried while it fails.
 type payment struct {
 	Cents, Tries int
 }
@@ -55,8 +55,8 @@ func (p *payment) answered(_ int, z bankAnswer, do *payTurn) {
 	do.ForgetAfter(24 * time.Hour)
 }
 
-// TestPayments has the bank fail twice, and a request be repeated in between, in every
-// schedule: there is one receipt after three calls, and no second payment within a day.
+// TestPayments has the bank fail twice, with repeated requests in between, in every schedule.
+// It checks that there is one receipt after three calls, and no second payment within a day.
 func TestPayments(t *testing.T) {
 	most := 0
 	n := sim.Exhaustive(t, func(s *sim.Sim) {

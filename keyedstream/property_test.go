@@ -30,13 +30,13 @@ type (
 	numbers = dataflow.KeyedStream[string, int, dataflow.Here, bounds.Unbounded, dataflow.TotalOrder, dataflow.ExactlyOnce]
 )
 
-// inputs are entries with few keys, so that keys repeat; cuts say where batches end.
+// inputs are entries with few keys, so that keys repeat. cuts are sizes of batches.
 var (
 	inputs = gen.SliceOf(gen.Struct(reflect.TypeFor[number](), map[string]gopter.Gen{"Key": gen.OneConstOf("", "a", "b", "c", "d"), "Value": gen.IntRange(-3, 9)}))
 	cuts   = gen.SliceOf(gen.IntRange(1, 2000))
 )
 
-// check runs properties with a seed, and says how to run a failure again.
+// check tests properties with a seed. If one fails, it prints how to run it again.
 func check(t *testing.T, laws map[string]gopter.Prop) {
 	t.Helper()
 	s := *seed
@@ -56,8 +56,8 @@ func check(t *testing.T, laws map[string]gopter.Prop) {
 	}
 }
 
-// run sends entries to a flow, in batches of the given sizes and the rest one by
-// one, and returns what the flow gives, in order for each key.
+// run sends entries to a flow, in batches of the given sizes and the rest one by one. It
+// returns the results of each key, in order.
 func run[V any](in []number, sizes []int, build func(numbers) entriesOf[V]) map[string][]V {
 	got := make(map[string][]V)
 	flow := dataflow.New()
@@ -82,7 +82,7 @@ func run[V any](in []number, sizes []int, build func(numbers) entriesOf[V]) map[
 	return got
 }
 
-// same compares what a flow gave with what a plain loop gave.
+// same compares the result of a flow with that of a plain loop.
 func same[V comparable](got, want map[string][]V) *gopter.PropResult {
 	if maps.EqualFunc(got, want, slices.Equal) {
 		return gopter.NewPropResult(true, "")
@@ -94,8 +94,8 @@ func onlyValue[V any, B bounds.FixedValues[bounds.Unbounded]](ks dataflow.KeyedS
 	return keyedsingleton.Entries(ks)
 }
 
-// TestAgainstLoop compares each aggregate with a plain loop over its input, however
-// the input is split into batches. It catches a wrong operator.
+// TestAgainstLoop compares each aggregate with a plain loop over its input, for random splits
+// of the input into batches. It catches wrong results of an operator.
 func TestAgainstLoop(t *testing.T) {
 	group := func(in []number) map[string][]int {
 		by := make(map[string][]int)
@@ -194,8 +194,8 @@ func TestAgainstLoop(t *testing.T) {
 	})
 }
 
-// TestLaws compares two programs that must not differ. It catches an operator that
-// disagrees with itself, for example across batches.
+// TestLaws compares pairs of programs that must have the same result. It catches operators
+// that contradict each other, or depend on the batches.
 func TestLaws(t *testing.T) {
 	f := func(x int) int { return 3*x - 1 }
 	g := func(x int) int { return x * x }

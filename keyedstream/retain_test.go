@@ -19,7 +19,7 @@ import (
 	"github.com/millrace/millrace/keyedstream"
 )
 
-// spread numbers the keys of inputs, in more than one block.
+// spread numbers the keys of inputs. The numbers lie in more than one block.
 func spread(k string) (client string, seq uint64) {
 	if k == "" {
 		return "", 60
@@ -27,9 +27,9 @@ func spread(k string) (client string, seq uint64) {
 	return "", uint64(k[0]-'a') * 27
 }
 
-// remembering is the slow obvious form of what remembers for a while: a list of what
-// was completed, in which a turn after each limit completions starts a new page, and
-// only the last two pages are looked at.
+// remembering is a slow but obvious implementation of an operator that remembers keys for a
+// while. It lists completed keys in pages of limit keys, and only considers the last two
+// pages.
 type remembering struct {
 	limit int
 	pages [][]string
@@ -51,8 +51,8 @@ func (r *remembering) add(k string) {
 	r.pages[len(r.pages)-1] = append(r.pages[len(r.pages)-1], k)
 }
 
-// TestRememberingAgainstLoop compares what remembers otherwise with plain loops,
-// however the input is split into batches.
+// TestRememberingAgainstLoop compares Sequenced with the default, and FirstWithin and
+// FoldEarlyStopWithin with plain loops, for random splits of the input into batches.
 func TestRememberingAgainstLoop(t *testing.T) {
 	zero := func() int { return 0 }
 	four := func(acc *int, v int) bool { *acc += v; return *acc > 4 }
@@ -101,8 +101,8 @@ func TestRememberingAgainstLoop(t *testing.T) {
 	check(t, laws)
 }
 
-// TestRetainFor holds what is promised of time: a key is remembered for one period at
-// least and for two at most, nothing later is kept from it, and no flow waits for it.
+// TestRetainFor checks the promises of Retain.For: a key is remembered for at least one period
+// and at most two, repeats do not prolong that, and no flow waits for it.
 func TestRetainFor(t *testing.T) {
 	for _, x := range []struct {
 		name string
@@ -148,8 +148,8 @@ func TestRetainFor(t *testing.T) {
 	}
 }
 
-// TestRetainLeavesTimers checks that a flow still waits for its other timers: those
-// that are set behind one that it does not wait for.
+// TestRetainLeavesTimers checks that a flow that does not wait for keys to be forgotten still
+// waits for timers that are set later.
 func TestRetainLeavesTimers(t *testing.T) {
 	for _, delay := range []time.Duration{time.Second, time.Minute} {
 		synctest.Test(t, func(t *testing.T) {
@@ -177,7 +177,7 @@ func TestRetainLeavesTimers(t *testing.T) {
 	}
 }
 
-// schedules returns what build's function says at the end of each schedule.
+// schedules returns the distinct results of build's function at the end of each schedule.
 func schedules(t *testing.T, build func(s *sim.Sim, at dataflow.Here) func() string) []string {
 	all := make(map[string]bool)
 	sim.Exhaustive(t, func(s *sim.Sim) {
@@ -191,8 +191,8 @@ func schedules(t *testing.T, build func(s *sim.Sim, at dataflow.Here) func() str
 
 type unboundedKeys = dataflow.KeyedStream[string, int, dataflow.Here, bounds.Unbounded, dataflow.TotalOrder, dataflow.ExactlyOnce]
 
-// TestSchedulesOfRetain lets the simulator choose when a key is forgotten. What the
-// default and Sequenced return is the same in every schedule.
+// TestSchedulesOfRetain lets the simulator choose when a key is forgotten. Sequenced must have
+// the same result in every schedule.
 func TestSchedulesOfRetain(t *testing.T) {
 	for name, x := range map[string]struct {
 		first func(ks unboundedKeys) unboundedKeys
@@ -229,7 +229,7 @@ func TestSchedulesOfRetain(t *testing.T) {
 	}
 }
 
-// TestRetainMisuse wants options that make no sense refused while the flow is built.
+// TestRetainMisuse checks that wrong options are refused while the flow is built.
 func TestRetainMisuse(t *testing.T) {
 	_, ks := keyedstream.Input[string, int](dataflow.At[Shop](dataflow.New()), "values")
 	for want, build := range map[string]func(){

@@ -10,8 +10,8 @@ import (
 	"github.com/millrace/millrace/keyedstream"
 )
 
-// TestForgottenAndDecidedInOneStep has an entry go and come back in one step that changes nothing else at its output.
-// It would catch an output that a step changes twice, which is locked twice.
+// TestForgottenAndDecidedInOneStep removes an entry and adds it again in one step that changes nothing else at its
+// output. It catches an output that is locked twice because a step changes it twice.
 func TestForgottenAndDecidedInOneStep(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		flow := dataflow.New()

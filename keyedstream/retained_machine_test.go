@@ -11,7 +11,7 @@ import (
 	"github.com/millrace/millrace/keyedstream"
 )
 
-// TestMachineOutput has decisions be awaited that are forgotten in the turn that makes them.
+// TestMachineOutput awaits decisions that are forgotten in the same turn.
 func TestMachineOutput(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		flow := dataflow.New()

@@ -13,8 +13,8 @@ import (
 	"github.com/millrace/millrace/keyedstream"
 )
 
-// TestMachinePanics checks that an error names operator and key, for each function of a
-// machine.
+// TestMachinePanics checks that an error names the operator and the key, for each function
+// of a machine.
 func TestMachinePanics(t *testing.T) {
 	fails := func() int { panic("fails") }
 	for name, build := range map[string]func(ks byName[int]){
@@ -57,7 +57,7 @@ func TestMachinePanics(t *testing.T) {
 	}
 }
 
-// TestTurnIsOver uses a turn when its function has returned.
+// TestTurnIsOver checks that a turn panics if it is used after its function has returned.
 func TestTurnIsOver(t *testing.T) {
 	flow := dataflow.New()
 	in, ks := keyedstream.Input[string, int](dataflow.At[Shop](flow), "values")
@@ -85,7 +85,7 @@ func TestTurnIsOver(t *testing.T) {
 	}
 }
 
-// TestZeroTurn tests a machine as the function that it is.
+// TestZeroTurn checks the methods of a zero turn, with which a test calls a step as a function.
 func TestZeroTurn(t *testing.T) {
 	var do timedTurn
 	do.Emit("x")

@@ -10,15 +10,15 @@ import (
 	"github.com/millrace/millrace/singleton"
 )
 
-// show prints a value that is complete.
+// show prints a value that does not change.
 func show[T any](x dataflow.Singleton[T, dataflow.Here, bounds.Bounded]) {
 	dataflow.Print(singleton.IntoStream(x))
 }
 
-// An Auction is the location of the example of the package.
+// An Auction is the location of the package example.
 type Auction struct{ dataflow.Process }
 
-// Until there is a bid, the price is the reserve.
+// The price is the reserve until the first bid.
 func Example() {
 	ctx := context.Background()
 	flow := dataflow.New()

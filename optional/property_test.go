@@ -33,8 +33,8 @@ type (
 
 const why = "tested"
 
-// An operator makes one text of two optionals and a constant -1. It is given at the top
-// level, in a slice and on constants, and as a plain function.
+// An operator computes a text from two optionals and the constant -1. It has versions for the
+// top level, for a slice and for constants, and one that is a plain function.
 type operator struct {
 	name     string
 	top      func(a, b dataflow.Optional[int, here, unbounded], c dataflow.Singleton[int, here, bounded]) dataflow.Singleton[string, here, unbounded]
@@ -43,7 +43,8 @@ type operator struct {
 	want     func(a, b maybe) any
 }
 
-// op returns an operator. As arguments, three instances of one function are inferred.
+// op returns an operator. Passed as arguments, three instances of one generic function are
+// inferred.
 func op(name string,
 	top func(a, b dataflow.Optional[int, here, unbounded], c dataflow.Singleton[int, here, bounded]) dataflow.Singleton[string, here, unbounded],
 	inside func(a, b dataflow.Optional[int, inside, bounded], c dataflow.Singleton[int, inside, bounded]) dataflow.Singleton[string, inside, bounded],
@@ -78,7 +79,7 @@ var operators = []operator{
 	op("IsNone", isNone, isNone, isNone, func(a, _ maybe) any { return !a.OK }),
 }
 
-// settled is a bound that is what it is under any function.
+// settled is a bound that any function preserves.
 type settled[B bounds.Stream] interface {
 	bounds.Stream
 	bounds.Altered[B]
@@ -122,7 +123,7 @@ func last[L dataflow.Location, B settled[B]](s dataflow.Stream[int, L, B, datafl
 	return optional.Filter(dataflow.Reduce(s, func(last *int, x int) { *last = x }), func(x int) bool { return x%n == 0 })
 }
 
-// lastOf is last of a plain slice.
+// lastOf is last for a plain slice.
 func lastOf(xs []int, n int) maybe {
 	if len(xs) == 0 || xs[len(xs)-1]%n != 0 {
 		return maybe{}
@@ -130,9 +131,9 @@ func lastOf(xs []int, n int) maybe {
 	return maybe{Value: xs[len(xs)-1], OK: true}
 }
 
-// TestAgainstFunction compares each operator with a plain function of the last element,
-// after each step at the top level, in each run of a slice, of snapshots and of what the
-// run itself gave, and on constants.
+// TestAgainstFunction compares each operator with a plain function of the last element: after
+// each step at the top level, on constants, and in each run of a slice, where it is applied to
+// snapshots and to the batch of the run.
 func TestAgainstFunction(t *testing.T) {
 	s := *seed
 	if s == 0 {
@@ -213,7 +214,7 @@ func compare(op operator, xs, sizes []int) *gopter.PropResult {
 	return gopter.NewPropResult(true, "")
 }
 
-// TestZip checks that a pair is there when both values are, in each run of a slice.
+// TestZip checks, in each run of a slice, that a pair exists exactly when both values exist.
 func TestZip(t *testing.T) {
 	flow := dataflow.New()
 	at := dataflow.At[here](flow)
@@ -240,8 +241,8 @@ func TestZip(t *testing.T) {
 	}
 }
 
-// TestLatest: what a slice leaves without an initial value is absent for a
-// slice that looks before it ran, and there ever after.
+// TestLatest checks that the result of LatestOptional is absent before its slice has run,
+// and present from then on.
 func TestLatest(t *testing.T) {
 	flow := dataflow.New()
 	at := dataflow.At[here](flow)

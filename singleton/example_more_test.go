@@ -69,7 +69,7 @@ func ExampleThreshold() {
 	// quorum of 3
 }
 
-// A Gate is the location of an example: a tag of our own.
+// A Gate is the location of an example.
 type Gate struct{ dataflow.Process }
 
 func ExampleOutput() {

@@ -9,10 +9,10 @@ import (
 	"github.com/millrace/millrace/slice"
 )
 
-// A Road is the location of the example of the package.
+// A Road is the location of the package example.
 type Road struct{ dataflow.Process }
 
-// The value is there from the start, and a reader sees the latest one.
+// A singleton has a value from the start, and a reader sees the latest one.
 func Example() {
 	ctx := context.Background()
 	flow := dataflow.New()
@@ -49,7 +49,7 @@ func ExampleZip() {
 		in, grades := dataflow.Input[int](at, "grades")
 		sum := dataflow.Fold(grades, func() int { return 0 }, func(sum *int, g int) { *sum += g })
 		tick := slice.At(at)
-		// Two values that change are looked at in one slice, where they agree.
+		// One slice reads both changing values, so that they are consistent.
 		both := singleton.Zip(
 			slice.Snapshot(tick, sum, "a mean may be a moment old"),
 			slice.Snapshot(tick, dataflow.Count(grades), "a mean may be a moment old"))

@@ -23,9 +23,9 @@ var seed = flag.Int64("seed", 0, "seed of the random tests; 0 takes one from the
 
 const why = "tested"
 
-// TestAgainstLoop compares thresholds and filters of a running value with a plain loop
-// over its versions, however the input is split into steps: at the top level, and in a
-// slice where the value is that of the run.
+// TestAgainstLoop compares thresholds and filters of a running value with a plain loop over
+// its versions, for random splits of the input into steps. It also compares thresholds in a
+// slice, where the value is that of the run, and on constants.
 func TestAgainstLoop(t *testing.T) {
 	s := *seed
 	if s == 0 {

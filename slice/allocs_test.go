@@ -13,9 +13,9 @@ import (
 
 type counts = dataflow.KeyedStream[int, int, server, bounds.Unbounded, dataflow.TotalOrder, dataflow.ExactlyOnce]
 
-// TestRunsAllocateNothing runs flows whose tables and buffers have grown: a step that
-// changes a fold and a slice that joins, aggregates, reads a snapshot or keeps state
-// must not allocate then. It catches a batch that is made anew for each step.
+// TestRunsAllocateNothing checks that steps allocate nothing once tables and buffers have
+// grown: a step that changes a fold, and a slice that joins, aggregates, reads a snapshot or
+// keeps state. It catches a batch that is allocated for each step.
 func TestRunsAllocateNothing(t *testing.T) {
 	const keys = 64
 	sum := func(acc *int, x int) { *acc += x }

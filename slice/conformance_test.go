@@ -17,8 +17,8 @@ import (
 	"github.com/millrace/millrace/slice"
 )
 
-// histories yields every order of words that keeps those of one key in order, cut in
-// every way into pieces that are sent together.
+// histories yields every order of words that keeps the words of each key in order. Each order
+// is cut in every way into pieces that are sent together.
 func histories(words ...string) iter.Seq[[][]string] {
 	return func(yield func([][]string) bool) {
 		seen := make(map[string]bool)
@@ -57,7 +57,7 @@ func histories(words ...string) iter.Seq[[][]string] {
 	}
 }
 
-// outcomes returns the different sequences of runs that histories of words cause.
+// outcomes returns the distinct sequences of runs that the histories cause.
 func outcomes(t *testing.T, build func(tick dataflow.Tick[server], w words, note func(string)), history iter.Seq[[][]string]) []string {
 	all := make(map[string]bool)
 	for pieces := range history {
@@ -86,8 +86,8 @@ func want(t *testing.T, got []string, want ...string) {
 	}
 }
 
-// TestEntriesInBatches is A2 and A3: each key in one batch, no batch empty, and every
-// way to share batches occurs.
+// TestEntriesInBatches checks that each key is in exactly one batch, that no batch is empty,
+// and that every way to divide keys into batches occurs.
 func TestEntriesInBatches(t *testing.T) {
 	batches := func(tick dataflow.Tick[server], w words, note func(string)) {
 		each(contents(slice.BatchEntries(tick, keyedstream.First(dataflow.KeyBy(w, first)), why)), note)
@@ -105,8 +105,8 @@ func TestEntriesInBatches(t *testing.T) {
 	}
 }
 
-// TestEntriesBesideOthers is A4 and A5: keys do not come again in a run that something
-// else triggers, nor do later values of a key trigger one.
+// TestEntriesBesideOthers checks that a key does not come again in a run that another input
+// triggers, and that later values of a key trigger no run.
 func TestEntriesBesideOthers(t *testing.T) {
 	script(t, func(at server, w words, note func(any)) {
 		tick := slice.At(at)
@@ -116,8 +116,8 @@ func TestEntriesBesideOthers(t *testing.T) {
 	}, "", step{"a1", "(a:a1, 0)"}, step{"x", "(, 1)"}, step{"b1", "(b:b1, 0)"}, step{"a2", ""}, step{"x", "(, 1)"})
 }
 
-// TestCountsInSnapshots is A7 and A8: the sequences of snapshots of a count per key are
-// exactly those that some cut explains.
+// TestCountsInSnapshots checks that the sequences of snapshots of a count per key are exactly
+// those that some sequence of cuts explains.
 func TestCountsInSnapshots(t *testing.T) {
 	got := outcomes(t, func(tick dataflow.Tick[server], w words, note func(string)) {
 		each(contents(slice.SnapshotEntries(tick, keyedstream.Count(dataflow.KeyBy(w, first)), why)), note)
@@ -127,7 +127,7 @@ func TestCountsInSnapshots(t *testing.T) {
 		"1:1|1:2 2:1", "1:1 2:1|1:2 2:1", "1:2|1:2 2:1", "1:2 2:1")
 }
 
-// TestPreviousEntries is A17: what was not in the previous run.
+// TestPreviousEntries checks that a slice can find the keys that were not in its previous run.
 func TestPreviousEntries(t *testing.T) {
 	script(t, func(at server, w words, note func(any)) {
 		tick := slice.At(at)
@@ -142,8 +142,8 @@ func TestPreviousEntries(t *testing.T) {
 	}, "", step{"1,2", "(1:1 2:1, z:26)"}, step{"2,3,3", "(3:2, 1:1 2:1)"}, step{"1", "(1:1, 2:1 3:2)"}, step{"z", "(z:1, 1:1)"})
 }
 
-// TestStateEntries keeps what is waiting: entries leave the state when their other half
-// comes, which may be before or after them.
+// TestStateEntries keeps waiting entries in the state and checks that each leaves the state
+// when its other half arrives. It also checks a state that is kept unchanged.
 func TestStateEntries(t *testing.T) {
 	script(t, func(at server, w words, note func(any)) {
 		tick := slice.At(at)
@@ -163,7 +163,7 @@ func TestStateEntries(t *testing.T) {
 	}, "", step{"a1", "(, 0)"}, step{"b1", "(, 1)"}, step{"a2", "(a:a1a2, 2)"}, step{"c1", "(, 1)"}, step{"a3", "(, 2)"}, step{"b2", "(b:b1b2, 3)"}, step{"a4", "(a:a3a4, 2)"})
 }
 
-// TestLatest is D10: what a slice gives, read by another slice before it ever ran.
+// TestLatest reads the result of a slice in another slice, before and after the first one ran.
 func TestLatest(t *testing.T) {
 	script(t, func(at server, w words, note func(any)) {
 		long := dataflow.Filter(w, func(s string) bool { return len(s) > 1 })
@@ -176,8 +176,8 @@ func TestLatest(t *testing.T) {
 	}, "", step{"a", "((-1, none), 1)"}, step{"bb", "((1, bb), 1)"}, step{"c", "((1, bb), 1)"}, step{"none", "((1, none), 1)"}, step{"d", "((1, none), 1)"}, step{"ee", "((1, ee), 1)"})
 }
 
-// TestOptionalTriggers: that a value comes, changes or goes is news, that there never
-// was one is none.
+// TestOptionalTriggers checks that a slice runs if an optional value appears, changes or
+// disappears, and not if there has never been a value.
 func TestOptionalTriggers(t *testing.T) {
 	script(t, func(at server, w words, note func(any)) {
 		last := dataflow.Fold(w, func() string { return "" }, func(acc *string, s string) { *acc = s })
@@ -186,7 +186,7 @@ func TestOptionalTriggers(t *testing.T) {
 	}, "", step{"a", ""}, step{"bb", "bb"}, step{"cc", "cc"}, step{"d", "none"}, step{"e", ""})
 }
 
-// TestAppendToState is E2.
+// TestAppendToState appends batches to a state, in every way to cut the input into batches.
 func TestAppendToState(t *testing.T) {
 	all := outcomes(t, func(tick dataflow.Tick[server], w words, note func(string)) {
 		before, keep := slice.State(tick, []string(nil))
@@ -199,8 +199,8 @@ func TestAppendToState(t *testing.T) {
 	want(t, all, "0 1|1 2|2 3", "0 1|1 3", "0 2|2 3", "0 3")
 }
 
-// TestNothingNew is E5: changes that a filter drops, removals of what is not there and
-// repeats of an extreme are no new version, so that the slice does not run.
+// TestNothingNew checks that a slice does not run for changes that are no new version: changes
+// that a filter drops, removals of missing entries and repeats of an extreme.
 func TestNothingNew(t *testing.T) {
 	for name, build := range map[string]func(at server, w words) dataflow.KeyedSingleton[string, int, server, bounds.Unbounded]{
 		"a filter": func(at server, w words) dataflow.KeyedSingleton[string, int, server, bounds.Unbounded] {
@@ -238,7 +238,7 @@ func TestNothingNew(t *testing.T) {
 	})
 }
 
-// TestSortInside is E7: each batch is sorted, the whole only if it was one batch.
+// TestSortInside checks that each batch is sorted. The whole is sorted only if it is one batch.
 func TestSortInside(t *testing.T) {
 	got := outcomes(t, func(tick dataflow.Tick[server], w words, note func(string)) {
 		dataflow.ForEach(slice.Emit(dataflow.Sort(slice.Batch(tick, w, why))), note)
@@ -252,8 +252,9 @@ func TestSortInside(t *testing.T) {
 	want(t, got, "1|2|3", "3|1|2", "1|3|2")
 }
 
-// TestNoInput is E8: what nothing would run is refused when the flow starts, and so is
-// a passive mark on what is no snapshot, while it is built.
+// TestNoInput checks that a slice that nothing would run is refused when the flow starts.
+// Passive of a collection that is no snapshot, and wrong use of a state, are refused while the
+// flow is built.
 func TestNoInput(t *testing.T) {
 	for _, c := range []struct {
 		name, want string
@@ -300,8 +301,8 @@ func TestNoInput(t *testing.T) {
 	}
 }
 
-// TestPassive is E12: a passive snapshot runs nothing, not even with its first version,
-// and has its final version whenever something else runs the slice.
+// TestPassive checks that a passive snapshot never runs its slice, not even with its first
+// version, and has its latest version whenever another input runs the slice.
 func TestPassive(t *testing.T) {
 	script(t, func(at server, w words, note func(any)) {
 		tick := slice.At(at)

@@ -13,7 +13,7 @@ import (
 	"github.com/millrace/millrace/slice"
 )
 
-// An order waits until it is paid, in whatever run of the slice that is.
+// An order waits until it is paid, for any number of runs of the slice.
 func ExampleStateEntries() {
 	ctx := context.Background()
 	flow := dataflow.New()
@@ -46,12 +46,12 @@ func ExampleStateEntries() {
 	// order 0:(salt, 1)
 }
 
-// together returns the entries of both.
+// together returns the entries of a and b.
 func together[V any](a, b dataflow.KeyedSingleton[string, V, dataflow.Tick[Market], bounds.Bounded]) dataflow.KeyedSingleton[string, V, dataflow.Tick[Market], bounds.Bounded] {
 	return keyedstream.First(keyedstream.Chain(keyedsingleton.IntoKeyedStream(a), keyedsingleton.IntoKeyedStream(b)))
 }
 
-// A new price is no reason to quote anything again.
+// A new price does not run the slice, so it causes no new quotes.
 func ExamplePassive() {
 	ctx := context.Background()
 	flow := dataflow.New()

@@ -48,7 +48,7 @@ func ExampleAt() {
 		in, words := dataflow.Input[string](at, "words")
 		tick := slice.At(at)
 		batch := slice.Batch(tick, words, "only the sum of the lengths is used")
-		// Inside, an aggregate is complete and starts afresh in every run.
+		// In a slice, an aggregate is complete and starts afresh in every run.
 		dataflow.Print(slice.Emit(singleton.IntoStream(dataflow.Count(batch))))
 
 		in.SendBatch(context.Background(), []string{"what", "waits", "is", "one", "batch"})
@@ -108,7 +108,7 @@ func ExampleSnapshot() {
 		number := slice.Snapshot(tick, dataflow.Count(guests), "a sign at the door may skip a number")
 		dataflow.Print(slice.Emit(singleton.IntoStream(number)))
 
-		// They are let in by one step, after which the slice sees the last number.
+		// One step takes all guests. The slice then sees the last number.
 		in.SendBatch(context.Background(), []string{"ann", "bob", "cid"})
 	})
 	// Output:

@@ -14,8 +14,8 @@ import (
 	"github.com/millrace/millrace/slice"
 )
 
-// everySchedule runs a flow in every schedule there is and returns what build's function
-// said at the end of each, without repeats.
+// everySchedule runs a flow in every schedule and returns the distinct results of build's
+// function at the end of each.
 func everySchedule(t *testing.T, build func(s *sim.Sim, at server) func() string) []string {
 	all := make(map[string]bool)
 	sim.Exhaustive(t, func(s *sim.Sim) {
@@ -27,8 +27,8 @@ func everySchedule(t *testing.T, build func(s *sim.Sim, at server) func() string
 	return slices.Sorted(maps.Keys(all))
 }
 
-// notes returns a function that keeps what it is called with, and one that returns all
-// of that, sorted if it came in no order.
+// notes returns a function that records its arguments, and one that returns all that was
+// recorded, sorted if sorted is set.
 func notes(sorted bool) (note func(string), all func() string) {
 	var said []string
 	return func(s string) { said = append(said, s) }, func() string {
@@ -39,8 +39,8 @@ func notes(sorted bool) (note func(string), all func() string) {
 	}
 }
 
-// TestSchedulesOfState: two halves that wait for each other in a state meet once,
-// whatever comes first and wherever the cuts are.
+// TestSchedulesOfState checks that two halves that wait for each other in a state meet once,
+// in every order of arrival and for all cuts.
 func TestSchedulesOfState(t *testing.T) {
 	want(t, everySchedule(t, func(s *sim.Sim, at server) func() string {
 		place, orders := keyedsingleton.Input[string, string](at, "orders")
@@ -63,9 +63,9 @@ func TestSchedulesOfState(t *testing.T) {
 	}), "a b")
 }
 
-// TestSchedulesOfThreshold is A18 to A22 in every schedule.
+// TestSchedulesOfThreshold checks that Threshold has the same result in every schedule.
 func TestSchedulesOfThreshold(t *testing.T) {
-	want(t, everySchedule(t, func(s *sim.Sim, at server) func() string { // they all show the same, which makes them one
+	want(t, everySchedule(t, func(s *sim.Sim, at server) func() string {
 		set, thresholds := keyedsingleton.Input[string, int](at, "thresholds")
 		in, votes := keyedstream.Input[string, int](at, "votes")
 		note, end := notes(true)
@@ -80,8 +80,8 @@ func TestSchedulesOfThreshold(t *testing.T) {
 	}), "a:2")
 }
 
-// TestSchedulesOfForgetting lets the clock run at any time: the second value of a key
-// keeps it or brings it back, and in the end nothing is left.
+// TestSchedulesOfForgetting lets the clock advance at any time. The second value of a key keeps
+// the entry or brings it back, and at the end no entry is left.
 func TestSchedulesOfForgetting(t *testing.T) {
 	got := everySchedule(t, func(s *sim.Sim, at server) func() string {
 		in, words := keyedstream.Input[string, int](at, "words")
@@ -104,8 +104,8 @@ func TestSchedulesOfForgetting(t *testing.T) {
 	}
 }
 
-// TestSchedulesOfMergeOrdered is B12: every interleaving that keeps the order of each
-// stream occurs, and no other.
+// TestSchedulesOfMergeOrdered checks that exactly those interleavings occur that keep the
+// order of each stream.
 func TestSchedulesOfMergeOrdered(t *testing.T) {
 	want(t, everySchedule(t, func(s *sim.Sim, at server) func() string {
 		one, left := keyedstream.Input[int, string](at, "left")

@@ -35,12 +35,12 @@ func each[T any](x dataflow.Singleton[T, dataflow.Tick[server], bounds.Bounded],
 	dataflow.ForEach(singleton.IntoStream(x), f)
 }
 
-// list is the elements of a batch, once in each run, also if it is empty.
+// list returns the elements of a batch as one value in each run, even if the batch is empty.
 func list[T any, O dataflow.Order](s dataflow.Stream[T, dataflow.Tick[server], bounds.Bounded, O, dataflow.ExactlyOnce]) dataflow.Singleton[[]T, dataflow.Tick[server], bounds.Bounded] {
 	return dataflow.Fold(dataflow.AssumeOrder(s, why), func() []T { return nil }, func(acc *[]T, x T) { *acc = append(*acc, x) })
 }
 
-// contents is the entries of a keyed singleton in a slice, in order of their text.
+// contents returns the entries of a keyed singleton in a slice as text, sorted.
 func contents[K comparable, V any](ks dataflow.KeyedSingleton[K, V, dataflow.Tick[server], bounds.Bounded]) dataflow.Singleton[string, dataflow.Tick[server], bounds.Bounded] {
 	return singleton.Map(list(keyedsingleton.Entries(ks)), func(all []dataflow.Entry[K, V]) string {
 		var words []string
@@ -52,12 +52,12 @@ func contents[K comparable, V any](ks dataflow.KeyedSingleton[K, V, dataflow.Tic
 	})
 }
 
-// A step is one thing sent to the flow of a script and the runs of the slice that it
-// must cause, given with "; " between them.
+// A step is a word that a script sends, and the runs of the slice that it must cause,
+// separated by "; ".
 type step struct{ send, want string }
 
-// script builds a slice over a stream of words, sends them one by one, and compares
-// what note was called with.
+// script builds a slice over a stream of words, sends words one by one, and compares the
+// arguments of note after each of them.
 func script(t *testing.T, build func(at server, words dataflow.Stream[string, server, bounds.Unbounded, dataflow.TotalOrder, dataflow.ExactlyOnce], note func(any)), atStart string, steps ...step) {
 	t.Helper()
 	flow := dataflow.New()
@@ -74,7 +74,7 @@ func script(t *testing.T, build func(at server, words dataflow.Stream[string, se
 	start(t, flow)
 	check("start", atStart)
 	for _, s := range steps {
-		// The location is idle, so that it runs in Send.
+		// The location is idle, so Send runs it.
 		if err := in.Send(t.Context(), s.send); err != nil {
 			t.Fatal(err)
 		}
@@ -84,8 +84,8 @@ func script(t *testing.T, build func(at server, words dataflow.Stream[string, se
 
 type words = dataflow.Stream[string, server, bounds.Unbounded, dataflow.TotalOrder, dataflow.ExactlyOnce]
 
-// TestNoNews: a slice runs only if one of its inputs has something new. The initial
-// value of a fold counts once; a constant never.
+// TestNoNews checks that a slice runs only if one of its inputs has something new. The
+// initial value of a fold is new once, a constant never.
 func TestNoNews(t *testing.T) {
 	long := func(s string) bool { return len(s) > 2 }
 	t.Run("batch", func(t *testing.T) {
@@ -123,7 +123,7 @@ func TestNoNews(t *testing.T) {
 	})
 }
 
-// TestStateful: stateful operators start afresh in every run, state does not.
+// TestStateful checks that stateful operators start afresh in every run, and state does not.
 func TestStateful(t *testing.T) {
 	batch := func(at server, w words) dataflow.KeyedStream[string, string, dataflow.Tick[server], bounds.Bounded, dataflow.TotalOrder, dataflow.ExactlyOnce] {
 		return slice.BatchKeyed(slice.At(at), dataflow.KeyBy(dataflow.FlatMap(w, func(s string, emit func(string)) {
@@ -179,13 +179,13 @@ func TestStateful(t *testing.T) {
 	})
 }
 
-// TestJoins: relations of a batch with a snapshot of the same cut.
+// TestJoins checks joins and lookups of a batch with a snapshot of the same cut.
 func TestJoins(t *testing.T) {
 	script(t, func(at server, w words, note func(any)) {
 		tick := slice.At(at)
 		by := dataflow.KeyBy(w, first)
 		counts := slice.SnapshotEntries(tick, keyedstream.Count(by), why)
-		// The count includes the element itself, since both are of one cut.
+		// The count includes the element itself, because both are of one cut.
 		joined := keyedsingleton.JoinKeyedStream(counts, slice.BatchKeyed(tick, by, why))
 		each(list(keyedstream.Values(joined)), func(x []dataflow.Pair[int, string]) { note(x) })
 	}, "", step{"a", "[(1, a)]"}, step{"a!", "[(2, a!)]"}, step{"b", "[(1, b)]"})
@@ -197,15 +197,15 @@ func TestJoins(t *testing.T) {
 		many := slice.SnapshotEntries(tick, often, why)
 		looked := keyedsingleton.LookupKeyedSingleton(keyedsingleton.Map(fresh, func(s string) string { return s[1:2] }), many)
 		each(singleton.Zip(contents(keyedsingleton.JoinKeyedSingleton(fresh, many)), contents(looked)), func(p dataflow.Pair[string, string]) {
-			if p.First+p.Second != "" { // a run for a count that is no fresh key
+			if p.First+p.Second != "" { // skip runs that only a count triggers
 				note(p)
 			}
 		})
 	}, "", step{"ab", "(, a:(b, none))"}, step{"bb", "(b:(bb, 2), b:(b, 2))"}, step{"ca", "(, c:(a, none))"}, step{"cb", ""})
 }
 
-// TestOrderOfConstruction makes slices in the wrong order: they run in the order in
-// which one feeds the next.
+// TestOrderOfConstruction makes slices in the wrong order and checks that they run in the
+// order in which one feeds the next.
 func TestOrderOfConstruction(t *testing.T) {
 	script(t, func(at server, w words, note func(any)) {
 		third, second, one := slice.At(at), slice.At(at), slice.At(at)
@@ -216,8 +216,8 @@ func TestOrderOfConstruction(t *testing.T) {
 	}, "", step{"x", "[X x]"}, step{"y", "[Y y]"})
 }
 
-// TestOneCutUnderLoad checks with many senders that a batch and a snapshot are of
-// one cut, that two snapshots are, and that nothing is let in twice.
+// TestOneCutUnderLoad checks with many senders that the batches and snapshots of a run are of
+// one cut, and that no key is in two batches.
 func TestOneCutUnderLoad(t *testing.T) {
 	for range 10 {
 		flow := dataflow.NewWithOptions(dataflow.Options{Queue: 8})
@@ -277,8 +277,8 @@ func TestOneCutUnderLoad(t *testing.T) {
 	}
 }
 
-// TestEmitKeepsOrder checks that runs follow one another outside, and that entries
-// emitted by a slice resolve each key once.
+// TestEmitKeepsOrder checks that emitted elements keep the order of the runs, and that a slice
+// emits one entry for each key.
 func TestEmitKeepsOrder(t *testing.T) {
 	flow := dataflow.NewWithOptions(dataflow.Options{Queue: 3, Buffer: 2})
 	at := dataflow.At[server](flow)

@@ -11,10 +11,9 @@ import (
 	"github.com/millrace/millrace/slice"
 )
 
-// TestStateAgainstModel keeps keyed state through random runs that add, change and
-// remove entries, few or nearly all of them, and compares what each run sees, as a
-// whole and by lookups, with a map. It catches entries that are lost, kept too long or
-// there twice.
+// TestStateAgainstModel keeps keyed state through random runs that add, change and remove
+// entries, few or nearly all of them. It compares the state of each run, as a whole and by
+// lookups, with a map. It catches entries that are lost, kept too long or duplicated.
 func TestStateAgainstModel(t *testing.T) {
 	for seed := range uint64(20) {
 		r := rand.New(rand.NewPCG(seed, 1))
@@ -32,7 +31,7 @@ func TestStateAgainstModel(t *testing.T) {
 		var all []change
 		each(list(keyedsingleton.Entries(old)), func(es []change) { all = es })
 		probed := 0
-		// Looked up after the next content has come.
+		// The lookups come after the next content was set.
 		keyedsingleton.Inspect(keyedsingleton.JoinKeyedSingleton(last, old), func(p dataflow.Pair[int, int]) { probed += p.Second })
 		app, err := dataflow.Start(ctx, f)
 		if err != nil {
@@ -45,7 +44,7 @@ func TestStateAgainstModel(t *testing.T) {
 			if run%10 == 5 {
 				n = 3000
 			}
-			empties := run%10 == 7 // removes most of what there is
+			empties := run%10 == 7 // removes most entries
 			want := 0
 			for range n {
 				c := change{Key: float64(r.IntN(2000)), Value: r.IntN(4)}
@@ -91,7 +90,7 @@ func TestStateAgainstModel(t *testing.T) {
 	}
 }
 
-// BenchmarkState is a run that changes one entry of a state of 100,000.
+// BenchmarkState measures a run that changes one entry of a state of 100,000 entries.
 func BenchmarkState(b *testing.B) {
 	const keys = 100_000
 	ctx := context.Background()

@@ -13,8 +13,8 @@ import (
 	"github.com/millrace/millrace/agentproto"
 )
 
-// Threat 5: bodies of one tool server that come slowly use up its memory for bodies, and that of no other. A message
-// that waits for it too long is put off.
+// TestSlowBodiesOfOneServer checks that slow bodies of one tool server exhaust only that server's memory for bodies
+// (threat 5). A message that waits too long for memory is deferred.
 func TestSlowBodiesOfOneServer(t *testing.T) {
 	for name, length := range map[string]int{"large": 8 << 20, "many": 1 << 10} {
 		inWorld(t, func(t *testing.T, w *world) {
@@ -28,7 +28,7 @@ func TestSlowBodiesOfOneServer(t *testing.T) {
 					t.Fatal(err)
 				}
 				fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: runtime.test\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n", strings.TrimPrefix(url, "http://runtime.test"), length)
-				slow.Go(func() { io.Copy(io.Discard, conn); conn.Close() }) // and never the body
+				slow.Go(func() { io.Copy(io.Discard, conn); conn.Close() }) // and never sends the body
 			}
 			synctest.Wait()
 			theirs, err := w.rt.Call(t.Context(), Request{GroupID: "h", ID: "1", Operation: "other"})
@@ -42,7 +42,7 @@ func TestSlowBodiesOfOneServer(t *testing.T) {
 			if status := w.post(url, result(k, "ok")); status != 503 || time.Since(start) != 5*time.Second {
 				t.Errorf("%s: the same server's result: status %d after %v, want 503 after 5 s", name, status, time.Since(start))
 			}
-			slow.Wait() // they are cut off when the time for a body is over
+			slow.Wait() // the server cuts them off when the time for a body is over
 			if status := w.post(url, result(k, "ok")); status != 200 || w.text(k) != "ok" {
 				t.Errorf("%s: the result later: status %d", name, status)
 			}
@@ -53,7 +53,8 @@ func TestSlowBodiesOfOneServer(t *testing.T) {
 	}
 }
 
-// Many large results at once take turns for the memory that bodies may have, with a length and without. All are taken in.
+// TestManyLargeResults checks that many large results at once take turns for the memory for bodies, with a length and
+// without. All are accepted.
 func TestManyLargeResults(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.opts.Bounds.Bodies = 8 << 20

@@ -15,7 +15,7 @@ import (
 	"github.com/millrace/millrace/dataflow/durable/disklog"
 )
 
-// onDisk has the runtime keep what it does in a folder, as millrace serve does.
+// onDisk makes the runtime store its state in a folder, as millrace serve does.
 func (w *world) onDisk() (dir string) {
 	sealer, err := SealerOf([32]byte{1})
 	if err != nil {
@@ -26,7 +26,7 @@ func (w *world) onDisk() (dir string) {
 	return dir
 }
 
-// liveNow returns how many bytes are in use.
+// liveNow returns the number of live bytes on the heap.
 func liveNow() int64 {
 	runtime.GC()
 	runtime.GC()
@@ -35,9 +35,9 @@ func liveNow() int64 {
 
 var largeResults = flag.Int("large.results", 30, "results of 900 kB that come in TestN67_ReadResults")
 
-// TestN67_ReadResults has results of 900 kB come and be read, and their threads be closed. It would catch results that stay in
-// memory or on disk when somebody has them. What is told of one then says how large it was, since its call is remembered for a
-// day (decision 0084): 410 is for a thread that has moved.
+// TestN67_ReadResults sends results of 900 kB, reads them and closes their threads. It catches results that stay in memory or on
+// disk after they were read. A read result then reports only its size, because its call is remembered for a day (decision 0084):
+// 410 is for a thread that has moved.
 //
 //	go test ./agentproto/host -run TestN67_ReadResults -v -large.results 75
 func TestN67_ReadResults(t *testing.T) {
@@ -76,15 +76,15 @@ func TestN67_ReadResults(t *testing.T) {
 	})
 }
 
-// setAside is what a log in a folder sets aside for a full disk.
+// setAside is the space that a log in a folder reserves for a full disk.
 const setAside = 16 << 20
 
-// readAgainFor is how long a large result can be asked for again.
+// readAgainFor is how long a large result can be read again.
 const readAgainFor = 10 * time.Minute
 
-// TestN70_ResultsOfOneSession has a session get twelve results of 900 kB that nobody reads. It would catch a session that fills the
-// memory, one that pays for another, and one that can do nothing more: what bounds it is 2 MiB of such results (decision
-// 0084), the oldest of which go, and not a refusal of its calls.
+// TestN70_ResultsOfOneSession sends one session twelve results of 900 kB that nobody reads. It catches a session that fills the
+// memory, that costs another session its results, or that can no longer work. A session's results are bounded at 2 MiB (decision
+// 0084): the oldest are deleted, and no call is refused.
 func TestN70_ResultsOfOneSession(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		tool := w.tool("tool.test")
@@ -119,9 +119,9 @@ func TestN70_ResultsOfOneSession(t *testing.T) {
 	})
 }
 
-// TestN71_LargeResultWhileFull has a result of nearly 8 MiB come when the memory is nearly full. It would catch a result that is
-// refused or lost. It is kept whole: what is measured has all of the process in it, so nothing is set aside (decision
-// 0084), and the tenth that new calls do not get is what results have.
+// TestN71_LargeResultWhileFull sends a result of nearly 8 MiB when the memory is nearly full. It catches a result that is refused
+// or lost. The result is stored whole. The measurement covers the whole process, so nothing is reserved (decision 0084): results
+// use the tenth that new calls do not get.
 func TestN71_LargeResultWhileFull(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		tool, key, url := w.pending()

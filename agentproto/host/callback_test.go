@@ -45,8 +45,9 @@ func TestR02ContentKeptInOrder(t *testing.T) {
 	})
 }
 
-// R05, U03, O02, W01-W06: a malformed message is refused with the member's name, and
-// the call is resolved, as the tool does not send it again.
+// TestMalformedResolves checks that a malformed message is refused with the member's name
+// (R05, U03, O02, W01-W06). The call is resolved, because the tool does not send the
+// message again.
 func TestMalformedResolves(t *testing.T) {
 	deep := strings.Repeat("[", 10_000) + strings.Repeat("]", 10_000)
 	tests := []struct{ id, body, want string }{
@@ -120,7 +121,7 @@ func choice(choices string, def int, url string) string {
 	return fmt.Sprintf(`{"type":"user_choice","group_id":"g","id":"1","prompt":"Go on?","choices":%s,"default":%d,"response_url":%q}`, choices, def, url)
 }
 
-// W07, W08: requests that are not a message at all.
+// TestW07NotAMessage sends requests that are not messages at all (W07, W08).
 func TestW07NotAMessage(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		_, key, url := w.pending()
@@ -191,7 +192,7 @@ func TestW08R15TooLarge(t *testing.T) {
 	}
 }
 
-// A limit that was raised is used.
+// TestLimitRaised checks that a raised limit takes effect.
 func TestLimitRaised(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.opts.Limits.Bytes = 8 << 20
@@ -243,7 +244,8 @@ func TestR08ParallelResults(t *testing.T) {
 	})
 }
 
-// A program that takes nothing in: the tool is asked to try again, never told 429.
+// TestBusy checks that a tool is asked to try again when the program accepts nothing, and
+// never receives a 429.
 func TestBusy(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.deliver = stuck
@@ -270,7 +272,7 @@ func TestBusy(t *testing.T) {
 	})
 }
 
-// While it stops, a runtime puts callbacks off and makes no calls.
+// TestStopping checks that a runtime that stops defers callbacks and makes no calls.
 func TestStopping(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		_, key, url := w.pending()
@@ -325,7 +327,7 @@ func TestViewsAndEvents(t *testing.T) {
 	})
 }
 
-// A surface that hangs costs views, and nothing else.
+// TestViewsArePutOff checks that a surface that hangs delays views and nothing else.
 func TestViewsArePutOff(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.opts.Bounds = Bounds{Views: 2 * display.MaxWaiting}

@@ -17,10 +17,10 @@ import (
 
 var chaosSeed = flag.Uint64("seed", 0, "run TestChaos with this seed only")
 
-// Whatever tool servers, users and conversations do, every call is resolved once,
-// posted at most five times and never after it was resolved, and every input is
-// accounted for. What each call meets is drawn from the seed and its number, so a
-// seed that fails fails again, but for races.
+// TestChaos checks that whatever tool servers, users and conversations do, every call is
+// resolved once, is posted at most five times and never after its resolution, and every
+// input is accounted for. The fate of each call depends on the seed and the call's
+// number, so a failing seed fails again, except for races.
 func TestChaos(t *testing.T) {
 	seeds := []uint64{*chaosSeed}
 	if *chaosSeed == 0 {
@@ -53,7 +53,7 @@ func chaos(t *testing.T, w *world, seed uint64) {
 		attempts[inv.Key()]++
 		attempt := attempts[inv.Key()]
 		tool.mu.Unlock()
-		// The last moment of an attempt and a resolution may coincide.
+		// The end of an attempt and a resolution may coincide.
 		if at, ok := resolvedAt.Load(inv.Key()); ok && time.Since(at.(time.Time)) > 0 {
 			t.Errorf("%v: posted %v after it was resolved", inv.Key(), time.Since(at.(time.Time)))
 		}
@@ -78,7 +78,7 @@ func chaos(t *testing.T, w *world, seed uint64) {
 			rw.WriteHeader(500)
 		}
 	}
-	// The results are read one after another, and a choice in between takes a day.
+	// The results are read one after another, and a choice among them takes a day.
 	w.opts.Conversation.Retain = 1000 * time.Hour
 	rt := w.start(tool.base)
 	all := rt.Results(t.Context())
@@ -131,8 +131,8 @@ func chaos(t *testing.T, w *world, seed uint64) {
 		st.Results, st.Failures, st.Attempts, st.Duplicates, st.Late, st.Repeated, st.Malformed, st.Forged)
 }
 
-// misbehave is a tool that sends what it likes, when it likes, and a result now and
-// then.
+// misbehave is a tool that sends arbitrary messages at arbitrary times, and sometimes a
+// result.
 func misbehave(w *world, r *rand.Rand, inv *agentproto.Invocation) {
 	ids := fmt.Sprintf(`"group_id":%q,"id":%q`, inv.GroupID, inv.ID)
 	for range 1 + r.IntN(4) {

@@ -11,14 +11,14 @@ import (
 	"github.com/millrace/millrace/agentproto"
 )
 
-// keptWith is kept with a system clock that is set wrong by what it returns.
+// keptWith is kept with a system clock that is wrong by the returned duration.
 func keptWith(t *testing.T, base string) (Options, *atomic.Int64) {
 	opts, wrong := kept(t, base), new(atomic.Int64)
 	opts.State.Now = func() time.Time { return time.Now().Add(time.Duration(wrong.Load())) }
 	return opts, wrong
 }
 
-// callFor makes a call that may wait for so long, and returns it when it was posted.
+// callFor makes a call with a lifetime and returns it after it was posted.
 func callFor(t *testing.T, rt *Runtime, got chan posting, id string, lifetime time.Duration) posting {
 	t.Helper()
 	if _, err := rt.Call(t.Context(), Request{GroupID: "g", ID: id, Operation: "keep", Lifetime: lifetime}); err != nil {
@@ -33,7 +33,7 @@ func callFor(t *testing.T, rt *Runtime, got chan posting, id string, lifetime ti
 	}
 }
 
-// wantPending fails unless a call is pending for a while.
+// wantPending fails unless a call stays pending for a while.
 func wantPending(t *testing.T, rt *Runtime, id, when string) {
 	t.Helper()
 	ctx, stop := context.WithTimeout(t.Context(), 300*time.Millisecond)
@@ -43,7 +43,7 @@ func wantPending(t *testing.T, rt *Runtime, id, when string) {
 	}
 }
 
-// wantCause fails unless a call is resolved soon, and so.
+// wantCause fails unless a call is soon resolved with the given cause.
 func wantCause(t *testing.T, rt *Runtime, id string, cause agentproto.Cause) {
 	t.Helper()
 	ctx, stop := context.WithTimeout(t.Context(), 20*time.Second)
@@ -53,8 +53,8 @@ func wantCause(t *testing.T, rt *Runtime, id string, cause agentproto.Cause) {
 	}
 }
 
-// TestT03ClockJumps sets the system's clock an hour forward or back while a runtime runs.
-// It would catch a deadline that comes early, or not at all, because of that.
+// TestT03ClockJumps sets the system clock an hour forward or back while a runtime runs. It
+// catches a deadline that this makes early or prevents.
 func TestT03ClockJumps(t *testing.T) {
 	t.Parallel()
 	for _, jump := range []time.Duration{time.Hour, -time.Hour} {
@@ -72,10 +72,10 @@ func TestT03ClockJumps(t *testing.T) {
 			wantPending(t, rt, "long", "the clock was set while the runtime ran")
 			stopAtOnce(t, rt)
 			if jump > 0 {
-				wrong.Store(0) // what happens otherwise is T04
+				wrong.Store(0) // TestT04DeadlineWhileDown has the other case
 			}
 
-			// A clock that went back makes a deadline late and never early.
+			// A clock that went back makes a deadline late, never early.
 			if rt, err = Start(t.Context(), opts); err != nil {
 				t.Fatal(err)
 			}
@@ -88,8 +88,8 @@ func TestT03ClockJumps(t *testing.T) {
 	}
 }
 
-// TestT04DeadlineWhileDown has the deadline of a call pass while no runtime runs. It would
-// catch one that begins to wait anew, or that takes a result which comes too late.
+// TestT04DeadlineWhileDown lets the deadline of a call pass while no runtime runs. It
+// catches a deadline that starts anew, and a late result that is accepted.
 func TestT04DeadlineWhileDown(t *testing.T) {
 	t.Parallel()
 	base, got := recorder(t)

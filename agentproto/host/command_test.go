@@ -18,7 +18,7 @@ import (
 	"github.com/millrace/millrace/internal/overlap"
 )
 
-// actEnv makes the test binary a tool server at the address that it has.
+// actEnv makes the test binary act as a tool server at the address in its value.
 const actEnv = "HOST_TEST_LISTEN"
 
 func TestMain(m *testing.M) {
@@ -30,7 +30,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// serveTest is a tool server that moves sessions. A POST to /die ends it.
+// serveTest serves tools and takes part in migrations. A POST to /die ends the process.
 func serveTest(at string) {
 	l, err := net.Listen("tcp", at)
 	if err != nil {
@@ -47,7 +47,7 @@ func serveTest(at string) {
 	}))
 }
 
-// self is a command of the test binary.
+// self is the command that runs the test binary as a tool server.
 func self() Command {
 	return Command{Args: os.Args[:1], Env: append(os.Environ(), actEnv+"={host}:{port}")}
 }
@@ -90,7 +90,7 @@ func TestCommandOptions(t *testing.T) {
 	}
 }
 
-// A runtime whose start fails leaves no tool server behind.
+// TestCommandOfFailedStart checks that a runtime whose start fails leaves no tool server running.
 func TestCommandOfFailedStart(t *testing.T) {
 	good := self()
 	good.URL = "http://127.0.0.1:" + freePort(t)
@@ -114,8 +114,8 @@ func freePort(t *testing.T) string {
 	return port
 }
 
-// A host that a session is offered to starts its tool servers first, though one of them has ended
-// and would be started later.
+// TestCommandForSession checks that a host to which a session is offered first starts its tool
+// servers, even one that has ended and is due to start later.
 func TestCommandForSession(t *testing.T) {
 	t.Parallel()
 	there := self()
@@ -146,7 +146,7 @@ func TestCommandForSession(t *testing.T) {
 		t.Fatal(err)
 	}
 	process := second.peers.All[0].Command
-	for n := range 3 { // from now on the pause is longer than the session waits
+	for n := range 3 { // afterwards the pause is longer than the session waits
 		if _, err := http.Post(there.URL+"/die", "", nil); err == nil {
 			t.Fatal("the tool server answers")
 		}
@@ -167,7 +167,8 @@ func TestCommandForSession(t *testing.T) {
 	}
 }
 
-// What the command of a tool server that is down does is in the problem of its toolset.
+// TestCommandProblem checks that the problem of a toolset that is down includes the output and
+// the exit status of its command.
 func TestCommandProblem(t *testing.T) {
 	rt, err := Start(t.Context(), Options{
 		Commands: []Command{{Args: []string{"sh", "-c", "echo it is port {port} >&2; exit 3"}, Output: io.Discard}},

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// W09: ten thousand idle connections from one address do not keep others from being
-// served, and none stays for longer than the timeouts.
+// TestW09ManyIdleConnections checks that ten thousand idle connections from one address
+// do not block others, and that none outlives the timeouts.
 func TestW09ManyIdleConnections(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		_, key, url := w.pending()

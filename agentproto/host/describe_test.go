@@ -10,8 +10,7 @@ import (
 	"github.com/millrace/millrace/agentproto"
 )
 
-// A description follows a call from being made to being resolved, and each change of its state is one
-// that Changed returns for.
+// TestDescribe follows a call from its start to its resolution. Changed returns at each change of its state.
 func TestDescribe(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		tool := w.tool("tool.test")
@@ -29,7 +28,7 @@ func TestDescribe(t *testing.T) {
 			t.Fatalf("made: %+v, %v", d, err)
 		}
 		last := d.Version
-		// changed returns the next description that Changed waits for while do is done.
+		// changed runs do and returns the next description from Changed.
 		changed := func(do func()) Description {
 			t.Helper()
 			got := make(chan Description, 1)
@@ -85,8 +84,8 @@ func TestDescribe(t *testing.T) {
 	})
 }
 
-// Who waits for a change is told of a runtime that stops, of a context that ends, and of a call that another
-// interrupts; nobody is forgotten.
+// TestChangedEnds checks that a waiting Changed returns when the runtime stops, when its context ends, and when
+// the call is interrupted. It leaves no waiter behind.
 func TestChangedEnds(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		tool := w.tool("tool.test")
@@ -114,7 +113,8 @@ func TestChangedEnds(t *testing.T) {
 	})
 }
 
-// What a tool says of how far a call is belongs to that call, wakes those who wait for it, and nothing else does.
+// TestProgressed checks that progress reported by a tool belongs to its call and wakes those who wait for it.
+// Nothing else wakes them.
 func TestProgressed(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		tool := w.tool("tool.test")
@@ -122,7 +122,7 @@ func TestProgressed(t *testing.T) {
 		ctx := t.Context()
 		key := w.call("g", "1")
 		first := tool.callback()
-		other := w.call("g", "2") // of the same thread, whose views they share
+		other := w.call("g", "2") // of the same thread, so both share its views
 		second := tool.callback()
 		d, err := w.rt.Describe(ctx, key)
 		if err != nil || d.Progress != nil {

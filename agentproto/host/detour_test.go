@@ -166,7 +166,7 @@ func TestU04AnswerRetried(t *testing.T) {
 	tests := []struct {
 		statuses []int
 		attempts int
-		want     string // of the error; empty if the answer was taken
+		want     string // of the error; empty if the answer was accepted
 	}{
 		{[]int{200}, 1, ""},
 		{[]int{503, 503, 200}, 3, ""},
@@ -206,7 +206,8 @@ func TestU04AnswerRetried(t *testing.T) {
 	}
 }
 
-// A tool server that does not take the answer holds up nobody else.
+// TestU04AnswerHangs checks that a tool server that does not accept an answer delays no
+// other call.
 func TestU04AnswerHangs(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		tool, key, url := w.pending()

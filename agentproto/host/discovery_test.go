@@ -13,7 +13,7 @@ import (
 	"github.com/millrace/millrace/agentproto/host/internal/discovery"
 )
 
-// problems returns what a runtime complains about, one line each.
+// problems returns the runtime's problems, one per line.
 func (w *world) problems() string {
 	var lines []string
 	for _, p := range w.rt.Problems() {
@@ -44,7 +44,7 @@ func TestD01Discovery(t *testing.T) {
 	})
 }
 
-// Manifests that offer nothing.
+// TestManifestsRefused checks that an invalid manifest offers no tools.
 func TestManifestsRefused(t *testing.T) {
 	tool := func(schema string) string {
 		return fmt.Sprintf(`{"name":"s","endpoint":"http://bad.test/i","tools":[{"name":"ok","description":"d","inputSchema":{}},{"name":"x","description":"d"%s}]}`, schema)
@@ -93,7 +93,8 @@ func TestD13AllowedOrigin(t *testing.T) {
 	})
 }
 
-// D13: what one tool server may name is not for another one.
+// TestD13OriginOfOneToolset checks that an origin allowed for one tool server is not
+// allowed for another.
 func TestD13OriginOfOneToolset(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		front, other, back := w.tool("front.test"), w.tool("other.test"), w.tool("back.test")
@@ -123,7 +124,8 @@ func TestD05SharedName(t *testing.T) {
 	})
 }
 
-// D04, D10: servers that do not answer as they should, within the limits.
+// TestManifestNotFetched checks that servers that answer wrongly or slowly are given up
+// within the limits (D04, D10).
 func TestManifestNotFetched(t *testing.T) {
 	drip := func(rw http.ResponseWriter, r *http.Request) {
 		for r.Context().Err() == nil {

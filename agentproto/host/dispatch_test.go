@@ -112,11 +112,11 @@ func TestI04ArgumentsViolateSchema(t *testing.T) {
 	})
 }
 
-// How a tool server's answers are judged.
+// TestDispatchOutcomes checks the outcome of each status that a tool server may answer.
 func TestDispatchOutcomes(t *testing.T) {
 	tests := []struct {
 		id       string
-		statuses []int // the last one for all further attempts
+		statuses []int // the last one repeats for all further attempts
 		attempts int
 		want     string // of the error; empty for accepted
 		cancel   bool
@@ -216,7 +216,8 @@ func TestI08Unreachable(t *testing.T) {
 	}
 }
 
-// A server that holds the socket costs its own call 30 seconds and others nothing.
+// TestI09L02NoAck checks that a server that does not acknowledge delays its own call by
+// 30 seconds and no others.
 func TestI09L02NoAck(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.opts.Concurrency = 2
@@ -355,7 +356,7 @@ func TestRetryAfter(t *testing.T) {
 	}
 }
 
-// W11: identifiers are judged before they travel.
+// TestW11Identifiers checks that identifiers are validated before they are sent.
 func TestW11Identifiers(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		tool := w.tool("tool.test")

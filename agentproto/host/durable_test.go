@@ -18,9 +18,8 @@ import (
 	"github.com/millrace/millrace/dataflow/durable/natslog"
 )
 
-// A runtime that is started again on its state knows what its predecessor was told: a
-// result that was answered 200, and a call that is still pending and gets its result
-// at the same address.
+// TestRestart checks that a runtime restarted on its state still holds a result that was
+// answered 200, and a pending call, which gets its result at the same address.
 func TestRestart(t *testing.T) {
 	echo := echoServer(t, "echo")
 	late := lateServer(t)
@@ -81,7 +80,7 @@ func TestRestart(t *testing.T) {
 	stopNow(t, rt)
 }
 
-// A late tool server acknowledges invocations and leaves the rest to the test.
+// late is a tool server that acknowledges invocations and leaves the rest to the test.
 type late struct {
 	*httptest.Server
 	invocations chan *agentproto.Invocation
@@ -115,7 +114,8 @@ func (l *late) post(t *testing.T, callbackURL, body string) int {
 	return resp.StatusCode
 }
 
-// postUntilTaken posts what a tool says as tools do: again, as long as it is put off.
+// postUntilTaken posts a tool's message and, as tools do, retries it while it is
+// deferred.
 func postUntilTaken(t *testing.T, callbackURL, body string) {
 	t.Helper()
 	within(t, "the callback is taken in: "+body, func() bool {

@@ -20,7 +20,7 @@ import (
 	"github.com/millrace/millrace/agentproto/host/internal/migration"
 )
 
-// W09: connections that do not get on are closed, and hold up nobody.
+// TestW09Slow checks that stalled connections are closed and delay nobody.
 func TestW09Slow(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		_, key, url := w.pending()
@@ -67,7 +67,7 @@ func TestW09Slow(t *testing.T) {
 	})
 }
 
-// A body that breaks off does not resolve the call.
+// TestBodyBreaksOff checks that an incomplete body does not resolve the call.
 func TestBodyBreaksOff(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		_, key, url := w.pending()
@@ -95,7 +95,7 @@ func TestLargeHeader(t *testing.T) {
 	})
 }
 
-// A keep-alive connection serves many callbacks, whatever they are.
+// TestConnectionIsKept checks that a keep-alive connection serves many callbacks, valid or not.
 func TestConnectionIsKept(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		_, key, url := w.pending()
@@ -126,7 +126,7 @@ func TestConnectionIsKept(t *testing.T) {
 	})
 }
 
-// An endpoint that the caller serves, below a path that a proxy may strip.
+// TestExternalEndpoint serves the endpoint itself, below a path that a proxy may strip.
 func TestExternalEndpoint(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		tool := w.tool("tool.test")
@@ -162,7 +162,8 @@ func TestExternalEndpoint(t *testing.T) {
 	})
 }
 
-// Pages get what is below the public URL or the root without the path of that, and nothing of what is the runtime's.
+// TestPagesBelow checks that pages receive every path below the public URL or the root, relative to it, except the
+// runtime's own paths.
 func TestPagesBelow(t *testing.T) {
 	for _, public := range []string{"http://public.test", "http://public.test/agents", "http://public.test/agents/", "http://public.test/a/b"} {
 		inWorld(t, func(t *testing.T, w *world) {
@@ -179,7 +180,7 @@ func TestPagesBelow(t *testing.T) {
 			for path, want := range map[string]string{
 				"/login/x%2Fy?code=1":   "/login/x%2Fy?code=1",
 				"/":                     "/",
-				"/agent":                "/agent", // which only begins like a path of these
+				"/agent":                "/agent", // which only begins like one of these paths
 				capability.Path + "a/b": "",
 				migration.Path:          "",
 			} {
@@ -198,8 +199,8 @@ func TestPagesBelow(t *testing.T) {
 	}
 }
 
-// A runtime ends with the context of Start, and leaves no goroutine behind: the
-// bubble would not end.
+// TestContextEnds checks that a runtime ends with the context of Start and leaves no goroutine running: otherwise
+// the bubble would not end.
 func TestContextEnds(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		tool := w.tool("tool.test")
@@ -231,8 +232,8 @@ func TestContextEnds(t *testing.T) {
 	})
 }
 
-// A surface that never returns holds up Stop for as long as its context permits,
-// and no longer.
+// TestStopWithHungSurface checks that a surface that never returns delays Stop until Stop's context ends, and no
+// longer.
 func TestStopWithHungSurface(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		_, _, _ = w.pending()
@@ -251,8 +252,8 @@ func TestStopWithHungSurface(t *testing.T) {
 	})
 }
 
-// Threat 16: an endpoint on this machine does not serve what a page in a browser sends,
-// which names another host or where it comes from. It resolves nothing.
+// TestBrowsersAreRefused checks that an endpoint on this machine refuses requests of a page in a browser, which
+// names another host or an origin (threat 16). Such a request resolves nothing.
 func TestBrowsersAreRefused(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		tool := w.tool("tool.test")

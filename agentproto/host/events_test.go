@@ -10,7 +10,8 @@ import (
 	"github.com/millrace/millrace/agentproto"
 )
 
-// Events of a call without a conversation are kept with their numbers; whoever waits for the next one has it, and the end.
+// TestEvents checks that events of a call without a conversation are stored with their numbers. A waiting caller receives
+// the next event, and the end.
 func TestEvents(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		tool, key, url := w.pending()

@@ -9,7 +9,7 @@ import (
 	"github.com/millrace/millrace/agentproto/host"
 )
 
-// Each session has the tools that there were when it began.
+// Each session keeps the tools that existed when it began.
 func ExampleRuntime_ToolsOf() {
 	server := greeter()
 	defer server.Close()
@@ -33,8 +33,8 @@ func ExampleRuntime_ToolsOf() {
 	// 0 problems
 }
 
-// A runtime whose tool servers are in a private network, one of which signs what it sends
-// and wants to see signatures.
+// A runtime uses tool servers in a private network. One of them signs what it sends and
+// requires signatures.
 func ExampleOptions() {
 	opts := host.Options{
 		Toolsets:      []string{"https://tools.internal.example", "http://10.1.2.3:8080"},

@@ -14,8 +14,8 @@ import (
 	"github.com/millrace/millrace/agentproto/host"
 )
 
-// greeter is a tool server in its smallest form: it describes itself, acknowledges
-// each call, and posts the result later. Of a stranger it asks who that is first.
+// greeter is a minimal tool server: it describes itself, acknowledges each call, and posts the result later. It
+// first asks a stranger to log in.
 func greeter() *httptest.Server {
 	var server *httptest.Server
 	server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -83,8 +83,7 @@ func Example() {
 	// tool_result - Hello, Ada!
 }
 
-// A call that cannot be made is resolved like any other one, with an error for the
-// model.
+// A call that cannot be made is resolved like any other, with an error for the model.
 func ExampleRuntime_Call_rejected() {
 	server := greeter()
 	defer server.Close()
@@ -111,7 +110,7 @@ func ExampleRuntime_Call_rejected() {
 	// rejected - Error: the arguments of "greet" do not fit its schema: argument "/whom": got number, want string
 }
 
-// Results follows all calls.
+// Results returns the results of all calls.
 func ExampleRuntime_Results() {
 	server := greeter()
 	defer server.Close()
@@ -142,7 +141,7 @@ func ExampleRuntime_Results() {
 	// conversation-1/c Hello, world!
 }
 
-// window is a surface: it shows what it is asked to, here by printing it.
+// window is a surface that prints what it is asked to show.
 type window struct{ shown chan agentproto.CallKey }
 
 func (w window) OAuth(_ context.Context, key agentproto.CallKey, o *agentproto.OAuth) {
@@ -155,7 +154,7 @@ func (w window) Withdraw(agentproto.CallKey, string)                            
 func (w window) Progress(_ agentproto.CallKey, state agentproto.State)              { fmt.Println("call is", state) }
 func (w window) View(agentproto.CallKey, *agentproto.ViewUpdate)                    {}
 
-// A surface shows what a call needs of the user. Here the user does not want to.
+// A surface shows what a call needs from the user. Here the call is cancelled instead.
 func ExampleSurface() {
 	server := greeter()
 	defer server.Close()

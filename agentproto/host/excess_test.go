@@ -14,8 +14,8 @@ import (
 	"github.com/millrace/millrace/agentproto/host/internal/callback"
 )
 
-// S11: neither a result nor what a user has to do first is put off for what else was posted
-// to the URL.
+// TestS11ResultAndDetours checks that earlier posts to the URL delay neither a result nor what
+// the user has to do first (S11).
 func TestS11ResultAndDetours(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.opts.Bounds = Bounds{Rates: tiny}
@@ -48,7 +48,8 @@ func TestS11ResultAndDetours(t *testing.T) {
 	})
 }
 
-// S11: what is too wrong to be a result resolves its call under load, too, and once.
+// TestS11Malformed checks that a malformed result resolves its call even under load, once
+// (S11).
 func TestS11Malformed(t *testing.T) {
 	for _, body := range []string{"{", `{"type":"tool_result","group_id":"g","id":"1"}`, strings.Repeat(" ", 2<<20)} {
 		inWorld(t, func(t *testing.T, w *world) {
@@ -71,7 +72,8 @@ func TestS11Malformed(t *testing.T) {
 	}
 }
 
-// An exception that was made in vain, because the program took nothing in, is made again.
+// TestS11ExceptionIsRestored checks that an exception is available again if the program was
+// too busy to use it.
 func TestS11ExceptionIsRestored(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.opts.Bounds = Bounds{Rates: tiny}
@@ -92,7 +94,7 @@ func TestS11ExceptionIsRestored(t *testing.T) {
 	})
 }
 
-// A holding program takes in nothing while it is busy.
+// holding is a program that accepts nothing while it is busy.
 type holding struct{ busy bool }
 
 func (h *holding) wrap(deliver delivering) delivering {
@@ -105,7 +107,8 @@ func (h *holding) wrap(deliver delivering) delivering {
 	}
 }
 
-// Z01, S11: who is not the tool server cannot use up the exceptions of its URL.
+// TestS11UnsignedExceptions checks that only the tool server can use up the exceptions of its
+// URL (Z01, S11).
 func TestS11UnsignedExceptions(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.opts.Bounds = Bounds{Rates: tiny}
@@ -129,8 +132,9 @@ func TestS11UnsignedExceptions(t *testing.T) {
 	})
 }
 
-// Threat 5: a flood of large messages of one tool server, which have to be read to see that
-// they need not be taken in, is slowed down; its connections wait, and those of others do not.
+// TestS11LargeFlood checks that a flood of large messages from one tool server is slowed down
+// (threat 5). These must be read before they can be refused. The server's own connections
+// wait, and those of others do not.
 func TestS11LargeFlood(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.opts.Bounds = Bounds{Rates: tiny}

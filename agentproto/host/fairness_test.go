@@ -25,8 +25,8 @@ var (
 	measured     = flag.Int("measured", 400, "how many calls are measured")
 )
 
-// A neighbour is a tool server on a real socket that acknowledges calls and leaves them
-// pending, or that answers nothing at all any more when hung is set.
+// A neighbour is a tool server on a real socket. It acknowledges calls and leaves them pending.
+// While hung is set it answers nothing.
 type neighbour struct {
 	*httptest.Server
 	hung    atomic.Bool
@@ -57,9 +57,9 @@ func newNeighbour(t *testing.T, tool string) *neighbour {
 	return n
 }
 
-// L02: thousands of calls that are pending, and a tool server that answers nothing, do not
-// slow down the calls of another one. The 99th percentile of these is less than twice that
-// of a runtime that does nothing else.
+// TestL02Fairness checks that thousands of pending calls, and a tool server that answers nothing,
+// do not slow down the calls of another server (L02). The 99th percentile of these is less than
+// twice that of an otherwise idle runtime.
 //
 //	go test ./agentproto/host -run TestL02Fairness -v -pending 10000 -threads 1000 -measured 10000
 func TestL02Fairness(t *testing.T) {
@@ -72,7 +72,7 @@ func TestL02Fairness(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer stopAtOnce(t, rt)
-	measure(t, rt, *measured/10) // connections are made, and code is warm
+	measure(t, rt, *measured/10) // warm up connections and code
 	quiet := measure(t, rt, *measured)
 
 	hung.hung.Store(true)
@@ -91,7 +91,7 @@ func TestL02Fairness(t *testing.T) {
 	t.Logf("p50 %v quiet, %v loaded; p99 %v quiet, %v loaded (%.2f times)", quiet[len(quiet)/2], loaded[len(loaded)/2],
 		p99(quiet), p99(loaded), float64(p99(loaded))/float64(p99(quiet)))
 	limit := 2 * p99(quiet)
-	if *pendingCalls < 10_000 { // few calls, perhaps on a busy machine
+	if *pendingCalls < 10_000 { // too few calls, perhaps on a busy machine
 		limit = max(limit, 500*time.Millisecond)
 	}
 	if p99(loaded) > limit {
@@ -102,8 +102,8 @@ func TestL02Fairness(t *testing.T) {
 	}
 }
 
-// fill makes the pending calls, one in ten at the server that hangs. It returns how many
-// are at the other one.
+// fill makes the pending calls, one in ten at the server that hangs. It returns the number at the
+// other server.
 func fill(t *testing.T, rt *Runtime) (onLate int64) {
 	var wg sync.WaitGroup
 	numbers := make(chan int)
@@ -131,8 +131,7 @@ func fill(t *testing.T, rt *Runtime) (onLate int64) {
 	return onLate
 }
 
-// measure makes calls of the good server, a few at once, and returns how long they took,
-// sorted.
+// measure makes calls of the good server, a few at once, and returns their durations, sorted.
 func measure(t *testing.T, rt *Runtime, n int) []time.Duration {
 	var mu sync.Mutex
 	var took []time.Duration
@@ -165,8 +164,8 @@ func p99(sorted []time.Duration) time.Duration { return sorted[len(sorted)*99/10
 
 var flood = flag.Int("flood", 2000, "how many callbacks a second TestS11FloodOfOneCall posts, if it can")
 
-// Threat 5: who posts thousands of messages a second to one callback URL is put off, and
-// the calls of other threads go on.
+// TestS11FloodOfOneCall posts thousands of messages a second to one callback URL (threat 5). These
+// are deferred, and the calls of other threads continue.
 //
 //	go test ./agentproto/host -run TestS11FloodOfOneCall -v -flood 50000 -measured 10000
 func TestS11FloodOfOneCall(t *testing.T) {

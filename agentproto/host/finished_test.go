@@ -12,7 +12,7 @@ import (
 
 var finishedCalls = flag.Int("finished.calls", 1000, "calls that TestN73_RestartAfterManyCalls makes in each of two rounds, and twice those of TestN94_ForgottenCallsOnDisk; the largest run has 50000")
 
-// A finishing has calls resolved and read, and the runtime started again.
+// A finishing is a world in which calls are resolved and read and the runtime is restarted.
 type finishing struct {
 	*world
 	dir string
@@ -23,12 +23,12 @@ func newFinishing(w *world) *finishing {
 	w.host("tool.test", &soaking{w: w, text: func(string) string { return "20 bytes of a result" }})
 	f := &finishing{world: w, dir: w.onDisk()}
 	w.start("http://tool.test")
-	f.finish(100) // so that all is there that is made once
+	f.finish(100) // so that one-time state exists
 	f.restart()
 	return f
 }
 
-// finish makes calls, three to a session, and reads their results.
+// finish makes calls, three per session, and reads their results.
 func (f *finishing) finish(calls int) {
 	f.t.Helper()
 	next := f.n
@@ -51,7 +51,7 @@ func (f *finishing) finish(calls int) {
 	callers.Wait()
 }
 
-// restart starts the runtime again, and returns how many bytes there are on disk between the two, and in use after it.
+// restart restarts the runtime. It returns the live bytes after the restart, and the bytes on disk between stop and start.
 func (f *finishing) restart() (heap, disk int64) {
 	f.t.Helper()
 	if err := f.rt.Stop(f.t.Context()); err != nil {
@@ -65,7 +65,8 @@ func (f *finishing) restart() (heap, disk int64) {
 	return liveNow(), disk
 }
 
-// rounds makes two rounds of calls, with a pause and a restart behind each, and wants what the second one has added to be below bounds for each call.
+// rounds makes two rounds of calls, each followed by a pause and a restart. It fails if the second round has added more per call
+// than the bounds allow.
 func (f *finishing) rounds(n int64, pause time.Duration, heapMost, diskMost int64) {
 	f.t.Helper()
 	var heap, disk [2]int64
@@ -82,8 +83,9 @@ func (f *finishing) rounds(n int64, pause time.Duration, heapMost, diskMost int6
 	}
 }
 
-// TestN73_RestartAfterManyCalls starts a runtime again that remembers many calls. It would catch a part of the state, or of the
-// history that a start reads, that has more of each than its key and its result, and calls that are not known after it.
+// TestN73_RestartAfterManyCalls restarts a runtime that remembers many calls. It catches a part of the state, or of the history
+// read at the start, that holds more of a call than its key and its result. It also catches calls that are unknown after the
+// restart.
 //
 //	go test ./agentproto/host -run TestN73_RestartAfterManyCalls -v -timeout 1h -finished.calls 50000
 func TestN73_RestartAfterManyCalls(t *testing.T) {
@@ -98,17 +100,18 @@ func TestN73_RestartAfterManyCalls(t *testing.T) {
 	})
 }
 
-// TestN94_ForgottenCallsOnDisk has calls end and be forgotten. It would catch what is kept of each for ever, in memory or on disk.
+// TestN94_ForgottenCallsOnDisk lets calls end and be forgotten. It catches state that stays forever for each call, in memory or
+// on disk.
 func TestN94_ForgottenCallsOnDisk(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.opts.Conversation.Retain = time.Hour
 		f := newFinishing(w)
-		f.rounds(int64(*finishedCalls)/2, 3*time.Hour, 1000, 1000) // one that is kept takes 1,700 bytes
+		f.rounds(int64(*finishedCalls)/2, 3*time.Hour, 1000, 1000) // a call that is kept takes 1,700 bytes
 	})
 }
 
-// TestN74_ForgottenWhileDown has the time for which calls are remembered pass while the runtime does not run. It would catch one that
-// comes back with what should be forgotten, and refuses its keys.
+// TestN74_ForgottenWhileDown lets the retention of calls pass while the runtime is down. It catches a runtime that restores calls
+// it should have forgotten and refuses their keys.
 func TestN74_ForgottenWhileDown(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		tool := w.tool("tool.test")

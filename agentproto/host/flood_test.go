@@ -24,8 +24,9 @@ import (
 
 var floodFor = flag.Duration("floodfor", 2*time.Second, "how long TestS11FloodOfEvents posts events")
 
-// Threat 5: four connections post large events as fast as they can. What is kept on disk is what the rates allow, and
-// sessions of others open as if there were none: how soon is judged in a long run only, for a machine may be busy.
+// TestS11FloodOfEvents posts large events over four connections as fast as possible (threat 5). The disk holds no
+// more than the rates allow, and other sessions open as usual. Only a long run checks how soon they open, because the
+// machine may be busy.
 //
 //	go test ./agentproto/host -run TestS11FloodOfEvents -v -floodfor 40s
 func TestS11FloodOfEvents(t *testing.T) {
@@ -115,7 +116,7 @@ func TestS11FloodOfEvents(t *testing.T) {
 	}
 }
 
-// floodedModel calls once and then only listens.
+// floodedModel makes one call and then only acknowledges events.
 func floodedModel(_ context.Context, r *conversation.Request) (*conversation.Reply, error) {
 	if len(r.Messages) == 1 {
 		return &conversation.Reply{Calls: []conversation.Call{{ID: "a", Name: "late"}}}, nil

@@ -10,7 +10,7 @@ import (
 	"github.com/millrace/millrace/agentproto/host/internal/capability"
 )
 
-// other returns another character of the alphabet.
+// other returns a different character of the alphabet.
 func other(c byte) string {
 	if c == 'A' {
 		return "B"
@@ -18,7 +18,8 @@ func other(c byte) string {
 	return "A"
 }
 
-// R10, Z01, Z03: a capability is for its call and server only.
+// TestZ03Capabilities checks that a capability is valid only for its own call and server (R10,
+// Z01, Z03).
 func TestZ03Capabilities(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		tool, a, urlA := w.pending()
@@ -62,7 +63,7 @@ func TestZ03Capabilities(t *testing.T) {
 	})
 }
 
-// urlOf returns the callback URL of a capability that a runtime of this world could have made.
+// urlOf returns the callback URL for a capability sealed by this world's runtime.
 func urlOf(t *testing.T, w *world, c capability.Capability) string {
 	t.Helper()
 	url, err := c.URL(w.rt.sealer, "http://runtime.test")
@@ -72,8 +73,8 @@ func urlOf(t *testing.T, w *world, c capability.Capability) string {
 	return url
 }
 
-// A capability that leaves out a type is not good for it; one of another server, or
-// one that has expired, is good for nothing.
+// TestZ03Types checks that a capability accepts only its allowed types. One of another server,
+// or an expired one, accepts nothing.
 func TestZ03Types(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		_, key, _ := w.pending()
@@ -107,7 +108,7 @@ func TestZ03Types(t *testing.T) {
 	})
 }
 
-// Secrets stay out of the log.
+// TestLogHasNoCapabilities checks that secrets are not logged.
 func TestLogHasNoCapabilities(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		tool, key, url := w.pending()

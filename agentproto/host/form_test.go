@@ -16,12 +16,12 @@ import (
 const guestForm = `{"questions":[{"name":"guest","message":"Who?","schema":{"type":"object","properties":{"name":{"type":"string","title":"N\u200Bame"}},"required":["name"]}},` +
 	`{"name":"late","message":"Late?","schema":{"type":"object","properties":{"sure":{"type":"boolean"}}}}]}`
 
-// asking is a message that asks with a form.
+// asking returns a user_choice message with a form.
 func asking(n int, form string) string {
 	return fmt.Sprintf(`{"type":"user_choice","group_id":"g","id":"1","prompt":"sure?","choices":["Decline"],"default":0,"response_url":"http://tool.test/answer?n=%d","x-form":%s}`, n, form)
 }
 
-// values returns values from JSON.
+// values decodes values from JSON.
 func values(t *testing.T, text string) map[string]jsontext.Value {
 	t.Helper()
 	v, err := form.Values(jsontext.Value(text))
@@ -31,8 +31,8 @@ func values(t *testing.T, text string) map[string]jsontext.Value {
 	return v
 }
 
-// TestAnswerForm fills in a form in parts: what does not fit changes nothing, what was answered is not open any longer, the first answer to a
-// question counts, and the tool gets all of it when all is there.
+// TestAnswerForm fills in a form in parts. An invalid answer changes nothing. An answered question is no longer open: its first
+// answer counts. The tool receives the form when all of it is answered.
 func TestAnswerForm(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		tool := w.tool("tool.test")
@@ -92,7 +92,7 @@ func TestAnswerForm(t *testing.T) {
 	})
 }
 
-// TestFormsOfStrangers are extensions that users must not be shown: they are shown the choices.
+// TestFormsOfStrangers sends forms that users must not be shown. They are shown the choices instead.
 func TestFormsOfStrangers(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		tool := w.tool("tool.test")
@@ -117,7 +117,7 @@ func TestFormsOfStrangers(t *testing.T) {
 	})
 }
 
-// filler is an answerer that takes forms.
+// filler is an answerer that accepts forms.
 type filler struct {
 	answers
 	filled string
@@ -129,7 +129,8 @@ func (f *filler) AnswerForm(_ context.Context, _ agentproto.CallKey, _ int, valu
 	return err
 }
 
-// TestTerminalForm fills in a form line by line. Where forms are not taken, and after the end of the input, there is a choice.
+// TestTerminalForm fills in a form line by line. If forms are not accepted, or after the end of the input, the terminal shows a
+// choice.
 func TestTerminalForm(t *testing.T) {
 	var out strings.Builder
 	term := NewTerminal(strings.NewReader("\nAda\nmaybe\nyes\n"), &out)

@@ -13,7 +13,7 @@ import (
 	"github.com/millrace/millrace/dataflow/durable/journal"
 )
 
-// A fullLog is a log on a disk that is full while it is told so: for what comes in, and for what a step makes of it.
+// A fullLog is a log on a disk that can be switched to full, for incoming records and for steps separately.
 type fullLog struct {
 	*journal.Memory
 	in, steps *atomic.Bool
@@ -47,8 +47,8 @@ func (l fullLog) SaveSnapshot(ctx context.Context, p int, after, at uint64, stat
 	return l.Memory.SaveSnapshot(ctx, p, after, at, state)
 }
 
-// TestN72_DiskFull has the disk become full with calls under way. It would catch a result that is acknowledged and lost, a call or a
-// result that hangs in place of a refusal, and a runtime that does not go on when there is room again.
+// TestN72_DiskFull fills the disk while calls are pending. It catches a result that is acknowledged and lost, a call or a result
+// that hangs instead of being refused, and a runtime that does not continue when there is room again.
 func TestN72_DiskFull(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		tool := w.tool("tool.test")
@@ -76,7 +76,7 @@ func TestN72_DiskFull(t *testing.T) {
 			t.Fatalf("the first result is answered %d", status)
 		}
 
-		steps.Store(true) // records are accepted from now on, and no step is made of them
+		steps.Store(true) // from now on records are accepted and no step is committed
 		if status := w.post(urls[1], result(keys[1], "meanwhile")); status != 200 {
 			t.Errorf("a result that the log has taken is answered %d", status)
 		}
@@ -116,7 +116,7 @@ func TestN72_DiskFull(t *testing.T) {
 			t.Errorf("when there is room: %d invocations", n)
 		}
 
-		memory.Crash() // and nothing of it was in memory alone
+		memory.Crash() // none of it was in memory only
 		<-w.rt.Done()
 		memory = memory.Reopen()
 		begin()

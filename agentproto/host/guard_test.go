@@ -15,8 +15,8 @@ import (
 	"github.com/millrace/millrace/internal/netguard"
 )
 
-// D13, I10, Z04: a runtime whose tool server leads it into its own network, by an
-// address or a redirect, does not go there.
+// TestZ04Runtime checks that a runtime does not follow a tool server into its own
+// network, by an address or a redirect (D13, I10, Z04).
 func TestZ04Runtime(t *testing.T) {
 	var reached []string
 	inside := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {

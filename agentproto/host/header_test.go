@@ -12,7 +12,7 @@ import (
 	"github.com/millrace/millrace/agentproto"
 )
 
-// asked writes down which requests of the runtime came to a host, and with which secret.
+// asked records the runtime's requests to each host and the secrets they contain.
 type asked struct {
 	mu   sync.Mutex
 	seen []string
@@ -34,8 +34,8 @@ func (a *asked) said() string {
 	return strings.Join(a.seen, "\n") + "\n"
 }
 
-// The headers of a tool server go with everything that is sent to it, to nobody else, not to
-// where it redirects, and into no log.
+// TestHeaders checks that a tool server's headers are sent with every request to it. They
+// are sent to nobody else, not to the target of a redirect, and never logged.
 func TestHeaders(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		var a asked
@@ -73,7 +73,7 @@ func TestHeaders(t *testing.T) {
 			}
 		}
 
-		// A tool server that has its user answer another one does not make it known to that.
+		// If a user's answer goes to another tool server, the headers do not.
 		third := w.call("h", "1")
 		w.post(tool.callback(), strings.ReplaceAll(strings.ReplaceAll(choice(`["x","y"]`, 0, "http://b.test/answer"), `"group_id":"g"`, `"group_id":"h"`), `"id":"g"`, `"id":"1"`))
 		w.user.saw()
@@ -82,7 +82,7 @@ func TestHeaders(t *testing.T) {
 			t.Errorf("the answer to another tool server:\n%s", got)
 		}
 
-		// Redirects are not followed, and what is wrong with a request does not tell.
+		// Redirects are not followed, and an error does not reveal the headers.
 		tool.ack = func(_ int, rw http.ResponseWriter, _ *agentproto.Invocation) {
 			rw.Header().Set("Location", "http://thief.test/invoke")
 			rw.WriteHeader(http.StatusTemporaryRedirect)

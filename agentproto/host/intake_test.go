@@ -14,11 +14,11 @@ import (
 	"github.com/millrace/millrace/agentproto/host/internal/quota"
 )
 
-// tiny are rates that are used up by one small message.
+// tiny are rates that one small message uses up.
 var tiny = Rates{Call: Rate{Second: 1, Burst: 400}}
 
-// S11, threat 5: who posts too much to one callback URL is put off with the time after
-// which to try again, and nobody else is.
+// TestS11RateOfACapability checks that only the sender of too many posts to one callback URL is
+// deferred, with the time to wait before the next attempt (S11, threat 5).
 func TestS11RateOfACapability(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		view := `{"type":"view_update","group_id":"g","view_type":"v","content":{"a":1}}`
@@ -63,8 +63,8 @@ func TestS11RateOfACapability(t *testing.T) {
 	})
 }
 
-// Threat 5: of one thread, a bounded number waits for a program that is busy. Others wait
-// no less.
+// TestWaitingOfAThread checks that only a bounded number of one thread's messages wait for a
+// busy program (threat 5). Other threads' messages wait as usual.
 func TestWaitingOfAThread(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.deliver = stuck
@@ -107,8 +107,8 @@ func TestWaitingOfAThread(t *testing.T) {
 	})
 }
 
-// L02, S11: a flood of one thread, ten thousand events a second, costs another nothing;
-// what is kept of it is bounded.
+// TestS11Flood checks that a flood of ten thousand events a second in one thread costs another
+// thread nothing, and that the stored events are bounded (L02, S11).
 func TestS11Flood(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		tool, _, url := w.pending()
@@ -149,8 +149,8 @@ func TestS11Flood(t *testing.T) {
 				total[status] += n
 			}
 		}
-		// Nobody would send them again, so they are answered 200 and most are left out: the call
-		// may have 2 MiB, and 64 KiB a second.
+		// The tool would not send these events again, so all are answered 200 and most are left
+		// out. The call may store 2 MiB, plus 64 KiB a second.
 		if left := w.stats().LeftOut; len(total) != 1 || left < 7000 || uint64(total[200])-left > 1800 {
 			t.Errorf("answers %v, %d left out, want about 1650 taken and the rest left out", total, left)
 		}

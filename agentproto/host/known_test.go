@@ -12,8 +12,7 @@ import (
 	"github.com/millrace/millrace/agentproto/host/internal/recent"
 )
 
-// TestKnown tells calls that were made from others: pending, resolved, moved away and moved
-// here.
+// TestKnown checks that Known reports calls that were made: pending, resolved, moved away and moved here. It reports no others.
 func TestKnown(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.opts.MigrationKey = sharedKey
@@ -55,15 +54,16 @@ func TestKnown(t *testing.T) {
 	})
 }
 
-// forgetful has a runtime know as little as one that starts again.
+// forgetful clears the known calls of a runtime, as a restart does.
 func forgetful(rt *Runtime) {
 	rt.mu.Lock()
 	defer rt.mu.Unlock()
 	rt.known = recent.Map[agentproto.CallKey, bool]{}
 }
 
-// TestKeyOfLastingCall has a call that is pending for longer than its key is remembered. It would catch a call that is not found while it
-// is waited for, one whose key another call takes, with its result, one that cannot be cancelled any longer, and one that is known for ever.
+// TestKeyOfLastingCall keeps a call pending for longer than its key is remembered. It catches a call that is not found while it
+// is pending, one whose key and result another call takes over, one that can no longer be cancelled, and one that stays known
+// forever.
 func TestKeyOfLastingCall(t *testing.T) {
 	for _, ends := range []string{"by its result", "cancelled"} {
 		t.Run(ends, func(t *testing.T) {
@@ -87,7 +87,7 @@ func TestKeyOfLastingCall(t *testing.T) {
 				if _, err := w.rt.Call(t.Context(), request); !errors.Is(err, ErrDuplicateCall) {
 					t.Errorf("a second call: %v, want %v", err, ErrDuplicateCall)
 				}
-				again, _, err := w.rt.prepare(t.Context(), &request, agentproto.Trace{}) // as a process does that has not the session
+				again, _, err := w.rt.prepare(t.Context(), &request, agentproto.Trace{}) // as in a process without the session
 				if err == nil {
 					err = w.rt.program.Call(t.Context(), again)
 				}

@@ -11,8 +11,9 @@ import (
 	"github.com/millrace/millrace/dataflow/durable/natslog"
 )
 
-// A result that the endpoint takes and the log cannot keep would be refused for ever: it is
-// answered 413, and resolves its call with an error that says why.
+// TestW08LargerThanTheLogKeeps sends a result that the endpoint accepts and the log cannot
+// store. Retries could never succeed, so it is answered 413 and resolves its call with an
+// error that says why.
 func TestW08LargerThanTheLogKeeps(t *testing.T) {
 	late := lateServer(t)
 	sealer, err := SealerOf([32]byte{1})

@@ -17,7 +17,7 @@ import (
 	"github.com/millrace/millrace/dataflow/durable/disklog"
 )
 
-// subscribing opens a session whose call a is a subscription, of which a busy model is told when hold is closed.
+// subscribing opens a session whose call a is a subscription. The model is busy until hold is closed.
 func (w *world) subscribing(hold chan struct{}) (tool *toolServer, th *Thread, url string) {
 	tool = w.tool("tool.test")
 	first := true
@@ -44,7 +44,7 @@ func (w *world) subscribing(hold chan struct{}) (tool *toolServer, th *Thread, u
 	return tool, th, url
 }
 
-// eventsOf returns the texts of the events that the model was shown.
+// eventsOf returns the texts of the events shown to the model.
 func (w *world) eventsOf(th *Thread) (texts []string) {
 	for line := range strings.SplitSeq(w.history(th), "result event-") {
 		if _, text, ok := strings.Cut(line, ": "); ok && !strings.Contains(line, "user: go") {
@@ -55,8 +55,8 @@ func (w *world) eventsOf(th *Thread) (texts []string) {
 	return texts
 }
 
-// S11: events of a tool that repeats none are left out when there is no room for them in the thread of a busy model.
-// The tool hears 200, the final event comes, and says how many are missing.
+// TestS11LeftOutOfABusyThread checks that events are left out when a busy model's thread has no room and the tool does
+// not retry (S11). The tool gets 200. The final event arrives and says how many events are missing.
 func TestS11LeftOutOfABusyThread(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		hold := make(chan struct{})
@@ -84,7 +84,8 @@ func TestS11LeftOutOfABusyThread(t *testing.T) {
 	})
 }
 
-// S11: a tool that has ids is put off instead while the thread has no room, and nothing is lost.
+// TestS11PutOffByABusyThread checks that a tool that sends ids is deferred instead while the thread has no room, and
+// that nothing is lost (S11).
 func TestS11PutOffByABusyThread(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		hold := make(chan struct{})
@@ -105,7 +106,7 @@ func TestS11PutOffByABusyThread(t *testing.T) {
 		}
 		close(hold)
 		synctest.Wait()
-		for i := range 300 { // the tool server sends again what is not taken in, and one more
+		for i := range 300 { // the tool server sends the refused events again, and the others too
 			if status := post(i); status != 200 {
 				t.Fatalf("event %d was answered %d later", i, status)
 			}
@@ -122,8 +123,8 @@ func TestS11PutOffByABusyThread(t *testing.T) {
 	})
 }
 
-// S11: a flood of large events for 40 s. Of a tool that repeats none few are kept, and the gap is told; too large ones
-// are refused; the bytes in the history are what the rates allow.
+// TestS11LeftOutByRate posts large events for 40 s (S11). If the tool does not retry, few are stored and the gap is
+// reported. Events that are too large are refused. The history holds as many bytes as the rates allow.
 func TestS11LeftOutByRate(t *testing.T) {
 	for _, test := range []struct {
 		size, status int
@@ -163,7 +164,8 @@ func TestS11LeftOutByRate(t *testing.T) {
 	}
 }
 
-// S11: a tool that sends again what is put off is told when there is room, and each event arrives once, in order.
+// TestS11PutOffByRate checks that a tool that retries deferred events learns when there is room, and that each event
+// arrives once, in order (S11).
 func TestS11PutOffByRate(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		_, th, url := w.subscribing(nil)
@@ -208,8 +210,8 @@ func TestS11PutOffByRate(t *testing.T) {
 	})
 }
 
-// An event that is left out while the program takes nothing in is answered 503: nobody would tell of it. One that was
-// left out before is told of when the program goes on.
+// TestS11LeftOutOfABusyProgram checks that a first event left out while the program is busy is answered 503, because
+// the gap would not be reported. If a gap is already known, it is reported when the program continues.
 func TestS11LeftOutOfABusyProgram(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.opts.Bounds = Bounds{Rates: Rates{Call: Rate{Second: 400, Burst: 800}}}
@@ -238,7 +240,8 @@ func TestS11LeftOutOfABusyProgram(t *testing.T) {
 	})
 }
 
-// What was left out is told of also when its number was lost with the process that knew it.
+// TestS11LeftOutOverRestart checks that a gap is reported even if the number of missing events was lost with the
+// process.
 func TestS11LeftOutOverRestart(t *testing.T) {
 	late := lateServer(t)
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -295,7 +298,8 @@ func TestS11LeftOutOverRestart(t *testing.T) {
 	})
 }
 
-// N37: a result is taken in while the bucket of its call is empty, and a message of another call is not held up by it.
+// TestS11ResultWithoutRoom checks that a result is accepted while its call's bucket is empty, and that it does not
+// delay a message of another call (N37).
 func TestS11ResultWithoutRoom(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.opts.Bounds.Rates = tiny
@@ -311,8 +315,8 @@ func TestS11ResultWithoutRoom(t *testing.T) {
 	})
 }
 
-// S11: a tool that posts more events than are taken in, and repeats none of them, is heard when it says that the
-// subscription is over, once.
+// TestS11FinalEvent checks that the final event of a tool that posts too many events without retrying is accepted,
+// once (S11).
 func TestS11FinalEvent(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.opts.Bounds.Rates = tiny
@@ -332,7 +336,7 @@ func TestS11FinalEvent(t *testing.T) {
 		if synctest.Wait(); w.rt.subscribed.IsOpen(k) {
 			t.Error("the subscription is open still")
 		}
-		// There is one final event. What comes behind it does not get past the bounds.
+		// There is only one final event. Later ones do not get past the bounds.
 		for range 100 {
 			if status := w.post(url, eventBody(k, "again", true, true)); status != 503 {
 				t.Fatalf("another final event was answered %d", status)
@@ -341,7 +345,8 @@ func TestS11FinalEvent(t *testing.T) {
 	})
 }
 
-// A final event that is too large is refused, and ends the subscription all the same: it will not be sent again.
+// TestS11LongFinalEvent checks that a final event that is too large is refused and still ends the subscription: it
+// will not be sent again.
 func TestS11LongFinalEvent(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		_, th, url := w.subscribing(nil)

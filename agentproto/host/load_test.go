@@ -16,8 +16,8 @@ import (
 	"github.com/millrace/millrace/agentproto/host/internal/discovery"
 )
 
-// echoServer is a tool server on a real socket. It posts results with a client of
-// its own, as another process would.
+// echoServer is a tool server on a real socket. It posts results with its own client, as
+// another process would.
 func echoServer(t testing.TB, tool string) *httptest.Server {
 	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 256}}
 	slots := make(chan struct{}, 256)
@@ -54,8 +54,8 @@ func echoServer(t testing.TB, tool string) *httptest.Server {
 	return server
 }
 
-// One thousand calls take a moment, while another server holds every request it
-// gets.
+// TestL02ThousandCalls checks that one thousand calls take only a moment while another
+// server holds every request.
 func TestL02ThousandCalls(t *testing.T) {
 	const n = 1000
 	echo := echoServer(t, "echo")
@@ -111,8 +111,8 @@ func TestL02ThousandCalls(t *testing.T) {
 	}
 }
 
-// The callback endpoint and the client work over TLS, and refuse what is older
-// than 1.2.
+// TestTLS checks that the callback endpoint and the client work over TLS, and that the
+// given configuration is not changed.
 func TestTLS(t *testing.T) {
 	plain := echoServer(t, "echo")
 	secure := httptest.NewTLSServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
@@ -135,11 +135,11 @@ func TestTLS(t *testing.T) {
 	}
 }
 
-// stopAtOnce stops a runtime whose tool servers need not be waited for.
+// stopAtOnce stops a runtime without waiting for its tool servers.
 func stopAtOnce(t *testing.T, rt *Runtime) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	rt.Stop(ctx)
-	<-rt.stopped // and then its folder can be removed
+	<-rt.stopped // afterwards its folder can be removed
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/millrace/millrace/agentproto/toolserver"
 )
 
-// TestLocal calls a tool of a tool server that is a handler of this process, and at no address.
+// TestLocal calls a tool of a tool server that is a handler in this process and has no address.
 func TestLocal(t *testing.T) {
 	const base = "http://clock.invalid"
 	var rt *host.Runtime

@@ -16,7 +16,8 @@ import (
 	"github.com/millrace/millrace/dataflow/durable/natslog"
 )
 
-// D04: over a restart, too, a server that is down is missing for no longer than it is down.
+// TestD04Restart checks that, after a restart too, a server's tools are missing only while
+// the server is down (D04).
 func TestD04Restart(t *testing.T) {
 	t.Parallel()
 	var up atomic.Bool

@@ -14,8 +14,8 @@ import (
 	"github.com/millrace/millrace/agentproto/conversation"
 )
 
-// try makes a call and returns the text of its result, "invoked" if it was posted to a tool
-// server, or the error, and how long that took.
+// try makes a call. It returns the text of its result, "invoked" if the call was posted to a
+// tool server, or the error, and the duration.
 func (w *world) try(group, operation string) (string, time.Duration) {
 	w.t.Helper()
 	start := time.Now()
@@ -33,9 +33,9 @@ func (w *world) try(group, operation string) (string, time.Duration) {
 	return r.Result.String(), took
 }
 
-// D04: a server that is down when a session makes its first call is not missing for the rest
-// of the session. The call says that it cannot be reached, the next one after it is up runs,
-// and the session's other tools stay as they were.
+// TestD04DownAtTheFirstCall checks that a server that is down at a session's first call is not
+// missing for the rest of the session (D04). The first call reports that the server cannot be
+// reached. The next one after it is up runs, and the session's other tools stay as they were.
 func TestD04DownAtTheFirstCall(t *testing.T) {
 	for _, down := range []int{http.StatusServiceUnavailable, http.StatusNotFound} {
 		inWorld(t, func(t *testing.T, w *world) {
@@ -68,8 +68,8 @@ func TestD04DownAtTheFirstCall(t *testing.T) {
 	}
 }
 
-// D04: a call waits for a server that cannot be reached, as a dispatch does, and runs when it
-// can.
+// TestD04UpWhileACallWaits checks that a call waits for an unreachable server as a dispatch
+// does, and runs when the server is up (D04).
 func TestD04UpWhileACallWaits(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.start("http://late.test") // nothing listens there
@@ -83,8 +83,8 @@ func TestD04UpWhileACallWaits(t *testing.T) {
 	})
 }
 
-// L02: a server that is silent is not waited for again by a session that has waited for it;
-// its tools are there once it has answered.
+// TestD04Silent checks that a session waits only once for a silent server (L02). The server's
+// tools appear when it has answered.
 func TestD04Silent(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		silent, good := w.fickle("silent.test", "silent"), w.tool("good.test")
@@ -107,7 +107,7 @@ func TestD04Silent(t *testing.T) {
 		}
 		close(hang)
 		w.pass(time.Minute)
-		w.offered("s") // asks again
+		w.offered("s") // fetches the manifest again
 		synctest.Wait()
 		w.pass(time.Second)
 		if got, took := w.try("s", "silent"); got != "invoked" || took != 0 {
@@ -116,7 +116,8 @@ func TestD04Silent(t *testing.T) {
 	})
 }
 
-// D04: many calls of what nobody has do not each wait for a server that is down.
+// TestD04ManyCalls checks that many calls of a missing tool do not each wait for a server that
+// is down (D04).
 func TestD04ManyCalls(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		late := w.fickle("late.test", "late")
@@ -139,8 +140,8 @@ func TestD04ManyCalls(t *testing.T) {
 	})
 }
 
-// D08: what a session has of a server never changes; what it was missing is as the server
-// says when it is back.
+// TestD08BackWithAnotherManifest checks that the tools that a session has from a server never
+// change (D08). Missing tools are taken from the manifest that the server has when it is back.
 func TestD08BackWithAnotherManifest(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		late := w.fickle("late.test", "before")
@@ -164,8 +165,9 @@ func TestD08BackWithAnotherManifest(t *testing.T) {
 	})
 }
 
-// D05, D08: a server that comes back with the name of a tool that the session has does not
-// take that from it, and of two that come back with the same name neither offers it.
+// TestD05BackWithATakenName checks that a server that comes back does not take over the name
+// of a tool that the session has (D05, D08). If two servers come back with the same name,
+// neither offers it.
 func TestD05BackWithATakenName(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		late, other := w.fickle("late.test", "echo", "mine", "twice"), w.fickle("other.test", "twice", "yours")
@@ -197,7 +199,8 @@ func TestD05BackWithATakenName(t *testing.T) {
 	})
 }
 
-// A manifest that is invalid is a reason to ask again, and none to wait.
+// TestD06InvalidForNow checks that an invalid manifest is fetched again later, without
+// waiting.
 func TestD06InvalidForNow(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		tool := w.tool("tool.test")
@@ -216,8 +219,8 @@ func TestD06InvalidForNow(t *testing.T) {
 	})
 }
 
-// However many ask for the tools of however many sessions, a server that has no manifest is
-// asked once a second for all that know so already.
+// TestFailedManifestOnceASecond checks that a server without a manifest is asked only once a
+// second, however many callers request the tools of however many sessions.
 func TestFailedManifestOnceASecond(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		bad := w.fickle("bad.test")
@@ -245,8 +248,8 @@ func TestFailedManifestOnceASecond(t *testing.T) {
 	})
 }
 
-// A caller that waits for a server waits no longer than its context permits, and no longer
-// than the runtime runs. Then there is no call.
+// TestD04WaitingEnds checks that waiting for a server ends with the caller's context and with
+// the runtime. Then no call is made.
 func TestD04WaitingEnds(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.start("http://late.test")
@@ -266,7 +269,8 @@ func TestD04WaitingEnds(t *testing.T) {
 	})
 }
 
-// A conversation is offered what a server has from the round on in which it can be reached.
+// TestD04Conversation checks that a conversation is offered a server's tools from the first
+// round in which the server can be reached.
 func TestD04Conversation(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		late := w.fickle("late.test")
@@ -316,8 +320,8 @@ func (f modelFunc) Reply(_ context.Context, r *conversation.Request) (*conversat
 	return f(r), nil
 }
 
-// doc/protocol.md §10.4: a host that a session has left, and one that it came to, hand on what
-// comes although the tool server was down when they started.
+// TestD04Forwarded checks that the old and the new host of a session forward messages even if
+// the tool server was down when they started (doc/protocol.md §10.4).
 func TestD04Forwarded(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.opts.MigrationKey = sharedKey

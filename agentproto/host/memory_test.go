@@ -7,7 +7,7 @@ import (
 	"github.com/millrace/millrace/agentproto"
 )
 
-// TestFull fills the memory with one call under way. It would catch a result that is refused then, and something new that is not.
+// TestFull fills the memory while one call is pending. It catches a result that is then refused, and a new call that is not.
 func TestFull(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		tool, key, url := w.pending()

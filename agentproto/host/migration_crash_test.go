@@ -25,23 +25,23 @@ import (
 	"github.com/millrace/millrace/dataflow/durable/natslog"
 )
 
-// A crashing migration is one in which a host is cut off at a point.
+// A crashing is a migration in which a host is cut off at a given point.
 type crashing struct {
 	t     *testing.T
-	point string // at which the host is cut off, once
+	point string // where the host is cut off, once
 	who   *mortal
-	armed atomic.Bool // who is set
+	armed atomic.Bool // set once who is set
 	once  sync.Once
 
 	source, destination *mortal
-	messages            atomic.Int32 // that the destination was sent
+	messages            atomic.Int32 // sent to the destination
 
 	mu      sync.Mutex
-	owner   string // base URL of the tool server that has the session
+	owner   string // base URL of the tool server that owns the session
 	invoked map[string]string
 }
 
-// A mortal is a host whose state is kept, and which is cut off and started again.
+// A mortal is a host with durable state that is cut off and restarted.
 type mortal struct {
 	t    *testing.T
 	opts Options
@@ -68,21 +68,21 @@ func (m *mortal) now() *Runtime {
 	return m.rt
 }
 
-// cut is as a crash: no snapshot, nothing is finished.
+// cut stops the host as a crash does: it takes no snapshot and finishes nothing.
 func (m *mortal) cut() {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	m.now().Stop(ctx)
 }
 
-// reach crashes the host if this is the point.
+// reach crashes the host if point is the chosen one.
 func (c *crashing) reach(point string) {
 	if point == c.point && c.armed.Load() {
 		c.once.Do(c.who.cut)
 	}
 }
 
-// revive starts the host again if it was cut off.
+// revive restarts the host if it was cut off.
 func (c *crashing) revive() {
 	if rt := c.who.now(); rt.stopping.Load() {
 		<-rt.stopped
@@ -90,8 +90,8 @@ func (c *crashing) revive() {
 	}
 }
 
-// tool starts a tool server that has to migrate sessions, and hands them over to the
-// other one like it.
+// tool starts a tool server that takes part in migrations and hands its sessions over to
+// the other one.
 func (c *crashing) tool() (base string) {
 	var s *httptest.Server
 	s = httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
@@ -122,7 +122,7 @@ func (c *crashing) tool() (base string) {
 			c.mu.Unlock()
 			c.reach("a tool has moved")
 		case "/close_thread":
-			if bytes.Contains(body, []byte(`"s"`)) { // and not of the child that is closed at the beginning
+			if bytes.Contains(body, []byte(`"s"`)) { // and not for the child that is closed at the beginning
 				c.reach("the source cleans up")
 			}
 		}
@@ -131,7 +131,7 @@ func (c *crashing) tool() (base string) {
 	return s.URL
 }
 
-// inFrontOf starts a proxy of the destination at which messages to it can be lost.
+// inFrontOf starts a proxy for the destination, in which messages can be lost.
 func (c *crashing) inFrontOf(address string) (public string) {
 	proxy := httputil.NewSingleHostReverseProxy(&url.URL{Scheme: "http", Host: address})
 	proxy.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, 0)
@@ -160,7 +160,7 @@ func (c *crashing) inFrontOf(address string) (public string) {
 	return s.URL
 }
 
-// within waits for something that has to happen.
+// within waits until happened returns true, for at most 30 s.
 func within(t *testing.T, what string, happened func() bool) {
 	t.Helper()
 	again, deadline := time.NewTicker(5*time.Millisecond), time.After(30*time.Second)
@@ -175,8 +175,8 @@ func within(t *testing.T, what string, happened func() bool) {
 	}
 }
 
-// begin starts both hosts, with a conversation at the source: a subscription, two pending
-// calls, a child that is open and one that is closed.
+// begin starts both hosts and a conversation at the source. It contains a subscription, two
+// pending calls, an open child and a closed one.
 func (c *crashing) begin(script conversation.Model) {
 	t := c.t
 	host := func(n byte, tool string) *mortal {
@@ -204,7 +204,7 @@ func (c *crashing) begin(script conversation.Model) {
 	t.Cleanup(func() {
 		for _, m := range []*mortal{c.source, c.destination} {
 			m.cut()
-			<-m.now().stopped // and then its folder can be removed
+			<-m.now().stopped // afterwards its folder can be removed
 		}
 	})
 
@@ -243,7 +243,7 @@ func (c *crashing) callbackOf(id string) string {
 	return c.invoked[id]
 }
 
-// post posts what a tool says, until it is taken in.
+// post posts a tool's message until it is accepted.
 func (c *crashing) post(id, body string) {
 	c.t.Helper()
 	within(c.t, id+" is taken in", func() bool {
@@ -267,7 +267,7 @@ func (c *crashing) history(at *mortal) string {
 	return transcript(messages)
 }
 
-// whole reports whether a host has the session, all of it and not frozen.
+// whole reports whether a host holds the whole session, not frozen.
 func (c *crashing) whole(at *mortal) bool {
 	for _, id := range []string{"s", "open", "closed"} {
 		st, err := at.now().Thread(id).Status(c.t.Context())
@@ -278,7 +278,7 @@ func (c *crashing) whole(at *mortal) bool {
 	return true
 }
 
-// gone reports whether a host has nothing of the session.
+// gone reports whether a host holds no part of the session.
 func (c *crashing) gone(at *mortal) bool {
 	for _, id := range []string{"s", "open", "closed"} {
 		st, err := at.now().Thread(id).Status(c.t.Context())
@@ -289,8 +289,8 @@ func (c *crashing) gone(at *mortal) bool {
 	return true
 }
 
-// at reports whether the session, and the state of the tool server, is at one host and not
-// at the other one.
+// at reports whether the session and the tool server's state are at one host and not at the
+// other.
 func (c *crashing) at(here, there *mortal) bool {
 	c.mu.Lock()
 	owner := c.owner
@@ -298,9 +298,9 @@ func (c *crashing) at(here, there *mortal) bool {
 	return c.whole(here) && c.gone(there) && owner == here.opts.Toolsets[0]
 }
 
-// Whichever host crashes at whatever point, the session is whole at one of the two when the
-// migration has an outcome, and so is the state of the tool server; asked again it moves,
-// and each call has one result in all.
+// TestMigrationCrashes crashes either host at each point of a migration. When the migration
+// has an outcome, the session and the tool server's state are whole at one of the hosts.
+// Asked again, the session moves, and each call has exactly one result.
 func TestMigrationCrashes(t *testing.T) {
 	points := []string{
 		"the offer is sent", "the offer was answered", "a tool is asked", "a tool has moved", "the import is sent",
@@ -350,10 +350,10 @@ func TestMigrationCrashes(t *testing.T) {
 					t.Fatal("the session does not move")
 				}
 				within(t, "the session is whole at the destination", func() bool {
-					c.revive() // the source cleans up when all is over, and a host may crash then
+					c.revive() // the source cleans up last, and a host may crash then
 					return c.at(c.destination, c.source)
 				})
-				for range 2 { // again and again, as tools do
+				for range 2 { // twice, as tools do
 					c.post("a", result(key("a"), "result a"))
 					c.post("b", result(key("b"), "result b"))
 				}

@@ -22,7 +22,7 @@ import (
 
 var sharedKey = bytes.Repeat([]byte("k"), 32)
 
-// another starts another runtime in the world, at another host.
+// another starts another runtime in the world, on another host.
 func (w *world) another(name string, u *user, model conversation.Model, bases ...string) *Runtime {
 	w.t.Helper()
 	opts := w.opts
@@ -45,13 +45,13 @@ func (w *world) another(name string, u *user, model conversation.Model, bases ..
 	return rt
 }
 
-// movable makes a tool server one that has to migrate sessions.
+// movable makes a tool server one that takes part in migrations.
 func (s *toolServer) movable() *toolServer {
 	s.manifest = strings.Replace(s.manifest, `"name":"set"`, `"needsMigration":true,"name":"set"`, 1)
 	return s
 }
 
-// migrations returns the destinations that a tool server was asked to migrate to.
+// migrations returns the destinations of the tool server's /migrate requests.
 func (s *toolServer) migrations() (to []string) {
 	for _, n := range s.noticed() {
 		if body, ok := strings.CutPrefix(n, "/migrate "); ok {
@@ -67,10 +67,9 @@ func choiceBody(key agentproto.CallKey, responseURL string) string {
 		key.GroupID, key.ID, responseURL)
 }
 
-// A session moves with its history, a pending call, an open authorization and choice, and a
-// subscription; the tool servers are asked first; what comes to the old address is handed on,
-// and each call has one result, at the destination. Cases G02, G05, G06, and N83: a callback is answered 503 on the way, and forwarded
-// once afterwards; doc/protocol.md §10.4.
+// TestMigrate moves a session with its history, a pending call, an open authorization and choice, and a subscription. The tool
+// servers are asked first. Messages to the old address are forwarded, and each call has one result, at the destination (G02, G05,
+// G06). During the move a callback is answered 503, and afterwards it is forwarded once (N83; doc/protocol.md §10.4).
 func TestMigrate(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.opts.MigrationKey = sharedKey
@@ -89,7 +88,7 @@ func TestMigrate(t *testing.T) {
 
 		during := 0
 		here.notice = func(rw http.ResponseWriter, r *http.Request) {
-			if r.URL.Path == "/migrate" && during == 0 { // what comes meanwhile has to wait
+			if r.URL.Path == "/migrate" && during == 0 { // messages during the move have to wait
 				during, _ = w.send(http.MethodPost, here.calls[len(here.calls)-1].CallbackURL, strings.NewReader(result(key("c"), "too early")), "Content-Type", "application/json")
 			}
 		}
@@ -116,7 +115,7 @@ func TestMigrate(t *testing.T) {
 			t.Errorf("the destination's user was asked:\n%s", asked)
 		}
 
-		// What comes now comes to the source, which hands it on.
+		// Messages now arrive at the source, which forwards them.
 		if status := w.post(here.callbackOf(key("c")), result(key("c"), "result c")); status != http.StatusOK {
 			t.Errorf("a late result was answered %d", status)
 		}
@@ -154,9 +153,8 @@ func TestMigrate(t *testing.T) {
 	})
 }
 
-// Whatever fails before the destination has the session undoes everything: the session goes
-// on at the source, and tool servers that had moved it are asked to take it back. Cases
-// G03, G04.
+// TestMigrationFails checks that a failure before the destination has the session undoes everything. The session continues at the
+// source, and tool servers that had moved it are asked to take it back (G03, G04).
 func TestMigrationFails(t *testing.T) {
 	failing := func(status int, text string) func(http.ResponseWriter, *http.Request) {
 		return func(rw http.ResponseWriter, r *http.Request) {
@@ -232,7 +230,7 @@ func TestMigrationFails(t *testing.T) {
 	}
 }
 
-// hang makes a handler that does not answer /migrate before the client gives up.
+// hang returns a handler that does not answer /migrate before the client gives up.
 func hang(w *world) func(http.ResponseWriter, *http.Request) {
 	return func(_ http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/migrate" {
@@ -241,8 +239,8 @@ func hang(w *world) func(http.ResponseWriter, *http.Request) {
 	}
 }
 
-// A session moves on and comes back, and late callbacks find it wherever it is. A server that
-// needs no migration is not asked: case G01.
+// TestMigrateThereAndBack moves a session on and back. Late callbacks find it wherever it is. A server that needs no migration is
+// not asked (G01).
 func TestMigrateThereAndBack(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.opts.MigrationKey = sharedKey
@@ -294,8 +292,8 @@ func TestMigrateThereAndBack(t *testing.T) {
 	})
 }
 
-// A session without calls moves on and comes back, too, with its views; the surface of each
-// host is shown them. A session that nobody opened does not move.
+// TestMigrateAtRest moves a session without calls on and back, with its views, which the surface of each host shows. A session
+// that nobody opened does not move.
 func TestMigrateAtRest(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.opts.MigrationKey = sharedKey
@@ -347,7 +345,8 @@ func TestMigrateAtRest(t *testing.T) {
 	})
 }
 
-// Who does not have the key cannot have a large body read, and learns nothing: threat 33.
+// TestMigrationWithoutKey checks that a sender without the key cannot make the runtime read a large body, and learns nothing
+// (threat 33).
 func TestMigrationWithoutKey(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.opts.MigrationKey = sharedKey
@@ -362,7 +361,7 @@ func TestMigrationWithoutKey(t *testing.T) {
 	})
 }
 
-// counted is a body that says how much of it was read.
+// counted is a body that counts the bytes read from it.
 type counted struct {
 	left int
 	read atomic.Int64

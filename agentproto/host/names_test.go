@@ -11,7 +11,7 @@ import (
 	"github.com/millrace/millrace/agentproto/conversation"
 )
 
-// namesOf returns the names in a request: of the tools, and of the calls of the history.
+// namesOf returns the names of a request's tools and of the calls in its history.
 func namesOf(r *conversation.Request) (tools, calls string) {
 	var offered, called []string
 	for _, t := range r.Tools {
@@ -25,9 +25,10 @@ func namesOf(r *conversation.Request) (tools, calls string) {
 	return strings.Join(offered, " "), strings.Join(called, " ")
 }
 
-// Tools whose names a model cannot have are shown to it by others, and called by their own.
-// The model goes on seeing what it said, and an error that it gets changes nothing. A call that
-// is made without a model, and one of a model that knows the own name, have that.
+// TestConversationToolNames checks that tools whose names a model's API refuses are shown under
+// other names and called by their own. The model keeps seeing the names that it used, and an
+// error changes nothing. Calls made without a model, and those of a model that uses a tool's
+// own name, use the own name.
 func TestConversationToolNames(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		tool := w.tool("tool.test", "fs/read.file", "fs_read.file", "fs_list", strings.Repeat("long", 32), conversation.CancelTool)
@@ -92,8 +93,8 @@ func TestConversationToolNames(t *testing.T) {
 	})
 }
 
-// A tool that comes into a session later, and has the very name by which the model has called
-// another one, does not take it.
+// TestConversationToolNamesStay checks that a tool that joins a session later does not take
+// over a name that the model has used for another tool, even if this is its own name.
 func TestConversationToolNamesStay(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		late, tool := w.fickle("late.test", "fs_read"), w.tool("tool.test", "fs/read")

@@ -14,8 +14,8 @@ import (
 	"github.com/millrace/millrace/agentproto/host/internal/peer"
 )
 
-// K01, K02, K03: a cancellation goes to all servers at once, once, and waits for
-// none.
+// TestK01Cancel checks that a cancellation is sent to all servers at the same time, once,
+// and waits for none (K01, K02, K03).
 func TestK01Cancel(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		tool, failing, hung, broken := w.tool("tool.test"), w.tool("failing.test", "f"), w.tool("hung.test", "h"), w.tool("broken.test", "b")
@@ -63,7 +63,8 @@ func TestK01Cancel(t *testing.T) {
 	})
 }
 
-// Many cancellations do not pile up at a server that hangs.
+// TestK02ManyCancellations checks that cancellations do not pile up at a server that
+// hangs.
 func TestK02ManyCancellations(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		hung, tool := w.tool("hung.test", "h"), w.tool("tool.test")
@@ -184,7 +185,8 @@ func TestT01Lifetime(t *testing.T) {
 	}
 }
 
-// Results ends with its context, with its reader, and with the runtime.
+// TestResults checks that Results ends with its context, with its reader, and with the
+// runtime.
 func TestResults(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		tool, key, url := w.pending()
@@ -226,7 +228,7 @@ func TestResults(t *testing.T) {
 	})
 }
 
-// T02: whatever races, a call is resolved once.
+// TestT02TimerAndResult checks that a call is resolved once, whatever races (T02).
 func TestT02TimerAndResult(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		const n = 200

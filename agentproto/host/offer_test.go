@@ -13,7 +13,7 @@ import (
 	"github.com/millrace/millrace/agentproto/host/internal/discovery"
 )
 
-// offered returns the names that a session is offered, and its problems.
+// offered returns the names of the tools offered to a session, and its problems.
 func (w *world) offered(session string) (names, problems string) {
 	w.t.Helper()
 	tools, found, err := w.rt.ToolsOf(w.t.Context(), session)
@@ -30,7 +30,7 @@ func (w *world) offered(session string) (names, problems string) {
 	return strings.Join(n, " "), strings.Join(p, "\n")
 }
 
-// A fickle server has a manifest, or does not, as its test says.
+// A fickle is a tool server whose manifest a test can make fail or hang.
 type fickle struct {
 	*toolServer
 	status  atomic.Int32 // of the manifest; 0 is 200
@@ -65,7 +65,7 @@ func (f *fickle) hangUntil(c chan struct{}) {
 	f.hang = c
 }
 
-// fickle starts a fickle server.
+// fickle starts a fickle tool server.
 func (w *world) fickle(host string, tools ...string) *fickle {
 	f := &fickle{toolServer: w.tool("unused."+host, tools...)}
 	f.base = "http://" + host
@@ -74,7 +74,8 @@ func (w *world) fickle(host string, tools ...string) *fickle {
 	return f
 }
 
-// D04: what failed for one session is asked for again by the next.
+// TestD04NextSessionAsksAgain checks that a failed manifest is requested again for the next
+// session (D04).
 func TestD04NextSessionAsksAgain(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		bad, good := w.fickle("bad.test", "one"), w.tool("good.test", "two")
@@ -96,7 +97,8 @@ func TestD04NextSessionAsksAgain(t *testing.T) {
 	})
 }
 
-// D05: a name that two toolsets have is a problem of those sessions that began with both.
+// TestD05SharedNameLater checks that a name offered by two toolsets is a problem only for
+// sessions that began with both (D05).
 func TestD05SharedNameLater(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		a, b := w.tool("a.test", "one"), w.tool("b.test", "two")
@@ -112,8 +114,8 @@ func TestD05SharedNameLater(t *testing.T) {
 	})
 }
 
-// D08: a session keeps the schema that it began with, its child threads too; a new
-// session has the new one.
+// TestD08SchemaChanges checks that a session and its child threads keep the schema with
+// which the session began (D08). A new session gets the new schema.
 func TestD08SchemaChanges(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		tool := w.tool("tool.test")
@@ -144,8 +146,8 @@ func TestD08SchemaChanges(t *testing.T) {
 	})
 }
 
-// D09: a server that cannot be asked has what it had; one that answers with something
-// invalid has nothing.
+// TestD09CachedManifest checks that an unreachable server keeps its previous manifest, and
+// that one with an invalid manifest offers nothing (D09).
 func TestD09CachedManifest(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		tool := w.fickle("tool.test")
@@ -167,8 +169,8 @@ func TestD09CachedManifest(t *testing.T) {
 	})
 }
 
-// A session's manifests are fetched once, however many ask; so are those of sessions that
-// begin together.
+// TestDiscoveryIsShared checks that a session's manifests are fetched once, however many
+// callers ask. Sessions that begin together share one fetch.
 func TestDiscoveryIsShared(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		tool := w.fickle("tool.test")
@@ -198,8 +200,9 @@ func TestDiscoveryIsShared(t *testing.T) {
 	})
 }
 
-// L02: a server that is silent costs a new session the discovery's time, the next ones a
-// tenth of it, and sessions that are loaded nothing. It is offered as soon as it answers.
+// TestL02SilentServer checks that a silent server delays a new session by the discovery
+// timeout, the next ones by a tenth of it, and loaded sessions not at all (L02). It is
+// offered as soon as it answers.
 func TestL02SilentServer(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		silent, good := w.fickle("silent.test", "silent"), w.tool("good.test")
@@ -239,7 +242,8 @@ func TestL02SilentServer(t *testing.T) {
 	})
 }
 
-// A bounded number of sessions is remembered: those that were used last.
+// TestSessionsAreBounded checks that only a bounded number of sessions is remembered: the
+// most recently used.
 func TestSessionsAreBounded(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.opts.Bounds.Sessions = 3
@@ -262,7 +266,8 @@ func TestSessionsAreBounded(t *testing.T) {
 	})
 }
 
-// A caller does not wait for longer than its context, nor for longer than the runtime runs.
+// TestToolsOfEnds checks that a caller waits no longer than its context permits and the
+// runtime runs.
 func TestToolsOfEnds(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		tool := w.fickle("tool.test")

@@ -23,7 +23,7 @@ import (
 	"github.com/millrace/millrace/dataflow/durable/natslog"
 )
 
-// A told user is a surface that keeps what is asked at present.
+// A told is a surface that records what the user is currently asked.
 type told struct {
 	mu   sync.Mutex
 	open map[string]string // by call
@@ -52,7 +52,7 @@ func (u *told) Withdraw(key agentproto.CallKey, _ string)       { u.set(key, "")
 func (u *told) Progress(agentproto.CallKey, agentproto.State)   {}
 func (u *told) View(agentproto.CallKey, *agentproto.ViewUpdate) {}
 
-// expect waits until this is asked and nothing else.
+// expect waits until the user is asked exactly want.
 func (u *told) expect(t *testing.T, want map[string]string) {
 	t.Helper()
 	deadline := time.After(30 * time.Second)
@@ -71,19 +71,20 @@ func (u *told) expect(t *testing.T, want map[string]string) {
 	}
 }
 
-// forget is what a user interface does whose runtime is gone.
+// forget clears the prompts, as a user interface does when its runtime is gone.
 func (u *told) forget() {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.open = map[string]string{}
 }
 
-// U08 and O07: what is open when the runtime is cut off is shown again by the next one, an
-// answer that was taken in and not delivered is delivered, and no auth_url is on the disk.
+// TestPromptsSurvive checks that prompts that are open when the runtime is cut off are
+// shown again by the next one (U08, O07). An answer that was accepted but not delivered is
+// delivered. No auth_url is on the disk.
 func TestPromptsSurvive(t *testing.T) {
 	type posted struct{ id, body string }
 	answers := make(chan posted, 100)
-	refuse := make(chan struct{}) // the tool takes answers once it is closed
+	refuse := make(chan struct{}) // the tool accepts answers once it is closed
 	invoked := make(chan *agentproto.Invocation, 8)
 	mux := http.NewServeMux()
 	tool := httptest.NewServer(mux)
@@ -133,7 +134,7 @@ func TestPromptsSurvive(t *testing.T) {
 		opts.Listener, opts.ListenAddr = nil, listener.Addr().String()
 		return rt
 	}
-	cutOff := func(rt *Runtime) { // as a crash: no snapshot, nothing is finished
+	cutOff := func(rt *Runtime) { // like a crash: no snapshot, nothing is finished
 		ctx, cancel := context.WithCancel(context.Background())
 		cancel()
 		rt.Stop(ctx)
@@ -163,7 +164,7 @@ func TestPromptsSurvive(t *testing.T) {
 	if err := rt.Answer(t.Context(), agentproto.CallKey{GroupID: "g", ID: "answered"}, tool.URL+"/answer", 1); err != nil {
 		t.Fatal(err)
 	}
-	first := <-answers // refused, as is the second, and the third would be in an hour
+	first := <-answers // refused, like the second; the third would come in an hour
 	<-answers
 
 	cutOff(rt)
@@ -193,7 +194,7 @@ func TestPromptsSurvive(t *testing.T) {
 	rt = start()
 	user.expect(t, map[string]string{})
 	select {
-	case got := <-answers: // Stop may be faster than the record that the tool has it
+	case got := <-answers: // Stop may come before the record that the tool has it
 		if got != dismissed {
 			t.Errorf("delivered again: %v, and before as %v", got, dismissed)
 		}
@@ -208,7 +209,7 @@ func TestPromptsSurvive(t *testing.T) {
 	}
 }
 
-// grep reports whether a text is in a file of a folder.
+// grep reports whether a file in a folder contains a text.
 func grep(t *testing.T, dir, text string) (found bool) {
 	t.Helper()
 	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {

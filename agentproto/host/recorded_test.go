@@ -12,8 +12,8 @@ import (
 	"github.com/millrace/millrace/dataflow/sim"
 )
 
-// TestRecorder makes the steps of a runtime again, with calls over real sockets: they resolve as they did. It would catch a
-// runtime that records nothing, or not all of its programs.
+// TestRecorder replays the recorded steps of a runtime, whose calls used real sockets: the calls resolve as before. It
+// catches a runtime that does not record all of its programs.
 func TestRecorder(t *testing.T) {
 	var file bytes.Buffer
 	recorder := recordings.NewRecorder(&file)
@@ -56,7 +56,7 @@ func TestRecorder(t *testing.T) {
 	})
 }
 
-// TestRecorderAndState: a runtime has one history.
+// TestRecorderAndState checks that a runtime refuses to have both a State and a Recorder.
 func TestRecorderAndState(t *testing.T) {
 	sealer, err := NewSealer()
 	if err != nil {

@@ -26,7 +26,7 @@ type posting struct {
 	id  string // the webhook-id
 }
 
-// recorder is a tool server that acknowledges calls and says what it got.
+// recorder is a tool server that acknowledges calls and reports each posting.
 func recorder(t *testing.T) (base string, got chan posting) {
 	got = make(chan posting, 16)
 	var server *httptest.Server
@@ -44,7 +44,7 @@ func recorder(t *testing.T) (base string, got chan posting) {
 	return server.URL, got
 }
 
-// kept returns the options of a runtime that can be started again.
+// kept returns the options of a runtime that can be restarted.
 func kept(t *testing.T, base string) Options {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -64,8 +64,8 @@ func kept(t *testing.T, base string) Options {
 	}
 }
 
-// I13: a call that was made but not posted when the runtime ended is posted by the next
-// one, with the same identifiers, and resolved once.
+// TestI13PostedAfterRestart checks that a call that was not posted when the runtime ended
+// is posted by the next one, with the same identifiers, and resolved once (I13).
 func TestI13PostedAfterRestart(t *testing.T) {
 	base, got := recorder(t)
 	opts := kept(t, base)
@@ -73,7 +73,7 @@ func TestI13PostedAfterRestart(t *testing.T) {
 	var dialer net.Dialer
 	first := opts
 	first.DialContext = func(ctx context.Context, network, addr string) (net.Conn, error) {
-		if cut.Load() { // nothing leaves this process any more
+		if cut.Load() { // nothing leaves this process from now on
 			<-ctx.Done()
 			return nil, errors.New("cut")
 		}

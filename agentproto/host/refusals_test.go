@@ -16,8 +16,8 @@ import (
 	"github.com/millrace/millrace/agentproto/host/internal/migration"
 )
 
-// Threat 16: with a PublicURL a proxy may name any host, as many do, and none names none; the
-// capability is what protects the endpoint.
+// TestThreat16_HostBehindProxy checks that with a PublicURL a request may name any host,
+// because many proxies change it (threat 16). The capability protects the endpoint.
 func TestThreat16_HostBehindProxy(t *testing.T) {
 	for _, public := range []string{"https://agents.example", "https://agents.example/below", "http://127.0.0.1:4000"} {
 		inWorld(t, func(t *testing.T, w *world) {
@@ -45,8 +45,8 @@ func TestThreat16_HostBehindProxy(t *testing.T) {
 	}
 }
 
-// raw sends a request whose first lines are given and returns the status and body of the
-// answer.
+// raw sends a request that begins with the given lines and returns the status and body of the
+// response.
 func (w *world) raw(address, lines, body string) (int, string) {
 	w.t.Helper()
 	conn, err := w.net.dial(w.t.Context(), "", address)
@@ -63,7 +63,8 @@ func (w *world) raw(address, lines, body string) (int, string) {
 	return resp.StatusCode, string(answer)
 }
 
-// A message of HTTP/1.0, which need not name a host, is taken in; a page's is not.
+// TestThreat16_NoHost checks that an HTTP/1.0 message, which need not name a host, is
+// accepted, and one from a web page is not.
 func TestThreat16_NoHost(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		tool := w.tool("tool.test")
@@ -98,8 +99,9 @@ func TestThreat16_NoHost(t *testing.T) {
 	})
 }
 
-// What is refused although its URL is genuine is logged at WARN, a few lines for however
-// many, and no line has the URL. What is refused because its URL is not is not logged.
+// TestRefusalsAreLogged checks that refused messages with a genuine URL are logged at WARN,
+// in a few lines however many there are, and without the URL. Messages with a forged URL are
+// not logged.
 func TestRefusalsAreLogged(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		tool := w.tool("tool.test")
@@ -152,8 +154,8 @@ func TestRefusalsAreLogged(t *testing.T) {
 	})
 }
 
-// W07: what needs nothing but its URL to be a message of the tool's is taken in although it
-// does not say that it is JSON; what says that it is something else is not.
+// TestW07Types checks that a message without a Content-Type is accepted, because its URL is
+// enough to identify the tool. One that declares another type is refused (W07).
 func TestW07Types(t *testing.T) {
 	for _, tt := range []struct {
 		header []string
@@ -184,7 +186,8 @@ func TestW07Types(t *testing.T) {
 	}
 }
 
-// doc/protocol.md §5.2: an empty content has nothing to win over the text with.
+// TestEmptyContent checks that an empty content does not replace the text (doc/protocol.md
+// §5.2).
 func TestEmptyContent(t *testing.T) {
 	for _, tt := range []struct {
 		members, want string
@@ -215,8 +218,9 @@ func TestEmptyContent(t *testing.T) {
 	}
 }
 
-// W08: a client that reads the answer only when it has sent everything reads 413, and the
-// call is resolved. So does one that reads at once.
+// TestW08AnswerIsRead checks that a client that reads the response only after it has sent
+// everything reads 413, and that the call is resolved (W08). So does a client that reads at
+// once.
 func TestW08AnswerIsRead(t *testing.T) {
 	tool := echoServer(t, "unused")
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -272,7 +276,7 @@ func TestW08AnswerIsRead(t *testing.T) {
 	}
 }
 
-// W08: a body that does not end is not read for ever.
+// TestW08EndlessBody checks that an endless body is not read forever (W08).
 func TestW08EndlessBody(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		for _, tt := range []struct {

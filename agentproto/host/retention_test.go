@@ -12,8 +12,8 @@ import (
 	"github.com/millrace/millrace/dataflow/durable/disklog"
 )
 
-// TestKeyOfForgottenCall uses the key of a call again that was resolved two days ago, and posts to the callback URL of the first, which is
-// still good. It would catch a late result that becomes that of another call.
+// TestKeyOfForgottenCall reuses the key of a call that was resolved two days ago, and posts to the first call's URL, which is
+// still valid. It catches a late result that becomes the other call's.
 func TestKeyOfForgottenCall(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		tool := w.tool("tool.test", "echo")
@@ -42,8 +42,8 @@ func TestKeyOfForgottenCall(t *testing.T) {
 	})
 }
 
-// TestNoticesAreKept has calls that tell their threads that they go on, and how much is kept of them, and makes the history of it again. It
-// would catch a notice that gets to the thread and not into the history.
+// TestNoticesAreKept makes calls that tell their threads that they continue and how much is stored of them, and then replays the
+// history. It catches a notice that reaches the thread but not the history.
 func TestNoticesAreKept(t *testing.T) {
 	t.Parallel()
 	inWorld(t, func(t *testing.T, w *world) {

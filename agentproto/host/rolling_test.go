@@ -13,13 +13,13 @@ import (
 	"github.com/millrace/millrace/agentproto/host/internal/discovery"
 )
 
-// A rolling is a tool server that is being replaced: each request comes to a process of the version before, or of the next one, which
-// do not have the same tools.
+// A rolling is a tool server that is being replaced. Each request reaches a process of the previous or of the next version, which
+// have different tools.
 type rolling struct {
 	*toolServer
 	versions [2]string // of the manifest
 	n        atomic.Int32
-	only     atomic.Bool // the next one is left
+	only     atomic.Bool // only the next version is left
 }
 
 func (r *rolling) ServeHTTP(rw http.ResponseWriter, req *http.Request) {
@@ -34,9 +34,9 @@ func (r *rolling) ServeHTTP(rw http.ResponseWriter, req *http.Request) {
 	fmt.Fprint(rw, r.versions[i])
 }
 
-// TestN77_TwoVersionsUnderWay has threads begin while a tool server has two sets of tools, one in each of its processes. It would
-// catch a thread whose tools change while it goes on, one that has some of the one and some of the other, and a call
-// of a tool that has gone which is not made: it is for the tool server to say that.
+// TestN77_TwoVersionsUnderWay opens threads while a tool server has two sets of tools, one in each of its processes. It catches a
+// thread whose tools change later, or that mixes the two sets. It also catches a call of a removed tool that is not made: the
+// tool server has to refuse it.
 func TestN77_TwoVersionsUnderWay(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		tool := &rolling{toolServer: w.tool("unused.test")}
@@ -55,7 +55,7 @@ func TestN77_TwoVersionsUnderWay(t *testing.T) {
 			}
 		}
 		w.start(tool.base)
-		first := map[string]string{} // what each thread found
+		first := map[string]string{} // the tools of each thread
 		for i := range 20 {
 			thread := fmt.Sprint("s", i)
 			first[thread], _ = w.offered(thread)

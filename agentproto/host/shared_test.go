@@ -15,10 +15,10 @@ import (
 	"github.com/millrace/millrace/dataflow/durable/natslog"
 )
 
-// TestProcessesShareSessions has three runtimes divide the sessions of one history. Results of all of them are posted
-// to one, calls are made at the one and awaited at the others, and one of them leaves. It would catch a call that
-// only the process knows that made it, or that got its result; a call that is made twice, or is lost, when its
-// session has a new owner; and a runtime that runs nothing.
+// TestProcessesShareSessions divides the sessions of one history among three runtimes. All results are posted to one
+// of them, calls are made at one and awaited at the others, and one runtime leaves. It catches a call known only to
+// the process that made it or received its result. It catches a call that is made twice or lost when its session
+// changes owner, and a runtime that runs nothing.
 func TestProcessesShareSessions(t *testing.T) {
 	t.Parallel()
 	s, err := natsserver.NewServer(&natsserver.Options{Host: "127.0.0.1", Port: -1, JetStream: true, StoreDir: t.TempDir(), NoLog: true, NoSigs: true})
@@ -52,7 +52,7 @@ func TestProcessesShareSessions(t *testing.T) {
 		if i == 0 {
 			opts.Listener = listener
 		} else {
-			opts.External = true // all callbacks come to the first
+			opts.External = true // all callbacks arrive at the first
 		}
 		rt, err := Start(t.Context(), opts)
 		if err != nil {

@@ -19,7 +19,7 @@ func secret(c string) string {
 	return "whsec_" + base64.StdEncoding.EncodeToString([]byte(strings.Repeat(c, 32)))
 }
 
-// signed posts a callback as a tool server that shares a secret.
+// signed posts a callback signed with a secret.
 func (w *world) signed(url, body, secret, id string, at time.Time) int {
 	w.t.Helper()
 	webhook, err := standardwebhooks.NewWebhook(secret)
@@ -35,8 +35,9 @@ func (w *world) signed(url, body, secret, id string, at time.Time) int {
 	return status
 }
 
-// Z02, threat 2: a tool server that shares a secret has to sign, lately, with that secret
-// and what it posts. Anything else is refused and changes nothing.
+// TestZ02Signatures checks that a tool server with a secret has to sign what it posts,
+// with that secret and a recent time (Z02, threat 2). Anything else is refused and
+// changes nothing.
 func TestZ02Signatures(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.opts.Secrets = map[string][]string{"http://tool.test/": {secret("n"), secret("o")}}
@@ -79,8 +80,9 @@ func TestZ02Signatures(t *testing.T) {
 	})
 }
 
-// Z02, threat 2: a signed message that is posted again, whole, has no effect, also when
-// what it asked for is over. C05: a retry with the same id is answered as the first was.
+// TestZ02Replays checks that a repeated signed message has no effect, even after its
+// request is over (Z02, threat 2). A retry with the same id is answered like the first
+// attempt (C05).
 func TestZ02Replays(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.opts.Secrets = map[string][]string{"http://tool.test": {secret("n")}}
@@ -121,8 +123,8 @@ func TestZ02Replays(t *testing.T) {
 	})
 }
 
-// Without secrets, a message that comes again with its id has no effect either; messages
-// without an id are all taken.
+// TestRepeatedWithoutSecret checks that a message with a repeated id has no effect
+// without secrets either. Messages without an id are all accepted.
 func TestRepeatedWithoutSecret(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		_, _, url := w.pending()
@@ -138,8 +140,9 @@ func TestRepeatedWithoutSecret(t *testing.T) {
 	})
 }
 
-// Threat 4: who has got hold of the callback URL of another tool server's call can answer
-// it, unless the two runtimes' secrets differ. His own calls he cannot answer there.
+// TestSwappedURLs checks that a tool server that has obtained the callback URL of another
+// server's call can answer that call unless the servers have different secrets (threat
+// 4). It cannot answer its own calls there.
 func TestSwappedURLs(t *testing.T) {
 	for _, secrets := range []map[string][]string{nil, {"http://a.test": {secret("a")}, "http://b.test": {secret("b")}}} {
 		inWorld(t, func(t *testing.T, w *world) {
@@ -186,8 +189,8 @@ func TestSwappedURLs(t *testing.T) {
 	}
 }
 
-// Everything that is posted to a tool server that shares secrets is signed with each of
-// them, with an id that stays and the time of the attempt.
+// TestRequestsAreSigned checks that every post to a tool server with secrets is signed
+// with each of them. The id stays the same, and the time is that of the attempt.
 func TestRequestsAreSigned(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.opts.Secrets = map[string][]string{"http://tool.test": {secret("n"), secret("o")}}
@@ -216,7 +219,7 @@ func TestRequestsAreSigned(t *testing.T) {
 		}))
 		w.start("http://tool.test")
 		key := w.call("g", "1")
-		w.pass(10 * time.Minute) // the second attempt has a time of its own
+		w.pass(10 * time.Minute) // the second attempt has its own time
 		w.signed(tool.callback(), choice(`["a"]`, 0, answerURL), secret("n"), "msg_1", time.Now())
 		tool.invocations()
 		if err := w.rt.Answer(t.Context(), key, answerURL, 0); err != nil {

@@ -26,10 +26,10 @@ import (
 
 var soakCalls = flag.Int("soak.calls", long.Of(36, 288), "calls of a day of TestDay; the largest test has 100000")
 
-// TestDay is a day of a runtime whose tools send a lot: one result of a hundred has 900 kB, and one of a thousand that nobody reads;
-// a subscription has events of 200 kB and of 900 kB, which are too large; a conversation begins and ends every ten minutes, and one an
-// hour has a result of 900 kB. It would catch what grows with the calls of a day, in memory or on disk, and a result that is lost for
-// it. At noon the runtime is started again. The short search has a day of four hours.
+// TestDay runs a day of a runtime whose tools send a lot. One result in a hundred has 900 kB, and one in a thousand has 900 kB
+// and is never read. A subscription sends events of 200 kB and, too large, of 900 kB. A conversation begins and ends every ten
+// minutes; one an hour has a result of 900 kB. At noon the runtime is restarted. TestDay catches memory or disk use that grows
+// with the calls of a day, and a result that is lost. The short search has a day of four hours.
 //
 //	go test ./agentproto/host -run TestDay -v -timeout 1h -soak.calls 100000
 func TestDay(t *testing.T) {
@@ -50,7 +50,7 @@ func TestDay(t *testing.T) {
 		}
 		dir := t.TempDir()
 		w.opts = Options{
-			Surface: blind{}, Logger: slog.New(slog.DiscardHandler), // the test remembers nothing of its own
+			Surface: blind{}, Logger: slog.New(slog.DiscardHandler), // the test itself stores nothing
 			Sealer: sealer, State: &durable.Options{Log: disklog.Dir(dir)}, Bounds: Bounds{Memory: memory},
 			Model: conversation.ModelFunc(func(_ context.Context, r *conversation.Request) (*conversation.Reply, error) {
 				if len(r.Messages) == 1 {
@@ -143,7 +143,7 @@ func TestDay(t *testing.T) {
 	})
 }
 
-// used returns how many bytes files in a folder have.
+// used returns the total size of the files in a folder.
 func used(dir string) (n int64) {
 	filepath.WalkDir(dir, func(_ string, e fs.DirEntry, err error) error {
 		if err == nil && e.Type().IsRegular() {
@@ -156,7 +156,7 @@ func used(dir string) (n int64) {
 	return n
 }
 
-// A blind surface remembers nothing of what it is shown.
+// blind is a surface that stores nothing.
 type blind struct{}
 
 func (blind) OAuth(context.Context, agentproto.CallKey, *agentproto.OAuth)       {}
@@ -165,7 +165,7 @@ func (blind) Withdraw(agentproto.CallKey, string)                               
 func (blind) Progress(agentproto.CallKey, agentproto.State)                      {}
 func (blind) View(agentproto.CallKey, *agentproto.ViewUpdate)                    {}
 
-// A soaking is a tool server that answers each call at once, and sends events.
+// A soaking is a tool server that answers each call at once and sends events.
 type soaking struct {
 	w    *world
 	text func(operation string) string

@@ -17,8 +17,8 @@ import (
 	"github.com/millrace/millrace/agentproto/host/internal/peer"
 )
 
-// E01: what a tool server answers when it is asked whether it has a call. Only a clear no,
-// a refusal and nonsense end the call.
+// TestE01Status checks what happens after each answer to a status request (E01). Only a
+// clear no, a refusal and an invalid answer end the call.
 func TestE01Status(t *testing.T) {
 	const lost, kept = true, false
 	tests := []struct {
@@ -81,8 +81,9 @@ func TestE01Status(t *testing.T) {
 	}
 }
 
-// E01: a server that cannot be reached, or hangs, has its calls waited for; it is asked
-// again, and about a few calls at a time. Without the option nobody is asked.
+// TestE01Unreachable checks that calls of an unreachable or hanging server stay pending
+// (E01). The server is asked again, about a few calls at a time. Without the option no
+// server is asked.
 func TestE01Unreachable(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.opts.AskStatus = true
@@ -124,8 +125,8 @@ func TestE01Unreachable(t *testing.T) {
 	})
 }
 
-// E01: a subscription that the tool server has lost ends with an event that says so; one
-// that is over is not asked for.
+// TestE01Subscriptions checks that a subscription that the tool server has lost ends with
+// an event that says so (E01). The server is not asked about one that is over.
 func TestE01Subscriptions(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.opts.AskStatus = true
@@ -146,8 +147,8 @@ func TestE01Subscriptions(t *testing.T) {
 	})
 }
 
-// E01: after a restart the server is asked at once, of calls that it acknowledged before.
-// One that was not acknowledged is posted, and not asked for.
+// TestE01Restart checks that after a restart the server is asked at once about calls that
+// it had acknowledged (E01). A call that was not acknowledged is posted instead.
 func TestE01Restart(t *testing.T) {
 	var mu sync.Mutex
 	asked := map[string]int{}
@@ -199,13 +200,13 @@ func TestE01Restart(t *testing.T) {
 		inv := <-posted
 		urls[inv.ID] = inv.CallbackURL
 	}
-	// A call is asked for when that it was acknowledged is kept.
+	// A status is requested only after the acknowledgement has been stored.
 	within(t, "what was acknowledged is kept", func() bool {
 		mu.Lock()
 		defer mu.Unlock()
 		return asked["alive"] > 0 && asked["lost"] > 0
 	})
-	stopAtOnce(t, rt) // in the pause before the next attempt
+	stopAtOnce(t, rt) // during the pause before the next attempt
 	mu.Lock()
 	if asked["unposted"] != 0 {
 		t.Errorf("asked %v before the restart", asked)

@@ -19,7 +19,7 @@ func event(key agentproto.CallKey, text string, final bool) string {
 	return fmt.Sprintf(`{"type":"subscription_event","group_id":%q,"tool_call_id":%q,"text":%q,"final":%v}`, key.GroupID, key.ID, text, final)
 }
 
-// withEvents notes the events that the program is told of.
+// withEvents records the events that the program receives.
 func withEvents(delivered *[]string) func(delivering) delivering {
 	return func(deliver delivering) delivering {
 		return func(ctx context.Context, key agentproto.CallKey, e agentproto.Event) error {
@@ -31,9 +31,9 @@ func withEvents(delivered *[]string) func(delivering) delivering {
 	}
 }
 
-// S04: a tool that goes on sending events of a subscription that has ended is told so after a minute, and
-// one that was never told that it ended is not. It fails if such a tool sends events for ever, or if one that was on its
-// way is refused.
+// TestS04GoneAfterTheEnd checks that a tool that keeps sending events of an ended subscription gets 410 after a minute
+// (S04). A call whose subscription never opened does not. The test fails if such a tool sends events forever, or if an
+// event that was already on its way is refused.
 func TestS04GoneAfterTheEnd(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		tool, key, url := w.pending()
@@ -67,8 +67,8 @@ func TestS04GoneAfterTheEnd(t *testing.T) {
 	})
 }
 
-// S04, S09 at the endpoint: the URL of a call with a subscription goes on being good for
-// events and views; other messages have no effect then, and events have none without or after it.
+// TestS04EventsAtTheEndpoint checks that the URL of a call with a subscription stays valid for events and views (S04,
+// S09). Other messages then have no effect. Events have none before or after the subscription.
 func TestS04EventsAtTheEndpoint(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		var delivered []string
@@ -114,8 +114,8 @@ func TestS04EventsAtTheEndpoint(t *testing.T) {
 	})
 }
 
-// S12: at the bound, a call that would open another subscription is resolved with an error
-// and cancelled. One that ended makes room.
+// TestS12SubscriptionsAreBounded checks that, at the bound, a call that would open another subscription is cancelled and
+// resolved with an error. A subscription that ends makes room (S12).
 func TestS12SubscriptionsAreBounded(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.opts.Bounds.Subscriptions = 3
@@ -124,7 +124,7 @@ func TestS12SubscriptionsAreBounded(t *testing.T) {
 		open := func(thread, id string) (agentproto.CallKey, string) {
 			key := w.call(thread, id)
 			url := tool.callback()
-			for range 2 { // a retry takes no room of its own
+			for range 2 { // a retry takes no additional room
 				if status := w.post(url, subscribe(key)); status != 200 {
 					t.Errorf("%v: status %d", key, status)
 				}
@@ -169,7 +169,7 @@ func TestS12SubscriptionsAreBounded(t *testing.T) {
 	})
 }
 
-// A result that is dropped keeps no room.
+// TestS12LateResult checks that a dropped result takes no room.
 func TestS12LateResult(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		_, key, url := w.pending()

@@ -11,7 +11,7 @@ import (
 	"github.com/millrace/millrace/agentproto"
 )
 
-// answers writes down what a terminal answers.
+// answers records a terminal's answers.
 type answers struct{ got []string }
 
 func (a *answers) Answer(_ context.Context, key agentproto.CallKey, url string, selected int) error {
@@ -79,9 +79,9 @@ func TestTerminalAsks(t *testing.T) {
 		key, c := question("1", 1)
 		term.Withdraw(key, c.ResponseURL)
 		term.Withdraw(key, c.ResponseURL)
-		io.WriteString(keyboard, "7\nx\n2\n") // the first question
-		io.WriteString(keyboard, "\n")        // the third one; the second is withdrawn
-		keyboard.Close()                      // and the fourth
+		io.WriteString(keyboard, "7\nx\n2\n") // answers the first question
+		io.WriteString(keyboard, "\n")        // answers the third: the second is withdrawn
+		keyboard.Close()                      // the end of the input dismisses the fourth
 		synctest.Wait()
 		key, c = question("4", 2)
 		term.Choice(t.Context(), key, c)
@@ -111,7 +111,7 @@ Your choice [1]: Question 4?
 	})
 }
 
-// knowing is an answerer that knows whose questions it gets.
+// knowing is an answerer that knows the tool and the server of a question.
 type knowing struct {
 	answers
 	tool string
@@ -121,7 +121,7 @@ func (k *knowing) ToolOf(agentproto.CallKey) string { return k.tool }
 
 func (*knowing) ToolsetOf(agentproto.CallKey) string { return "http://bank.test\x1b" }
 
-// TestThreat31_TerminalNamesTheServer would catch a question that could be anybody's.
+// TestThreat31_TerminalNamesTheServer catches a question that does not name its tool server.
 func TestThreat31_TerminalNamesTheServer(t *testing.T) {
 	var out strings.Builder
 	term := NewTerminal(strings.NewReader(""), &out)
@@ -145,8 +145,8 @@ func TestThreat31_TerminalNamesTheServer(t *testing.T) {
 	})
 }
 
-// O02, threat 17: a prompt to sign in says which tool of which tool server asks, and where the
-// address leads, in letters that cannot be taken for others.
+// TestThreat17_SignIn checks that a sign-in prompt names the tool, its tool server and the
+// target host, in letters that cannot be confused (O02, threat 17).
 func TestThreat17_SignIn(t *testing.T) {
 	for _, tt := range []struct{ url, want string }{
 		{"https://login.test/a", "login.test:\n  https://login.test/a\n"},

@@ -26,8 +26,9 @@ func eventBody(key agentproto.CallKey, text string, associative, final bool) str
 		key.GroupID, key.ID, text, associative, final)
 }
 
-// When all that is pending waits for an authorization, the model is told and goes on; the
-// result follows when it is there. Case O01, and the end of it when nobody authorizes, O06.
+// TestConversationAuthorization checks that when all pending calls wait for an
+// authorization, the model is informed and continues, and the result follows later (O01).
+// It also checks the end if nobody authorizes (O06).
 func TestConversationAuthorization(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		tool := w.tool("tool.test")
@@ -66,8 +67,9 @@ func TestConversationAuthorization(t *testing.T) {
 	})
 }
 
-// Events come inline, after what is pending and in order; a final one is the last, and a
-// cancelled subscription has none. Cases S01 to S07.
+// TestConversationSubscription checks that events come inline, in order, after the pending
+// calls. A final event is the last one, and a cancelled subscription delivers none (S01 to
+// S07).
 func TestConversationSubscription(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		tool := w.tool("tool.test")
@@ -126,8 +128,8 @@ func TestConversationSubscription(t *testing.T) {
 	})
 }
 
-// Events that do not belong into the thread have a child thread of their own, in order,
-// which is closed with its parent. Case S02.
+// TestConversationChildEvents checks that events that do not belong in the thread get their
+// own child thread, in order, which is closed with its parent (S02).
 func TestConversationChildEvents(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		tool := w.tool("tool.test")
@@ -166,8 +168,8 @@ func TestConversationChildEvents(t *testing.T) {
 	})
 }
 
-// A view is kept for who looks later and is no message; a prompt likewise while it is open.
-// Cases V01, V03, U07, U08.
+// TestConversationViewsAndPrompts checks that views are kept for later readers and are not
+// messages, and likewise prompts while they are open (V01, V03, U07, U08).
 func TestConversationViewsAndPrompts(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		tool := w.tool("tool.test")
@@ -201,8 +203,8 @@ func TestConversationViewsAndPrompts(t *testing.T) {
 	})
 }
 
-// Images are shown to a model that takes them, and described to others; what cannot be
-// shown is always described. Cases R02 to R04, R14.
+// TestConversationImages checks that images are shown to a model that accepts them and
+// described to others. An unusable image is always described (R02 to R04, R14).
 func TestConversationImages(t *testing.T) {
 	const content = `{"type":"tool_result","group_id":"s","id":"a","text":"loses","content":[{"type":"text","text":"before"},
 		{"type":"image","data":"iVBORw==","mediaType":"image/png"},{"type":"image","data":"!","mediaType":"image/png"},{"type":"text","text":"after"}]}`

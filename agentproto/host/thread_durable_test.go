@@ -14,8 +14,9 @@ import (
 	"github.com/millrace/millrace/dataflow/durable/natslog"
 )
 
-// A conversation goes on after a restart where it was: calls that are pending get their
-// results, a model that had not answered is asked again, and what waits goes on waiting.
+// TestConversationRestart checks that a conversation continues after a restart: pending
+// calls get their results, a model that had not answered is asked again, and what was
+// waiting still waits.
 func TestConversationRestart(t *testing.T) {
 	t.Parallel()
 	late := lateServer(t)

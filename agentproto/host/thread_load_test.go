@@ -13,8 +13,8 @@ import (
 	"github.com/millrace/millrace/agentproto/conversation"
 )
 
-// A thousand threads talk at once, three calls each at a time, while the model of one and
-// the tool of another hang: nobody waits for anybody else. Case L02.
+// TestConversationThreads runs a thousand threads with three calls at a time, while the
+// model of one and the tool of another hang: no thread waits for another (L02).
 func TestConversationThreads(t *testing.T) {
 	t.Parallel()
 	inWorld(t, func(t *testing.T, w *world) {
@@ -47,7 +47,7 @@ func TestConversationThreads(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		w.pass(6 * time.Second) // three times a second for the model, and what posts take that come twice
+		w.pass(6 * time.Second) // three times a second for the model, and the time of retried posts
 		done := 0
 		for n := 2; n < threads; n++ {
 			messages, err := w.rt.Thread(fmt.Sprint(n)).History(t.Context())
@@ -70,8 +70,8 @@ func TestConversationThreads(t *testing.T) {
 	})
 }
 
-// postUntilTaken posts a callback as a tool server does: again, if the endpoint is busy or
-// has just closed the connection.
+// postUntilTaken posts a callback and, as a tool server does, retries if the endpoint is
+// busy or has just closed the connection.
 func (w *world) postUntilTaken(url, body string) {
 	for range 100 {
 		resp, err := w.client.Post(url, "application/json", strings.NewReader(body))
@@ -86,8 +86,8 @@ func (w *world) postUntilTaken(url, body string) {
 	w.t.Error("a callback is not taken in a second")
 }
 
-// A model that fails is asked again, and the user is told when that does not help. What it
-// answers when nobody waits any more has no effect.
+// TestConversationModelFails checks that a failing model is asked again, and that the user
+// is told if that does not help. An answer that nobody waits for has no effect.
 func TestConversationModelFails(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		asked := 0

@@ -12,7 +12,7 @@ import (
 	"github.com/millrace/millrace/dataflow/durable"
 )
 
-// A frozen thread does nothing and forgets nothing; aborted, it does what waited.
+// TestConversationFrozen checks that a frozen thread does nothing and loses nothing. After an abort it handles what waited.
 func TestConversationFrozen(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		tool := w.tool("tool.test")
@@ -45,8 +45,8 @@ func TestConversationFrozen(t *testing.T) {
 	})
 }
 
-// A thread goes on elsewhere with its history, its numbers, its subscriptions and what
-// waited, and the source says that it has moved. Abort is the way back before that.
+// TestConversationMoves checks that a thread continues elsewhere with its history, numbers, subscriptions and waiting inputs,
+// and that the source reports that it has moved. Before that, Abort takes it back.
 func TestConversationMoves(t *testing.T) {
 	var encoded []byte
 	inWorld(t, func(t *testing.T, w *world) {
@@ -82,7 +82,7 @@ func TestConversationMoves(t *testing.T) {
 		if err := durable.CBOR().Decode(cbor, &back); err != nil || len(back.Messages) != len(e.Messages) {
 			t.Errorf("as CBOR: %d messages, %v", len(back.Messages), err)
 		}
-		if err := w.rt.threads.Abort(ctx, "s", "1.m"); err != nil { // the destination did not want it
+		if err := w.rt.threads.Abort(ctx, "s", "1.m"); err != nil { // the destination refused it
 			t.Fatal(err)
 		}
 		if err := w.rt.threads.Freeze(ctx, "s", "2.m"); err != nil {
@@ -109,7 +109,7 @@ func TestConversationMoves(t *testing.T) {
 		if err := json.Unmarshal(encoded, &e); err != nil {
 			t.Fatal(err)
 		}
-		for range 2 { // doing it again changes nothing
+		for range 2 { // a repetition changes nothing
 			if err := w.rt.threads.Stage(t.Context(), &e); err != nil {
 				t.Fatal(err)
 			}
@@ -132,15 +132,15 @@ func TestConversationMoves(t *testing.T) {
 				t.Errorf("no %q in\n%s", want, h)
 			}
 		}
-		w.say(th, "call it a again") // an identifier that was used at the source
+		w.say(th, "call it a again") // an identifier used at the source
 		if h := w.history(th); !strings.HasSuffix(h, "assistant: a-2=echo({})\n") {
 			t.Errorf("history:\n%s", h)
 		}
 	})
 }
 
-// TestCallThatCameIsCancelled interrupts a thread that has just come. It would catch a call that is taken for one that was never
-// made there, and goes on.
+// TestCallThatCameIsCancelled interrupts a thread that has just arrived. It catches a call that is taken for one never made
+// there, and so continues.
 func TestCallThatCameIsCancelled(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.opts.MigrationKey = sharedKey

@@ -11,8 +11,8 @@ import (
 	"github.com/millrace/millrace/dataflow/durable/disklog"
 )
 
-// A thread is forgotten a day after its closure, also if the runtime was restarted in
-// between, and can be opened again then.
+// TestClosedThreadIsForgotten checks that a thread is forgotten a day after its closure,
+// even after a restart, and can then be opened again.
 func TestClosedThreadIsForgotten(t *testing.T) {
 	t.Parallel()
 	for _, kept := range []string{"memory", "disk"} {

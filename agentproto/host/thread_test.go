@@ -13,7 +13,7 @@ import (
 	"github.com/millrace/millrace/agentproto/conversation"
 )
 
-// converse opens a session of a world whose model is given.
+// converse starts the runtime with the given model and opens a session.
 func (w *world) converse(model conversation.Model, bases ...string) *Thread {
 	w.t.Helper()
 	w.opts.Model = model
@@ -34,7 +34,7 @@ func (w *world) say(th *Thread, text string) {
 	synctest.Wait()
 }
 
-// history returns the messages of a thread, one in a line, once everything has happened.
+// history returns the messages of a thread, one per line, once the world is idle.
 func (w *world) history(th *Thread) string {
 	w.t.Helper()
 	synctest.Wait()
@@ -45,7 +45,7 @@ func (w *world) history(th *Thread) string {
 	return transcript(messages)
 }
 
-// transcript writes messages for tests.
+// transcript formats messages for tests.
 func transcript(messages []conversation.Message) string {
 	var b strings.Builder
 	for _, m := range messages {
@@ -81,7 +81,7 @@ func (w *world) wantHistory(th *Thread, want string) {
 	}
 }
 
-// callsOf is a reply that makes calls of echo with these ids.
+// callsOf returns a reply that calls echo with these ids.
 func callsOf(ids ...string) conversation.Reply {
 	var r conversation.Reply
 	for _, id := range ids {
@@ -92,8 +92,8 @@ func callsOf(ids ...string) conversation.Reply {
 
 func key(id string) agentproto.CallKey { return agentproto.CallKey{GroupID: "s", ID: id} }
 
-// All calls of a message are made at once, and the model is told of them together, in
-// their order.
+// TestConversation checks that all calls of a message are made at once, and that the model
+// receives their results together, in their order.
 func TestConversation(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		tool := w.tool("tool.test")
@@ -124,8 +124,9 @@ func TestConversation(t *testing.T) {
 	})
 }
 
-// What the user says interrupts pending calls and the model: each call has one result,
-// the tool servers are told, and what comes late is dropped. Case K01.
+// TestConversationInterrupted checks that a text of the user interrupts pending calls and
+// the model. Each call has one result, the tool servers are notified, and late messages
+// are dropped (K01).
 func TestConversationInterrupted(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		tool := w.tool("tool.test")
@@ -167,8 +168,8 @@ func TestConversationInterrupted(t *testing.T) {
 	})
 }
 
-// An unknown tool, arguments that do not fit and an identifier that was used before get
-// results like any other call, and nothing else is touched. Cases I03, I04, I14.
+// TestConversationMistakes checks that an unknown tool, invalid arguments and a reused
+// identifier get results like any other call, and affect nothing else (I03, I04, I14).
 func TestConversationMistakes(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		tool := w.tool("tool.test")
@@ -196,8 +197,8 @@ func TestConversationMistakes(t *testing.T) {
 	})
 }
 
-// Closing a session closes its children and everything in it, and the tool servers hear of
-// each thread once. Cases X01 to X03, I02.
+// TestConversationClosed checks that closing a session closes its children and everything
+// in it, and that the tool servers are notified of each thread once (X01 to X03, I02).
 func TestConversationClosed(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		tool := w.tool("tool.test")

@@ -16,18 +16,18 @@ import (
 	"github.com/millrace/millrace/agentproto/internal/envelope"
 )
 
-// A stranger posts to the exit of a tunnel.
+// A stranger is a sender that posts to the exit of a tunnel.
 type stranger struct {
 	*twoHosts
 	key, purpose, host string
 	head               migration.TunnelHead
-	body               string // what is sealed
+	body               string // the text to seal
 	change             func([]byte) []byte
-	header             string // in place of the sealed head
-	about              string // in place of the nonce
+	header             string // instead of the sealed head
+	about              string // instead of the nonce
 }
 
-// request returns a good request of a tool server for the session s.
+// request returns a valid request of a tool server for the session s.
 func (h *twoHosts) request(nonce string) *stranger {
 	return &stranger{
 		twoHosts: h, key: string(sharedKey), purpose: "runtime tunnel", host: "http://second.test",
@@ -36,7 +36,7 @@ func (h *twoHosts) request(nonce string) *stranger {
 	}
 }
 
-// post posts the request, and returns the status of the exit and, if that is 200, of the tool server.
+// post posts the request. It returns the status of the exit and, if that is 200, of the tool server.
 func (s *stranger) post() (exit, tool int) {
 	e, err := envelope.New([]byte(s.key), s.purpose)
 	if err != nil {
@@ -74,8 +74,8 @@ func (s *stranger) sealed(header string, sealed []byte, e *envelope.Envelope) (e
 	return status, answer.Status
 }
 
-// Whoever does not have the key, or asks for anything but the move of a session that is on its
-// way here, is refused, and the tool server sees nothing of it.
+// TestTunnelStrangers checks that a request without the key, or for anything but the move of a
+// session that is on its way here, is refused. The tool server receives none of it.
 func TestTunnelStrangers(t *testing.T) {
 	tests := map[string]struct {
 		change     func(s *stranger)
@@ -177,8 +177,8 @@ func TestTunnelStrangers(t *testing.T) {
 	})
 }
 
-// At the entry a tool server that has an address can ask for the same and for no more, and
-// somebody who has none for nothing.
+// TestTunnelEntry checks that at the entry a tool server with an address can make the same requests
+// and no others, and that nobody without one can make any.
 func TestTunnelEntry(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		h := newTwoHosts(w, "hello")
@@ -219,7 +219,7 @@ func TestTunnelEntry(t *testing.T) {
 	})
 }
 
-// A runtime without a key has no tunnels.
+// TestTunnelWithoutKey checks that a runtime without a key has no tunnels.
 func TestTunnelWithoutKey(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.start(w.tool("tool.test").base)
@@ -231,7 +231,7 @@ func TestTunnelWithoutKey(t *testing.T) {
 	})
 }
 
-// So many requests are on their way at once, and no more.
+// TestTunnelBounds checks the limit on concurrent requests.
 func TestTunnelBounds(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		h := newTwoHosts(w, "hello")
@@ -250,7 +250,7 @@ func TestTunnelBounds(t *testing.T) {
 					done <- status
 				}()
 			}
-			h.there.noticed() // when all of them wait
+			h.there.noticed() // returns when all of them wait
 			if status, header, _ := h.ask("POST", to+"/migrate/import", "a/b", "x"); status != 503 || header.Get("Retry-After") == "" {
 				t.Errorf("one more is answered %d", status)
 			}

@@ -17,7 +17,8 @@ import (
 	"github.com/millrace/millrace/agentproto/host/internal/migration"
 )
 
-// A shut network is one side of a world: it connects to the hosts that are named, and to no other.
+// only returns a dial function for one side of a world: it connects to the named hosts and to no
+// other.
 func (n *network) only(hosts ...string) func(context.Context, string, string) (net.Conn, error) {
 	return func(ctx context.Context, network, addr string) (net.Conn, error) {
 		if !slices.Contains(hosts, addr) {
@@ -27,13 +28,14 @@ func (n *network) only(hosts ...string) func(context.Context, string, string) (n
 	}
 }
 
-// Two hosts of a tunnel: the tool servers listen on loopback, and reach only their runtimes.
+// twoHosts are the two hosts of a tunnel. Their tool servers listen on loopback and reach only
+// their runtimes.
 type twoHosts struct {
 	*world
 	here, there *toolServer
 	second      *Runtime
 	thread      *Thread
-	// ask makes a request of one of the tool servers, from its own side.
+	// ask sends a request of one of the tool servers, from its own side.
 	ask func(method, url, kind, body string) (status int, header http.Header, text string)
 }
 
@@ -48,7 +50,7 @@ func newTwoHosts(w *world, reply string) *twoHosts {
 	w.t.Cleanup(transport.CloseIdleConnections)
 	client := &http.Client{Transport: transport}
 	h.ask = func(method, url, kind, body string) (int, http.Header, string) {
-		req, err := http.NewRequest(method, url, io.MultiReader(strings.NewReader(body))) // whose length is not known
+		req, err := http.NewRequest(method, url, io.MultiReader(strings.NewReader(body))) // hides the length
 		if err != nil {
 			w.t.Error(err)
 			return 0, nil, ""
@@ -66,7 +68,8 @@ func newTwoHosts(w *world, reply string) *twoHosts {
 	return h
 }
 
-// destinationOf returns the destination_url of a request to /migrate as a tool server has noted it.
+// destinationOf returns the destination_url of the last /migrate request that a tool server
+// recorded.
 func destinationOf(s *toolServer) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -79,8 +82,9 @@ func destinationOf(s *toolServer) string {
 	return ""
 }
 
-// Tool servers that reach nothing but their runtimes hand a session over: the source is given an
-// address of its own runtime, and what it sends there arrives at the destination as it was sent.
+// TestTunnel checks that tool servers that reach only their runtimes can hand a session over. The
+// source gets an address of its own runtime, and what it sends there arrives unchanged at the
+// destination.
 func TestTunnel(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		h := newTwoHosts(w, "hello")
@@ -129,8 +133,8 @@ func TestTunnel(t *testing.T) {
 	})
 }
 
-// A tool server that has handed the session over hands it back through a tunnel when another one
-// fails.
+// TestTunnelBack checks that a tool server that has handed the session over hands it back through a
+// tunnel when another one fails.
 func TestTunnelBack(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.opts.MigrationKey = sharedKey

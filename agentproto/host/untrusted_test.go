@@ -9,7 +9,7 @@ import (
 	"github.com/millrace/millrace/agentproto/host/internal/callback"
 )
 
-// What a model is offered has nothing hidden in it.
+// TestOfferedToolsArePlain checks that a model is offered tools without hidden text.
 func TestOfferedToolsArePlain(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		tool := w.tool("a.test")
@@ -21,11 +21,11 @@ func TestOfferedToolsArePlain(t *testing.T) {
 	})
 }
 
-// TestThreat31_Choices would catch a prompt that hides what is chosen.
+// TestThreat31_Choices catches a prompt that disguises its choices.
 func TestThreat31_Choices(t *testing.T) {
 	for _, test := range []struct {
 		choices string
-		want    string // the choices as shown, or what the call is told
+		want    string // the choices as shown, or the error in the call's result
 	}{
 		{`["Yes","\u202eoN\u202c"]`, `["Yes" "oN"]`},
 		{`["a\nb","c\td "]`, `["a b" "c d"]`},

@@ -10,7 +10,7 @@ import (
 	"github.com/millrace/millrace/agentproto"
 )
 
-// A user is a surface that writes down what it is asked.
+// A user is a surface that records what it is asked.
 type user struct {
 	mu   sync.Mutex
 	seen []string
@@ -52,7 +52,7 @@ func (u *user) saw() []string {
 	return asked
 }
 
-// progress returns the states that the user was told of.
+// progress returns the states that were reported to the user.
 func (u *user) progress() (states []string) {
 	synctest.Wait()
 	u.mu.Lock()

@@ -21,8 +21,8 @@ func (w *world) views(thread string) string {
 	return strings.Join(found, ", ")
 }
 
-// V01, V03: the last content of each view is kept for who looks later; an empty one clears
-// it.
+// TestV01V03LatestViews checks that the last content of each view is kept for later readers, and that an
+// empty one clears the view (V01, V03).
 func TestV01V03LatestViews(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		_, _, url := w.pending()
@@ -46,8 +46,8 @@ func TestV01V03LatestViews(t *testing.T) {
 	})
 }
 
-// V02: a view of a thread that the URL is not for, or that is not an object, is refused.
-// X03: one of a closed thread or a resolved call comes too late.
+// TestV02ViewsRefused checks that a view of a thread other than the URL's, or one that is not an object,
+// is refused (V02). A view of a closed thread or a resolved call is too late (X03).
 func TestV02ViewsRefused(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		tool, key, url := w.pending()
@@ -93,8 +93,8 @@ func TestV02ViewsRefused(t *testing.T) {
 	})
 }
 
-// V02: a call that has opened a subscription shows views for as long as that is open. It fails if they are
-// dropped behind the result, which a tool that watches something sends its views after.
+// TestV02ViewsOfSubscription checks that a call with an open subscription can show views after its result,
+// as a tool that watches something does (V02).
 func TestV02ViewsOfSubscription(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		_, key, url := w.pending()
@@ -120,7 +120,7 @@ func TestV02ViewsOfSubscription(t *testing.T) {
 	})
 }
 
-// V04: a thread has so many views and no more, and they are so large.
+// TestV04ViewsAreBounded checks the limits on the number and size of a thread's views (V04).
 func TestV04ViewsAreBounded(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.opts.Bounds.Rates = Rates{Call: Rate{Burst: 64 << 20}, Session: Rate{Burst: 64 << 20}}

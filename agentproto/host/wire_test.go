@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// W10: an integer may be written as a decimal number.
+// TestW10DecimalInteger checks that an integer may be written with a fraction of zero
+// (W10).
 func TestW10DecimalInteger(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		tool, key, url := w.pending()
@@ -23,8 +24,9 @@ func TestW10DecimalInteger(t *testing.T) {
 	})
 }
 
-// D12: arguments are validated by the dialect that the schema names: draft-07 has arrays
-// of items, and dependencies. D14: a displayScript is never run, whatever it is.
+// TestD12D14Manifest checks that arguments are validated in the dialect that the schema
+// names: draft-07 has arrays of items, and dependencies (D12). A displayScript is never
+// run (D14).
 func TestD12D14Manifest(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		tool := w.tool("tool.test")
@@ -49,8 +51,8 @@ func TestD12D14Manifest(t *testing.T) {
 	})
 }
 
-// W11: identifiers in a body that are not those of the URL are refused, however they
-// look; none of them reaches the log as it is.
+// TestW11IdentifiersInBodies checks that identifiers in a body that differ from those of
+// the URL are refused, and that none is logged unescaped (W11).
 func TestW11IdentifiersInBodies(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		_, _, url := w.pending()

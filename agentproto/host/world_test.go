@@ -18,7 +18,7 @@ import (
 	"github.com/millrace/millrace/agentproto/host/internal/discovery"
 )
 
-// A network is a network in memory, so that a bubble can stop its clock.
+// A network is an in-memory network, so that the clock of a bubble can stop.
 type network struct {
 	mu    sync.Mutex
 	hosts map[string]*listener
@@ -34,7 +34,7 @@ func (n *network) listen(host string) net.Listener {
 	return l
 }
 
-// black makes a host that never answers a connection.
+// black adds a host that never answers a connection.
 func (n *network) black(host string) { n.listen(host) }
 
 func (n *network) dial(ctx context.Context, _, addr string) (net.Conn, error) {
@@ -80,7 +80,7 @@ type addr string
 func (addr) Network() string  { return "mem" }
 func (a addr) String() string { return string(a) }
 
-// A world is a runtime, its user, and tool servers, in memory.
+// A world is a runtime in memory, with its user and tool servers.
 type world struct {
 	t       *testing.T
 	net     *network
@@ -91,10 +91,10 @@ type world struct {
 	posts   sync.WaitGroup // see postLater
 	deliver func(delivering) delivering
 	opts    Options
-	last    **Runtime // is set to nil by who has stopped it and wants it to be forgotten
+	last    **Runtime // set to nil by a test that has stopped it and wants it collected
 }
 
-// asIs changes nothing about how events are delivered.
+// asIs leaves the delivery of events unchanged.
 func asIs(d delivering) delivering { return d }
 
 // inWorld runs a test in a bubble.
@@ -102,7 +102,7 @@ func inWorld(t *testing.T, test func(t *testing.T, w *world)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		w := &world{t: t, net: newNetwork(), user: &user{}, logs: &lockedBuffer{}, deliver: asIs}
-		// At the very end: a server lingers for a moment on what it closes.
+		// This runs last: a server lingers for a moment on connections that it closes.
 		t.Cleanup(func() { <-time.After(time.Second) })
 		transport := &http.Transport{DialContext: w.net.dial}
 		w.client = &http.Client{Transport: transport}
@@ -112,7 +112,7 @@ func inWorld(t *testing.T, test func(t *testing.T, w *world)) {
 	})
 }
 
-// start starts the runtime with these tool servers.
+// start starts the runtime with the given tool servers.
 func (w *world) start(bases ...string) *Runtime {
 	w.t.Helper()
 	opts := w.opts
@@ -153,7 +153,7 @@ func (w *world) call(group, id string) agentproto.CallKey {
 	return key
 }
 
-// text waits for a call and returns the text of its result.
+// text waits for a call and returns its result as text.
 func (w *world) text(key agentproto.CallKey) string {
 	w.t.Helper()
 	r, err := w.rt.Await(w.t.Context(), key)
@@ -180,7 +180,7 @@ func (w *world) postBody(url, body string) (int, string) {
 
 func (w *world) send(method, url string, body io.Reader, header ...string) (int, string) {
 	w.t.Helper()
-	// Who has read a result may end the test before its sender has read the answer to it.
+	// A test that has read a result may end before the sender has read its response.
 	req, err := http.NewRequestWithContext(context.WithoutCancel(w.t.Context()), method, url, body)
 	if err != nil {
 		w.t.Fatal(err)
@@ -203,18 +203,18 @@ func (w *world) stats() Stats {
 	return w.rt.Stats()
 }
 
-// pass lets time pass, and everything happen that was due.
+// pass lets time pass and then waits until the world is idle.
 func (w *world) pass(d time.Duration) {
 	<-time.After(d)
 	synctest.Wait()
 }
 
-// result is the body of a tool_result.
+// result returns the body of a tool_result.
 func result(key agentproto.CallKey, text string) string {
 	return fmt.Sprintf(`{"type":"tool_result","group_id":%q,"id":%q,"text":%q}`, key.GroupID, key.ID, text)
 }
 
-// A toolServer is a tool server that does what its test says.
+// A toolServer is a tool server controlled by a test.
 type toolServer struct {
 	w        *world
 	base     string
@@ -230,7 +230,7 @@ type toolServer struct {
 	answered func(n int, rw http.ResponseWriter)
 }
 
-// tool starts a tool server with one tool, "echo", unless told otherwise.
+// tool starts a tool server with the given tools, by default "echo".
 func (w *world) tool(host string, tools ...string) *toolServer {
 	w.t.Helper()
 	s := &toolServer{w: w, base: "http://" + host}
@@ -246,7 +246,7 @@ func (w *world) tool(host string, tools ...string) *toolServer {
 	return s
 }
 
-// host serves a handler.
+// host serves a handler at a host.
 func (w *world) host(host string, h http.Handler) {
 	server := &http.Server{Handler: h, ErrorLog: slog.NewLogLogger(slog.DiscardHandler, 0)}
 	l := w.net.listen(host + ":80")
@@ -340,7 +340,7 @@ func (s *toolServer) answersGot() []string {
 	return append([]string(nil), s.answers...)
 }
 
-// stuck is a program that takes nothing in.
+// stuck is a program that accepts nothing.
 func stuck(delivering) delivering {
 	return func(ctx context.Context, _ agentproto.CallKey, _ agentproto.Event) error {
 		<-ctx.Done()

@@ -16,7 +16,7 @@ import (
 	"github.com/millrace/millrace/agentproto/host/promhost"
 )
 
-// A program serves the counts of its runtime beside the metrics that it has already.
+// A program serves its runtime's metrics beside its own.
 func Example() {
 	ctx := context.Background()
 	rt, err := host.Start(ctx, host.Options{})

@@ -21,12 +21,13 @@ import (
 	"github.com/millrace/millrace/dataflow/inspect/prominspect"
 )
 
-// A told is a runtime whose figures were made up.
+// A told is a runtime with invented figures.
 type told host.Stats
 
 func (s told) Stats() host.Stats { return host.Stats(s) }
 
-// TestCollector gives each counter a value of its own and wants all of them, of two tool servers and of none.
+// TestCollector gives each counter a distinct value and checks that all are collected, for two tool servers
+// and for none.
 func TestCollector(t *testing.T) {
 	counts := func(first uint64) (c host.Counts) {
 		for i := range reflect.TypeFor[host.Counts]().NumField() {
@@ -91,7 +92,7 @@ millrace_calls_total{outcome="result",toolset="http://b.test/` + "\uFFFD" + `"} 
 	}
 }
 
-// TestComment wants every metric to be in the comment of the package.
+// TestComment checks that the package comment lists every metric.
 func TestComment(t *testing.T) {
 	comment, err := os.ReadFile("promhost.go")
 	if err != nil {
@@ -109,7 +110,7 @@ func TestComment(t *testing.T) {
 	}
 }
 
-// answer is a tool server that answers at once.
+// answer is a tool server that sends each result at once.
 func answer(t *testing.T) *httptest.Server {
 	var server *httptest.Server
 	server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -136,7 +137,7 @@ func answer(t *testing.T) *httptest.Server {
 	return server
 }
 
-// TestRuntime has a runtime in memory make calls, and the figures of it and of its flow in one registry.
+// TestRuntime collects the metrics of a runtime in memory and of its flow in one registry.
 func TestRuntime(t *testing.T) {
 	server := answer(t)
 	rt, err := host.Start(t.Context(), host.Options{Toolsets: []string{server.URL}, Bounds: host.Bounds{Memory: 1 << 30}})
@@ -152,7 +153,7 @@ func TestRuntime(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := rt.Stop(t.Context()); err != nil { // all effects are counted then
+	if err := rt.Stop(t.Context()); err != nil { // after which all effects are counted
 		t.Fatal(err)
 	}
 	registry := prometheus.NewPedanticRegistry()
@@ -180,7 +181,7 @@ millrace_prompts_open 0
 	if err := testutil.GatherAndCompare(registry, strings.NewReader(want), "millrace_bodies_limit_bytes", "millrace_calls_made_total", "millrace_calls_total", "millrace_memory_limit_bytes", "millrace_prompts_open"); err != nil {
 		t.Error(err)
 	}
-	const most = 500 // a scrape of a runtime is no burden
+	const most = 500 // a scrape must stay small
 	if n, err := testutil.GatherAndCount(registry); err != nil || n > most || n < 100 {
 		t.Errorf("there are %d series, %v", n, err)
 	}

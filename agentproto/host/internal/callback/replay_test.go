@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// What is known of messages is bounded, in number and in time.
+// TestReplaysAreBounded checks that the record of seen messages is bounded in number and
+// in time.
 func TestReplaysAreBounded(t *testing.T) {
 	r := newReplays()
 	now := time.Unix(1e9, 0)

@@ -61,7 +61,7 @@ func TestCapabilityOpens(t *testing.T) {
 	}
 }
 
-// TestCapabilityLifetime would catch a choice after which a call has another lifetime than before it.
+// TestCapabilityLifetime catches a call whose lifetime changes when it is restored after a choice.
 func TestCapabilityLifetime(t *testing.T) {
 	s := mustSealer(t)
 	for _, d := range []struct{ is, want time.Duration }{{0, 0}, {time.Millisecond, time.Second}, {90 * time.Second, 90 * time.Second}, {math.MaxInt64, maxLifetime}} {
@@ -98,9 +98,8 @@ func TestCapabilityExpires(t *testing.T) {
 	}
 }
 
-// Z01: what was altered, in whatever way, does not open. Every bit of a token is
-// flipped, every character replaced, and line breaks are put everywhere, which the
-// decoder would skip.
+// TestZ01Altered checks that no altered token opens (Z01). It flips every bit of a token, replaces every
+// character, and inserts line breaks everywhere, which the decoder would skip.
 func TestZ01Altered(t *testing.T) {
 	s := mustSealer(t)
 	token := mustSeal(t, s, someCapability)
@@ -135,7 +134,7 @@ func TestZ01Altered(t *testing.T) {
 
 var alterations = flag.Int("altered", 100_000, "how many altered capabilities TestZ01ManyAltered tries")
 
-// Z01, threat 1: of any number of tokens that were altered at random, none opens.
+// TestZ01ManyAltered checks that no randomly altered token opens (Z01, threat 1).
 //
 //	go test ./agentproto/host/internal/capability -run TestZ01ManyAltered -v -altered 1000000
 func TestZ01ManyAltered(t *testing.T) {
@@ -181,7 +180,7 @@ func TestZ01ManyAltered(t *testing.T) {
 	t.Logf("%d altered tokens in %v, none opened", tried, time.Since(start))
 }
 
-// A text that is authentic but of another purpose, or cut short, is no capability.
+// TestZ01OtherPurpose checks that an authentic text with another purpose, or one cut short, is not a capability.
 func TestZ01OtherPurpose(t *testing.T) {
 	s := mustSealer(t)
 	for _, text := range []string{"", "short", strings.Repeat("\xff", 26), strings.Repeat("\xff", 100)} {
@@ -199,7 +198,7 @@ func TestZ01OtherPurpose(t *testing.T) {
 	}
 }
 
-// Whatever is made of tokens, only the tokens themselves open.
+// FuzzCapability checks that nothing derived from tokens opens, except the tokens themselves.
 func FuzzCapability(f *testing.F) {
 	s := mustSealer(f)
 	tokens := map[string]bool{}
@@ -241,8 +240,8 @@ func FuzzCapability(f *testing.F) {
 	})
 }
 
-// A URL says which trace a call belongs to. One without says what it said before there were traces, and one whose
-// identifiers leave no room has none.
+// TestCapabilityHasTrace checks that a URL carries the trace of its call. A URL without a trace keeps its earlier
+// format. A URL whose identifiers leave no room has no trace.
 func TestCapabilityHasTrace(t *testing.T) {
 	s := mustSealer(t)
 	const parent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"

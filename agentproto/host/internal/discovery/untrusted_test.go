@@ -7,8 +7,8 @@ import (
 	"github.com/millrace/millrace/agentproto"
 )
 
-// TestThreat30_ToolsArePlain would catch words that a model reads in a description or in a
-// schema, and a person who looks at them does not see.
+// TestThreat30_ToolsArePlain catches text in a description or a schema that a model reads
+// and a person cannot see.
 func TestThreat30_ToolsArePlain(t *testing.T) {
 	const hidden = "\u202E\u200B\U000E0069\U000E0067\x1b"
 	schema := `{"type":"object","description":"args` + `\u202e` + `","properties":{"description":{"type":"string","title":"\u200bT","enum":["\u202ea","b"]}}}`

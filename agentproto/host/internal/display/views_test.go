@@ -7,7 +7,8 @@ import (
 	"github.com/millrace/millrace/agentproto"
 )
 
-// Threat 34: the threads whose views are kept are bounded.
+// TestViewThreadsAreBounded checks that the number of threads with stored views is
+// bounded (threat 34).
 func TestViewThreadsAreBounded(t *testing.T) {
 	v := newViews(Bounds{Views: 1, Bytes: 100, Threads: 3})
 	shown := func() bool { return true }

@@ -8,12 +8,12 @@ import (
 	"github.com/millrace/millrace/agentproto/conversation"
 )
 
-// step is a writing of round n, asked with three messages.
+// step returns a writing of round n, whose request had three messages.
 func step(n uint64, attempt int, stage conversation.Stage, text string) conversation.Writing {
 	return conversation.Writing{Round: n, Attempt: attempt, Messages: 3, Stage: stage, Delta: conversation.Delta{Text: text}}
 }
 
-// told are the parts of a change in short.
+// told formats the parts of a change.
 func told(c Change) string {
 	var all []string
 	for _, p := range c.Parts {
@@ -26,7 +26,8 @@ func told(c Change) string {
 	return strings.Join(all, " ")
 }
 
-// Two watchers, one of which is slow, see what was written; nothing is left when they and the round are gone.
+// TestWatchers checks that a fast and a slow watcher both receive what was written. No state is left after
+// they and the round end.
 func TestWatchers(t *testing.T) {
 	var h Hub
 	fast, slow := h.Watch("t"), h.Watch("t")

@@ -11,8 +11,8 @@ import (
 	"github.com/millrace/millrace/agentproto/internal/envelope"
 )
 
-// The address of an entry is the same after a restart, and after a migration that failed: a tool
-// server that has moved the session already compares it.
+// TestTunnelAddressStays checks that the address of an entry does not change after a restart or
+// a failed migration: a tool server that has already moved the session compares it.
 func TestTunnelAddressStays(t *testing.T) {
 	first, _ := newTunnels(sharedKey)
 	second, _ := newTunnels(sharedKey)
@@ -37,7 +37,7 @@ func TestTunnelAddressStays(t *testing.T) {
 	}
 }
 
-// So many moves are open and so many requests are remembered, and no more.
+// TestTunnelsAreBounded checks the limits on open moves and on remembered requests.
 func TestTunnelsAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tunnels, _ := newTunnels(sharedKey)
@@ -74,5 +74,5 @@ func TestTunnelsAreBounded(t *testing.T) {
 	})
 }
 
-// sharedKey is a key that hosts have in common.
+// sharedKey is a key shared by the hosts.
 var sharedKey = []byte(strings.Repeat("k", 32))

@@ -14,8 +14,8 @@ import (
 	"github.com/millrace/millrace/internal/netguard"
 )
 
-// Z04, threats 11 and 15: the client of a runtime that is reached from elsewhere connects
-// to no network that is not public, in whatever way its address is written.
+// TestZ04Guard checks that the client of a publicly reachable runtime connects only to public networks, however an address is
+// written (Z04, threats 11 and 15).
 func TestZ04Guard(t *testing.T) {
 	opts := Config{Toolsets: []string{"http://127.0.0.9:1", "http://named.test", "http://localhost:1"}, Connect: 100 * time.Millisecond, Concurrency: 256}
 	client := newClient(opts, "https://agents.example").Standard(1, time.Second)
@@ -31,7 +31,7 @@ func TestZ04Guard(t *testing.T) {
 			t.Errorf("%s: %v, want it to be blocked", host, err)
 		}
 	}
-	// What the operator has written may be connected to: it fails in another way.
+	// Addresses that the operator configured are allowed: these requests fail in another way.
 	for _, host := range []string{"127.0.0.9:1", "localhost:1"} {
 		if _, err := client.Get("http://" + host + "/"); err == nil || errors.Is(err, netguard.ErrBlocked) {
 			t.Errorf("%s: %v, want it not to be blocked", host, err)
@@ -44,8 +44,8 @@ func TestZ04Guard(t *testing.T) {
 	}
 }
 
-// Threats 10 and 11: what is not encrypted goes to no public address, also not to one that the operator has written, unless the
-// operator allows it.
+// TestThreat10_PlainHTTP checks that unencrypted requests go to no public address, not even to a configured one, unless the
+// operator allows it (threats 10 and 11).
 func TestThreat10_PlainHTTP(t *testing.T) {
 	opts := Config{
 		Toolsets:      []string{"http://198.41.0.4:8080", "http://10.1.2.3:8080"},

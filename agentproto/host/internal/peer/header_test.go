@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// A call that was made when its endpoint was allowed takes no header there when it is not.
+// TestHeadersAreForAllowedOrigins checks that a call to an endpoint whose origin is no
+// longer allowed carries no header.
 func TestHeadersAreForAllowedOrigins(t *testing.T) {
 	ps := &Peers{All: []*Server{
 		{Base: "http://a.test", origin: "http://a.test:80", header: http.Header{"X-Key": {"k"}}},

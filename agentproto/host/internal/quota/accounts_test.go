@@ -10,8 +10,8 @@ import (
 	"github.com/millrace/millrace/agentproto/host/internal/recent"
 )
 
-// The defaults of each bucket: bytes at once and in a minute. A bucket that is used up holds up nothing
-// but what it is for.
+// TestIntakeDefaults checks the defaults of each bucket: bytes at once and per second. An empty bucket
+// delays only its own messages.
 func TestIntakeDefaults(t *testing.T) {
 	const size = 10<<10 - Overhead
 	named := func(server byte, session string, call int) capability.Capability {
@@ -60,8 +60,8 @@ func TestIntakeDefaults(t *testing.T) {
 	}
 }
 
-// What must not be put off is paid for, and a large one does not hold up what follows for ever. What is
-// given back is no more than what was taken.
+// TestIntakeDebt checks that a message that must not be deferred is still charged, and that a large one
+// does not delay the following messages forever. A refund never exceeds the charge.
 func TestIntakeDebt(t *testing.T) {
 	i, now := New(Rates{}, 0), time.Unix(1e9, 0)
 	c := capability.Capability{Server: capability.Identify("http://tool.test"), Key: agentproto.CallKey{GroupID: "group/1", ID: "call 2"}}
@@ -77,7 +77,8 @@ func TestIntakeDebt(t *testing.T) {
 	}
 }
 
-// The callback URLs and sessions that are remembered are bounded, and forgotten after a while.
+// TestIntakeForgets checks that remembered callback URLs and sessions are bounded and forgotten after a
+// while.
 func TestIntakeForgets(t *testing.T) {
 	i, now := New(Rates{}, 0), time.Unix(1e9, 0)
 	c := capability.Capability{Server: capability.Identify("http://tool.test"), Key: agentproto.CallKey{GroupID: "group/1", ID: "call 2"}}

@@ -11,7 +11,8 @@ import (
 	"github.com/millrace/millrace/agentproto/host/internal/capability"
 )
 
-// Threat 5: a message waits for a quantum of each busy tool server at most, and for what is being kept.
+// TestTurnsAreFair checks that a message waits for at most one quantum of each busy tool server, and
+// for the message being stored (threat 5).
 func TestTurnsAreFair(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		turns := NewTurns()
@@ -46,7 +47,8 @@ func TestTurnsAreFair(t *testing.T) {
 	})
 }
 
-// Of two busy tool servers each has the same share, however large its messages are.
+// TestTurnsShareBytes checks that two busy tool servers get equal shares, whatever the size of their
+// messages.
 func TestTurnsShareBytes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		turns := NewTurns()
@@ -80,7 +82,8 @@ func TestTurnsShareBytes(t *testing.T) {
 	})
 }
 
-// Whoever gives up leaves nothing behind, and nobody waits although there is room.
+// TestTurnsGivenUp checks that a waiter that gives up leaves nothing behind, and that nobody waits
+// while there is room.
 func TestTurnsGivenUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		turns := NewTurns()

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// TestMemory would catch calls that are refused although only garbage is in the way, garbage that is collected for each of them, and
-// a runtime that takes no calls without a bound.
+// TestMemory catches calls that are refused because of garbage, a garbage collection for each of them, and a runtime that accepts
+// no calls for an unbounded time.
 func TestMemory(t *testing.T) {
 	now, live, garbage, made, during, collected := time.Unix(1000, 0), int64(0), int64(0), int64(1<<40), int64(0), 0
 	m := New(100 << 20)
@@ -26,14 +26,14 @@ func TestMemory(t *testing.T) {
 	}{
 		{0, 89, 0, 0, 0, false, 0},
 		{0, 85, 9, 0, 0, false, 1},
-		{4 * time.Second, 85, 9, 4, 0, false, 1}, // with all that was made since there is room
-		{0, 85, 9, 2, 0, true, 1},                // and now there is none: it may be garbage, which is found out later
+		{4 * time.Second, 85, 9, 4, 0, false, 1}, // there is room even if all that was allocated since is live
+		{0, 85, 9, 2, 0, true, 1},                // no room now: it may be garbage, which is checked later
 		{time.Second, 85, 9, 0, 0, false, 2},
 		{time.Second, 85, 9, 15, 0, true, 2},
-		{0, 85, 9, 1, 0, false, 3}, // or when some was made
+		{0, 85, 9, 1, 0, false, 3}, // or after some more was allocated
 		{time.Minute, 95, 0, 0, 0, true, 4},
-		{time.Second, 95, 0, 100, 0, true, 4},    // which is of no use if there was no room
-		{time.Minute, 100, 0, 100, 20, false, 5}, // what was made meanwhile is counted as garbage
+		{time.Second, 95, 0, 100, 0, true, 4},    // which does not help if there was no room
+		{time.Minute, 100, 0, 100, 20, false, 5}, // what was allocated meanwhile counts as garbage
 		{time.Second, 80, 0, 0, 0, false, 5},
 	} {
 		now, live, garbage, made = now.Add(x.after), x.live<<20, x.garbage<<20, made+x.made<<20

@@ -8,7 +8,8 @@ import (
 	"github.com/millrace/millrace/agentproto/host/internal/recent"
 )
 
-// A runtime that was started again learns of subscriptions from their events.
+// TestSubscribedLearns checks that a restarted runtime learns of subscriptions from their
+// events.
 func TestSubscribedLearns(t *testing.T) {
 	s := New(1)
 	key := agentproto.CallKey{GroupID: "g", ID: "1"}
@@ -24,7 +25,7 @@ func TestSubscribedLearns(t *testing.T) {
 	}
 }
 
-// What has ended is remembered in bounded memory.
+// TestEndedAreBounded checks that ended subscriptions are remembered in bounded memory.
 func TestEndedAreBounded(t *testing.T) {
 	s := New(1)
 	for i := range 3*recent.Most + 1 {

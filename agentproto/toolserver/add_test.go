@@ -132,7 +132,7 @@ func TestResults(t *testing.T) {
 	})
 }
 
-// provide makes a server with a provider that has all that it needs besides what p sets.
+// provide makes a server with a provider that has all required fields in addition to those of p.
 func provide(p toolserver.OAuthProvider) {
 	p.ID, p.AuthURL, p.TokenURL, p.KeysURL = "p", "https://id.example/auth", "https://id.example/token", "https://id.example/keys"
 	p.ClientID, p.Issuer, p.Scopes = "c", "https://id.example", []string{"openid"}

@@ -14,8 +14,8 @@ import (
 	"github.com/millrace/millrace/agentproto/toolserver"
 )
 
-// TestN59_SameKeyOfAnotherRuntime has two runtimes that say who they are use one key, with one callback_url. It would catch a call
-// of one runtime that is taken for a repetition of another's, gets its result, or is cancelled or told of by it.
+// TestN59_SameKeyOfAnotherRuntime has two authenticated runtimes use one key with one callback_url. The test fails if a call of
+// one runtime is taken for a repetition of the other's, gets its result, or can be cancelled or queried by it.
 func TestN59_SameKeyOfAnotherRuntime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rt := newRuntime(t, toolserver.Options{Status: true, Authenticate: func(r *http.Request) (string, error) {
@@ -49,7 +49,7 @@ func TestN59_SameKeyOfAnotherRuntime(t *testing.T) {
 				t.Fatalf("%s: %d %s", who, w.Code, w.Body)
 			}
 		}
-		for _, who := range []string{"a", "b", "a", "b"} { // the second time is a repetition
+		for _, who := range []string{"a", "b", "a", "b"} { // the second round is a repetition
 			invoke("echo", who)
 			synctest.Wait()
 		}
@@ -80,9 +80,9 @@ func TestN59_SameKeyOfAnotherRuntime(t *testing.T) {
 	})
 }
 
-// TestN56_PublicWithoutAuthenticate makes servers that others can reach and that authenticate nobody. Such a server may be meant to
-// be open, so it is one (doc/protocol.md §11): runtimes are told apart by where their results go. What says where
-// sessions are may not be open.
+// TestN56_PublicWithoutAuthenticate makes public servers that authenticate nobody. Such a server may be open on purpose, so it is
+// allowed (doc/protocol.md §11): it tells runtimes apart by where their results go. A server that can move sessions must
+// authenticate if it is public.
 func TestN56_PublicWithoutAuthenticate(t *testing.T) {
 	made := func(public string, moves, authenticates bool) (refused string) {
 		defer func() {

@@ -19,14 +19,14 @@ const (
 	tooMany = "Error: too many authorizations are pending"
 )
 
-// wrongNumber answers questions for a code with a number that it has not.
+// wrongNumber answers questions for a code with a number that the code does not contain.
 func wrongNumber(code []string) func([]string) int {
 	return func(choices []string) int {
 		return slices.IndexFunc(choices, func(c string) bool { return !slices.Contains(code, c) })
 	}
 }
 
-// code goes through an authorization and returns the numbers on its last page.
+// code completes an authorization and returns the numbers on its last page.
 func (st *stage) code(authURL, name, password string) []string {
 	st.t.Helper()
 	page, err := st.idp.NewBrowser().Allow(st.t.Context(), authURL, name, password)
@@ -39,8 +39,8 @@ func (st *stage) code(authURL, name, password string) []string {
 	return strings.Fields(rest)
 }
 
-// TestN12_PauseAfterWrongNumber has somebody else authorize, and the one who has sent the link guess. It would miss a
-// second guess: in another tab, with a new call, with another call, or after a restart.
+// TestN12_PauseAfterWrongNumber has someone else authorize while the sender of the link guesses the number. The test fails if a
+// second guess is possible: in another tab, with a new call, with another call, or after a restart.
 func TestN12_PauseAfterWrongNumber(t *testing.T) {
 	t.Parallel()
 	st := newStage(t, toolserver.Options{State: t.TempDir()}, confirmed)
@@ -84,7 +84,7 @@ func TestN12_PauseAfterWrongNumber(t *testing.T) {
 }
 
 // TestN15_RedirectTwiceAfterCrash ends the process while a code is exchanged, and opens the redirect again in the next
-// one. The code is not sent again, and the user is asked anew.
+// process. The code is not sent again, and the user is asked again.
 func TestN15_RedirectTwiceAfterCrash(t *testing.T) {
 	t.Parallel()
 	st := newStage(t, toolserver.Options{State: t.TempDir()})
@@ -118,8 +118,8 @@ func TestN15_RedirectTwiceAfterCrash(t *testing.T) {
 	st.ends()
 }
 
-// TestN16_StartPage looks at what keeps a start page from being shown in a frame, and a redirect from being opened in a
-// browser that has not opened the start page.
+// TestN16_StartPage checks the headers that keep a start page out of frames, and that a redirect is refused in a browser
+// that did not open the start page.
 func TestN16_StartPage(t *testing.T) {
 	const public = "https://tools.example"
 	st := newStage(t, toolserver.Options{PublicURL: public})
@@ -142,7 +142,7 @@ func TestN16_StartPage(t *testing.T) {
 	if resp := get(start, http.MethodPost); resp.StatusCode != http.StatusMethodNotAllowed {
 		t.Errorf("POST: %d", resp.StatusCode)
 	}
-	// The secret of the start page, which the runtime knows, is no state.
+	// The secret of the start page, which the runtime knows, is not a valid state.
 	for name, state := range map[string]string{"no state": "", "its own address": strings.TrimPrefix(start, public+"/oauth/start/")} {
 		if resp := get(public+"/oauth/callback/idp?code=x&iss="+st.idp.Issuer()+"&state="+state, http.MethodGet, page.Cookies()...); resp.StatusCode != http.StatusBadRequest {
 			t.Errorf("%s: %d", name, resp.StatusCode)
@@ -152,7 +152,7 @@ func TestN16_StartPage(t *testing.T) {
 	st.ends()
 }
 
-// TestN17_ManyAuthorizations has one user of a runtime ask for one more than may be pending.
+// TestN17_ManyAuthorizations has one user of a runtime ask for one more authorization than may be pending.
 func TestN17_ManyAuthorizations(t *testing.T) {
 	st := newStage(t, toolserver.Options{})
 	for i := range 64 {
@@ -175,7 +175,7 @@ func TestN17_ManyAuthorizations(t *testing.T) {
 	st.ends()
 }
 
-// TestN18_SessionTokenIsRevoked authorizes for a conversation that names no user, and closes it.
+// TestN18_SessionTokenIsRevoked authorizes for a conversation without a user, and closes it. The token is revoked.
 func TestN18_SessionTokenIsRevoked(t *testing.T) {
 	st := newStage(t, toolserver.Options{}, func(p *toolserver.OAuthProvider) {
 		p.RevokeURL = strings.TrimSuffix(p.Issuer, "/") + "/revoke"
@@ -197,7 +197,7 @@ func TestN18_SessionTokenIsRevoked(t *testing.T) {
 	if !gone() {
 		t.Error("the token is still there")
 	}
-	st.call("whoami", "c2", "{}", thread("root")) // the next conversation of that name
+	st.call("whoami", "c2", "{}", thread("root")) // the next conversation with that name
 	st.authURL()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, st.idp.UserInfoURL(), nil)
 	if err != nil {
@@ -214,7 +214,8 @@ func TestN18_SessionTokenIsRevoked(t *testing.T) {
 	st.ends()
 }
 
-// TestRevokedTokenCostsOneAuthorization has a user take back at the provider what he has authorized. He is asked once.
+// TestRevokedTokenCostsOneAuthorization has a user revoke an authorization at the provider. One new authorization serves two
+// calls.
 func TestRevokedTokenCostsOneAuthorization(t *testing.T) {
 	st := signedIn(t)
 	st.idp.ExpireTokens("ada")
@@ -237,7 +238,7 @@ func TestRevokedTokenCostsOneAuthorization(t *testing.T) {
 	st.ends()
 }
 
-// TestCancelledDuringExchange cancels a call while its code is exchanged. What the provider issues is the user's.
+// TestCancelledDuringExchange cancels a call while its code is exchanged. The issued token is kept for the user.
 func TestCancelledDuringExchange(t *testing.T) {
 	st := newStage(t, toolserver.Options{})
 	st.call("whoami", "c1", "{}", user("u1"))
@@ -261,8 +262,8 @@ func TestCancelledDuringExchange(t *testing.T) {
 	st.ends()
 }
 
-// TestNoSecretInHistory goes through an authorization with the state kept, and looks for everything secret in the files
-// of the history. It would miss a code, a state or an address of a start page that is in a record.
+// TestNoSecretInHistory completes an authorization on a server with a state folder, and searches the files of its history for
+// secrets. It does not find a code, a state or the address of a start page in a record.
 func TestNoSecretInHistory(t *testing.T) {
 	t.Parallel()
 	st := newStage(t, toolserver.Options{State: t.TempDir()})

@@ -19,9 +19,9 @@ import (
 )
 
 // BenchmarkCalls has 128 clients that each wait for the result of a call before they make the next
-// one, over HTTP, at a server that keeps its calls on a disk and at one that does not. To compare
-// two versions, build the test of each and run them in turns: the disk is part of what is
-// measured, and differs from one minute to the next.
+// one, over HTTP, with a server that keeps its calls on disk and with one that does not. To compare
+// two versions, build the test of each and run them in turn: the measurement includes the disk,
+// whose speed changes from one minute to the next.
 //
 //	go test -run '^$' -bench Calls -benchtime 4000x ./agentproto/toolserver
 func BenchmarkCalls(b *testing.B) {
@@ -95,7 +95,7 @@ func benchmarkCalls(b *testing.B, kept bool, clients, threads, size int) {
 	}
 }
 
-// callback takes a result.
+// callback receives a result.
 func (x *callBench) callback(_ http.ResponseWriter, r *http.Request) {
 	io.Copy(io.Discard, r.Body)
 	x.mu.Lock()

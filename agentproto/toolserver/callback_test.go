@@ -16,8 +16,8 @@ import (
 	"github.com/millrace/millrace/agentproto/toolserver"
 )
 
-// waits returns the time between attempts, rounded down to the schedule: up to a
-// tenth is random.
+// waits returns the times between attempts, rounded down to the steps of the schedule, because up
+// to a tenth is random.
 func waits(attempts []received) []time.Duration {
 	var ds []time.Duration
 	for i := 1; i < len(attempts); i++ {
@@ -52,7 +52,7 @@ func TestC01_RetriedWithBackoff(t *testing.T) {
 				}
 				rt.call("add", "c1", `{"a":1,"b":2}`)
 				rt.nextResult()
-				rt.close() // delivered once
+				rt.close() // checks that it was delivered once
 				got := waits(rt.sent())
 				want := []time.Duration{time.Second, 5 * time.Second, 30 * time.Second, time.Minute, 2 * time.Minute, 4 * time.Minute}
 				if !slices.Equal(got, want) {
@@ -123,7 +123,7 @@ func TestC04_RetryAfter(t *testing.T) {
 			case 2:
 				return status(429, "Retry-After", time.Now().Add(time.Minute).UTC().Format(http.TimeFormat)), nil
 			case 3:
-				return status(503, "Retry-After", "1"), nil // less than the schedule's
+				return status(503, "Retry-After", "1"), nil // shorter than the schedule
 			default:
 				return status(200), nil
 			}
@@ -146,7 +146,7 @@ func TestC05_SameWebhookID(t *testing.T) {
 		addTools(rt.server)
 		rt.answer = func(n int, _ received) (*http.Response, error) {
 			if n == 1 {
-				return nil, nil // received, and never answered
+				return nil, nil // received, but not answered
 			}
 			return status(200), nil
 		}
@@ -253,7 +253,7 @@ func TestCloseWaits(t *testing.T) {
 		if code := rt.invoke("slow", "c2", "{}"); code != 503 {
 			t.Errorf("closed server answers %d", code)
 		}
-		rt.close() // once more does nothing
+		rt.close() // a second close has no effect
 	})
 }
 

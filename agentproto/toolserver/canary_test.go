@@ -15,7 +15,7 @@ import (
 	"github.com/millrace/millrace/internal/idp"
 )
 
-// disguises are ways to write a token that a tool function could come across.
+// disguises are encodings of a token that a tool function might meet.
 var disguises = map[string]func(string) string{
 	"as it is":   func(s string) string { return s },
 	"base64":     func(s string) string { return base64.StdEncoding.EncodeToString([]byte("Bearer " + s)) },
@@ -30,7 +30,7 @@ var disguises = map[string]func(string) string{
 	},
 }
 
-// addLeaks adds tools that put their token wherever they can.
+// addLeaks adds tools that put their token into every possible output.
 func (st *stage) addLeaks() {
 	type how struct{ Disguise, Where string }
 	needsAuth := toolserver.ToolOptions{RequireOAuth: "idp"}
@@ -105,7 +105,7 @@ func (st *stage) addLeaks() {
 
 const withheld = "[withheld: it had a credential in it]"
 
-// withheld receives what a tool has put its token into: what has the token is replaced, and the rest is there (N11).
+// withheld receives the output of a leaking tool, and checks that only the parts with the token are replaced (N11).
 func (st *stage) withheld(where string) {
 	st.t.Helper()
 	want := "Error: "
@@ -134,9 +134,9 @@ func (st *stage) withheld(where string) {
 	}
 }
 
-// TestO19_Canaries goes through everything that can happen to an authorization, with
-// tools that put tokens wherever they can, and then looks for every code, verifier,
-// token and client secret in everything that the server has produced.
+// TestO19_Canaries goes through everything that can happen to an authorization, with tools
+// that leak tokens wherever they can. It then searches all that the server has produced
+// for every code, verifier, token and client secret.
 func TestO19_Canaries(t *testing.T) {
 	t.Parallel()
 	st := newStage(t, toolserver.Options{State: t.TempDir()}, func(p *toolserver.OAuthProvider) {
@@ -171,13 +171,13 @@ func TestO19_Canaries(t *testing.T) {
 	call("whoami", none{}, "u1") // denial
 	browse(func(b *idp.Browser, u string) (string, error) { return b.Deny(t.Context(), u, "ada", "lovelace") })
 	want("Error: the user did not authorize")
-	for _, code := range []int{400, 401, 500, 200} { // failures that repeat the code
+	for _, code := range []int{400, 401, 500, 200} { // failures whose response repeats the code
 		call("whoami", none{}, "u1")
 		st.idp.FailTokenEndpoint(code, 1)
 		browse(allow)
 		want(failed)
 	}
-	call("whoami", none{}, "u8") // another flow's answer
+	call("whoami", none{}, "u8") // the answer of another flow
 	first := st.grant(st.authURL())
 	call("whoami", none{}, "u9")
 	second := st.grant(st.authURL())
@@ -186,7 +186,7 @@ func TestO19_Canaries(t *testing.T) {
 	st.open(set(first, "state", first.Query().Get("code")))
 	st.open(first.String())
 	want("ada")
-	call("whoami", none{}, "u1") // success, with a restart between
+	call("whoami", none{}, "u1") // success after a restart
 	to := st.grant(st.authURL())
 	st.restart()
 	st.addLeaks()
@@ -222,7 +222,7 @@ func TestO19_Canaries(t *testing.T) {
 	want("ada")
 	call("give", map[string]string{"Disguise": "as it is", "Where": "text"}, "u1")
 	want("Error: ")
-	st.idp.ExpireTokens("ada") // refresh that is refused
+	st.idp.ExpireTokens("ada") // a refused refresh
 	st.idp.RevokeRefresh("ada")
 	call("whoami", none{}, "u1")
 	browse(allow)

@@ -13,7 +13,7 @@ import (
 	"github.com/millrace/millrace/agentproto/toolserver"
 )
 
-// addMenu adds a tool that asks which dish and returns it.
+// addMenu adds a tool that asks which dish to choose, and returns it.
 func addMenu(s *toolserver.Server) {
 	dishes := []string{"soup", "bread", "cheese"}
 	toolserver.Add(s, "menu", "Asks for a dish.", func(ctx context.Context, _ none) (string, error) {
@@ -54,7 +54,7 @@ func TestU01_Choice(t *testing.T) {
 			t.Errorf("%q can be guessed", path)
 		}
 		<-time.After(20 * time.Hour)
-		for _, answer := range []string{"2", "0", "2"} { // the second and third are late
+		for _, answer := range []string{"2", "0", "2"} { // the second and third come too late
 			if w := rt.post(path, `{"id":"c1","selected":`+answer+`}`); w.Code != 200 || w.Body.Len() != 0 {
 				t.Errorf("answered %d %s", w.Code, w.Body)
 			}
@@ -117,7 +117,7 @@ func TestU10_ForgedAnswer(t *testing.T) {
 				t.Errorf("%s: %d, want 404", forged, w.Code)
 			}
 		}
-		// The body of a notice may be captured, and is signed with its purpose.
+		// The signature of a notice covers its purpose, so its body cannot be replayed here.
 		if w := rt.post(path, `{"id":"c1","selected":0}`, "webhook-id", "cancel_abc"); w.Code != 404 {
 			t.Errorf("a message for another purpose: %d, want 404", w.Code)
 		}
@@ -189,9 +189,8 @@ func TestChoiceRefused(t *testing.T) {
 	})
 }
 
-// TestU08_QuestionSurvivesRestart has a tool that asks twice, and a server that is
-// closed, with patience or without, and started again at each moment of that. The user is
-// asked each question once.
+// TestU08_QuestionSurvivesRestart has a tool that asks twice, and restarts the server at each moment,
+// closing it with time and without. The user is asked each question once.
 func TestU08_QuestionSurvivesRestart(t *testing.T) {
 	t.Parallel()
 	restart := func(h *house, patient bool) {
@@ -241,7 +240,7 @@ func TestU08_QuestionSurvivesRestart(t *testing.T) {
 				if w := h.post(path, `{"id":"c1","selected":2}`); w.Code != 200 {
 					t.Errorf("answer: %d", w.Code)
 				}
-				if when == 2 { // when the first answer was acknowledged
+				if when == 2 { // after the first answer was acknowledged
 					restart(h, patient)
 				}
 				_, second := h.question()
@@ -264,9 +263,9 @@ func TestU08_QuestionSurvivesRestart(t *testing.T) {
 	}
 }
 
-// TestU08_AnswerAgainAfterRestart has the acknowledgement of an answer get lost, and the
-// server be started again while the result cannot be delivered. A runtime that sends the
-// answer again would otherwise be told that nobody asked, and give up a call that is done.
+// TestU08_AnswerAgainAfterRestart loses the acknowledgement of an answer, and restarts the server
+// while the result cannot be delivered. A runtime that repeats the answer must not be told that
+// nobody asked, because it would then give up a call that is done.
 func TestU08_AnswerAgainAfterRestart(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -295,7 +294,7 @@ func TestU08_AnswerAgainAfterRestart(t *testing.T) {
 	})
 }
 
-// TestAnswerBetweenProcesses has the answer come before the function asks again.
+// TestAnswerBetweenProcesses has the answer arrive before the function asks again.
 func TestAnswerBetweenProcesses(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -313,7 +312,7 @@ func TestAnswerBetweenProcesses(t *testing.T) {
 		h.end()
 		wait = time.Hour
 		h.begin()
-		h.post(one, `{"id":"c2","selected":1}`) // is it the one of c1 or of c2?
+		h.post(one, `{"id":"c2","selected":1}`) // the URL is of c1 or of c2: the order is not known
 		h.post(two, `{"id":"c2","selected":1}`)
 		got := map[string]int{h.nextResult(): 1, h.nextResult(): 1}
 		if got["1"] != 1 || got["Error: the answer is not one of the choices"] != 1 {
@@ -323,7 +322,7 @@ func TestAnswerBetweenProcesses(t *testing.T) {
 	})
 }
 
-// TestU11_NoAnswerAcrossRestart has the time for the answer not begin anew.
+// TestU11_NoAnswerAcrossRestart checks that a restart does not restart the time for the answer.
 func TestU11_NoAnswerAcrossRestart(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -341,8 +340,8 @@ func TestU11_NoAnswerAcrossRestart(t *testing.T) {
 	})
 }
 
-// TestAskByName asks two questions with the same words, the second one alone in the run after a restart. It would catch one that
-// has the answer to the other, and a question that is sent twice.
+// TestAskByName asks two questions with the same words, and after a restart asks the second one first. The test fails if one
+// receives the answer to the other, or if a question is sent twice.
 func TestAskByName(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

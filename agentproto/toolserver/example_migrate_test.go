@@ -12,7 +12,7 @@ import (
 	"github.com/millrace/millrace/agentproto/toolserver"
 )
 
-// A basket is what a tool keeps of each session.
+// A basket is the state that a tool keeps for each session.
 type basket struct {
 	mu    sync.Mutex
 	items map[string][]string
@@ -29,7 +29,7 @@ func (b *basket) Export(_ context.Context, session string) ([]byte, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.items[session] == nil {
-		return nil, nil // there is nothing to move
+		return nil, nil // nothing to move
 	}
 	return json.Marshal(b.items[session])
 }
@@ -43,8 +43,8 @@ func (b *basket) Import(_ context.Context, session string, state []byte) error {
 	return err
 }
 
-// Two instances of a server share a key. A runtime asks the first to hand a session
-// to the second.
+// In this example two instances of a server share a key. A runtime asks the first one to move a
+// session to the second.
 func ExampleMigrator() {
 	instance := func(destinations ...string) (*basket, *httptest.Server, func()) {
 		b := &basket{items: make(map[string][]string)}

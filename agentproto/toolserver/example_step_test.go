@@ -9,14 +9,14 @@ import (
 	"github.com/millrace/millrace/agentproto/toolserver"
 )
 
-// A printer takes jobs, which must not be printed twice, and is asked for them by number.
+// A printer accepts jobs, which must not be printed twice, and waits for them by number.
 type printer struct{}
 
 func (printer) Print(context.Context, string) (job string, err error) { return "17", nil }
 func (printer) Wait(_ context.Context, job string) (string, error)    { return "printed job " + job, nil }
 
-// A job is begun once, and waited for again after a restart. If the process ends between the
-// two, nobody knows whether it was begun.
+// This example starts a job once, and waits for it again after a restart. If the process ends
+// during the step, it is unknown whether the job was started.
 func ExampleStep() {
 	server := toolserver.New(toolserver.Options{Name: "office", PublicURL: "https://tools.example.com"})
 	toolserver.Add(server, "print", "Prints a text.", func(ctx context.Context, in struct{ Text string }) (string, error) {
@@ -37,8 +37,8 @@ func ExampleStep() {
 	// Output: print
 }
 
-// An order is made with a shop, whose page asks the user to confirm it. The shop is asked again and again whether that was
-// done; after a restart it is asked for the same order.
+// This example orders something from a shop, whose page asks the user to confirm. It asks the shop repeatedly whether the user
+// has confirmed. After a restart it asks for the same order.
 func ExampleSendTo() {
 	server := toolserver.New(toolserver.Options{Name: "shop", PublicURL: "https://tools.example.com"})
 	toolserver.Add(server, "order", "Orders something.", func(ctx context.Context, in struct{ What string }) (string, error) {
@@ -56,14 +56,14 @@ func ExampleSendTo() {
 	// Output: order
 }
 
-// A shop takes orders, which users have to confirm on its pages.
+// A shop accepts orders, which users have to confirm on its pages.
 type shop struct{}
 
 func (shop) Order(context.Context, string) (order string, err error) { return "17", nil }
 func (shop) Confirmed(context.Context, string) error                 { return nil }
 
-// A user authorizes a provider that is known only when the tool runs. The token that the provider's service refuses is renewed, or
-// the user is asked again.
+// In this example the tool learns its provider only when it runs. If the service refuses the token, the token is renewed, or the
+// user is asked again.
 func ExampleAuthorize() {
 	server := toolserver.New(toolserver.Options{Name: "files", PublicURL: "https://tools.example.com"})
 	toolserver.Add(server, "list", "Lists files.", func(ctx context.Context, in struct{ Service string }) (string, error) {
@@ -82,7 +82,7 @@ func ExampleAuthorize() {
 			if ok {
 				return list, nil
 			}
-			token, err = toolserver.Authorize(ctx, "files", nil, token) // which ends with an error, if it goes on so
+			token, err = toolserver.Authorize(ctx, "files", nil, token) // returns an error if the service keeps refusing
 		}
 		return "", err
 	})
@@ -90,14 +90,14 @@ func ExampleAuthorize() {
 	// Output: list
 }
 
-// A files service takes tokens.
+// A files service accepts tokens.
 type files struct{}
 
 func (files) List(context.Context, string, toolserver.Secret) (list string, ok bool) {
 	return "a.txt", true
 }
 
-// Tools that are known only when the program runs, and change.
+// This example replaces the tools of a server at run time.
 func ExampleServer_Replace() {
 	server := toolserver.New(toolserver.Options{Name: "plugins", PublicURL: "https://tools.example.com"})
 	err := server.Replace([]toolserver.Tool{{

@@ -16,8 +16,8 @@ import (
 	"github.com/millrace/millrace/agentproto/toolserver"
 )
 
-// invoke plays a runtime: it calls a tool and prints what the tool posts, until the
-// result or, if that opens a subscription, its last event. It answers questions with their first choice.
+// invoke acts as a runtime: it calls a tool and prints what the tool posts, until the result or,
+// if the result opens a subscription, its last event. It answers questions with their first choice.
 func invoke(server *toolserver.Server, tool, arguments string) {
 	done := make(chan struct{})
 	runtime := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -93,7 +93,7 @@ func ExampleAddWithOptions() {
 			ClientID:     "office-tools",
 			ClientSecret: toolserver.NewSecret("from the configuration"),
 			Scopes:       []string{"calendar.read"},
-			Confirm:      true, // the user brings a code back from the last page
+			Confirm:      true, // the user enters a code from the last page
 		}},
 	})
 	toolserver.AddWithOptions(server, "calendar", "Lists today's appointments.",
@@ -130,7 +130,7 @@ func ExampleAsk_form() {
 		return string(answer.Values["guest"]), nil
 	})
 
-	invoke(server, "invite", `{}`) // a runtime without forms, whose user sends the defaults
+	invoke(server, "invite", `{}`) // the runtime has no forms, so the user sends the defaults
 	// Output:
 	// user_choice: Who comes?
 	// tool_result: {"name":"nobody"}
@@ -153,7 +153,7 @@ func ExampleChoose() {
 	// tool_result: Booked: with a view
 }
 
-// A question that depends on what another system wants to know has the name that it has there.
+// In this example another system asks the question, and the name of the question is the name it has there.
 func ExampleAsk() {
 	server := toolserver.New(toolserver.Options{Name: "hotel", PublicURL: "http://localhost:8080"})
 	toolserver.Add(server, "book", "Books a room.", func(ctx context.Context, _ struct{}) (string, error) {
@@ -171,9 +171,9 @@ func ExampleAsk() {
 }
 
 func ExampleAddSubscription() {
-	news := []string{"The mill is built.", "The mill turns."} // of some source, which is read from a position on
+	news := []string{"The mill is built.", "The mill turns."} // a source that is read from a position
 	type Position struct{ Next int }
-	server := toolserver.New(toolserver.Options{Name: "news", PublicURL: "http://127.0.0.1:8000"}) // with a State, it goes on after a restart
+	server := toolserver.New(toolserver.Options{Name: "news", PublicURL: "http://127.0.0.1:8000"}) // with a State, the subscription continues after a restart
 	toolserver.AddSubscription(server, "follow", "Tells the news as they come.", toolserver.ToolOptions{},
 		func(_ context.Context, _ struct{}) (string, *Position, error) {
 			return "You will hear from me.", &Position{}, nil
@@ -183,7 +183,7 @@ func ExampleAddSubscription() {
 				event := toolserver.Event{Text: news[at.Next]}
 				at.Next++
 				event.Final = at.Next == len(news)
-				if err := sub.Send(ctx, event, at); err != nil { // the event and where to go on, or neither
+				if err := sub.Send(ctx, event, at); err != nil { // saves the event and the next position, or neither
 					return err
 				}
 			}
@@ -226,7 +226,7 @@ func ExampleNewVault() {
 	folder, _ := os.MkdirTemp("", "example")
 	defer os.RemoveAll(folder)
 
-	keys, err := toolserver.LoadKeyset(filepath.Join(folder, "keys", "tokens.json")) // made if it is not there
+	keys, err := toolserver.LoadKeyset(filepath.Join(folder, "keys", "tokens.json")) // created if missing
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -240,7 +240,7 @@ func ExampleNewVault() {
 	server := toolserver.New(toolserver.Options{Name: "office", PublicURL: "https://tools.example.com", Vault: vault})
 	defer server.Close(context.Background())
 
-	// Once in a while, and when somebody may have seen the keys:
+	// From time to time, and when someone may have seen the keys:
 	fmt.Println("new key:", keys.Rotate())
 	changed, err := vault.Reseal()
 	fmt.Println("tokens encrypted anew:", changed, err)

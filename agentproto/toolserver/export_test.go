@@ -7,8 +7,8 @@ import (
 	"github.com/millrace/millrace/agentproto/internal/vault"
 )
 
-// Finds reports whether a text contains one of the secrets, in any encoding that is
-// looked for.
+// Finds reports whether a text contains one of the secrets in any encoding that the guard
+// recognizes.
 func Finds(text []byte, secrets ...string) bool {
 	var g leak.Guard
 	for _, s := range secrets {
@@ -17,26 +17,26 @@ func Finds(text []byte, secrets ...string) bool {
 	return g.Finds(text)
 }
 
-// Undelivered returns how many calls have messages that are not delivered.
+// Undelivered returns the number of calls with undelivered messages.
 func Undelivered(s *Server) int {
 	return int(s.flow.Load().Busy)
 }
 
-// Guarded returns how many windows of secrets the server looks for.
+// Guarded returns the number of windows of secrets that the server searches for.
 func Guarded(s *Server) int { return s.guard.Windows() }
 
-// KeptResults returns how many bytes of results the server keeps.
+// KeptResults returns the number of bytes of results that the server keeps.
 func KeptResults(s *Server) int64 {
 	return s.flow.Load().Results
 }
 
-// OpenAuthorizations returns how many authorizations are open.
+// OpenAuthorizations returns the number of open authorizations.
 func OpenAuthorizations(s *Server) int {
 	n, _ := s.flow.Ports.Opens.Latest()
 	return n
 }
 
-// Transit returns how many codes are in the vault of a state that no server uses.
+// Transit returns the number of codes in the vault of a state that no server uses.
 func Transit(t *testing.T, state string) int {
 	t.Helper()
 	file, err := vault.Open(state)

@@ -24,7 +24,7 @@ type finisher struct {
 	n int
 }
 
-// finish makes calls, 64 at a time, of three to a session, until all are delivered.
+// finish makes calls, 64 at a time and three for each session, until all results are delivered.
 func (f *finisher) finish(calls int) {
 	f.t.Helper()
 	for calls > 0 {
@@ -47,17 +47,17 @@ func (f *finisher) finish(calls int) {
 		for range batch {
 			f.next()
 		}
-		f.mu.Lock() // what the test knows of them is not to be measured
+		f.mu.Lock() // exclude the test's own records from the measurement
 		f.attempts, f.seen = nil, make(map[string]bool)
 		f.log.b.Reset()
 		f.mu.Unlock()
 	}
 }
 
-// use returns how many bytes are in use, and how many the folder of the history has after a restart.
+// use returns the bytes in use after a restart, and the bytes of the folder of the state.
 func (f *finisher) use() (heap, disk int64) {
 	f.t.Helper()
-	<-time.After(2 * time.Minute) // for snapshots, and what waits for an answer
+	<-time.After(2 * time.Minute) // for snapshots and pending answers
 	synctest.Wait()
 	f.end()
 	filepath.WalkDir(f.opts.State, func(_ string, e fs.DirEntry, err error) error {
@@ -80,7 +80,7 @@ func (f *finisher) use() (heap, disk int64) {
 	return int64(m.HeapAlloc), disk
 }
 
-// finishing makes two rounds of calls, with a pause behind each, and wants what the second one has added to be below bounds for each call.
+// finishing makes two rounds of calls, with a pause after each, and limits what the second round adds for each call.
 func finishing(t *testing.T, opts toolserver.Options, pause time.Duration, heapMost, diskMost int64) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &finisher{house: newHouse(t, opts, addTools)}
@@ -92,7 +92,7 @@ func finishing(t *testing.T, opts toolserver.Options, pause time.Duration, heapM
 			t.Logf("after %d calls %d kB are in use, and %d kB on disk", f.n, heap>>10, disk>>10)
 			return heap, disk
 		}
-		f.finish(100) // so that all is there that is made once
+		f.finish(100) // creates everything that is created once
 		f.use()
 		heap, disk := round()
 		heap2, disk2 := round()
@@ -109,16 +109,16 @@ func finishing(t *testing.T, opts toolserver.Options, pause time.Duration, heapM
 	})
 }
 
-// TestN62_FinishedCalls has calls that are remembered for a day. It would catch a table, or a part of a snapshot, that has more of each than
-// its key, what tells it from others and its result.
+// TestN62_FinishedCalls has calls that are remembered for a day. The test fails if a table or a part of a snapshot holds more of
+// a call than its key, its digest and its result.
 //
 //	go test ./agentproto/toolserver -run TestN62_FinishedCalls -v -timeout 1h -finished.calls 50000
 func TestN62_FinishedCalls(t *testing.T) {
 	finishing(t, toolserver.Options{Remember: 24 * time.Hour}, 0, 1000, 1200)
 }
 
-// TestN94_ForgottenCalls has calls that are forgotten after a minute, with what they do kept on disk, and restarts in between. It
-// would catch whatever is kept of each call for ever.
+// TestN94_ForgottenCalls has calls that are forgotten after a minute, with their effects kept on disk and restarts in between.
+// The test fails if anything of each call is kept forever.
 func TestN94_ForgottenCalls(t *testing.T) {
-	finishing(t, toolserver.Options{Remember: time.Minute}, 2*time.Hour, 400, 1000) // one that is kept takes 480 bytes
+	finishing(t, toolserver.Options{Remember: time.Minute}, 2*time.Hour, 400, 1000) // a call that is kept takes 480 bytes
 }

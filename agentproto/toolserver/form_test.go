@@ -15,7 +15,7 @@ import (
 	"github.com/millrace/millrace/agentproto/toolserver"
 )
 
-// guests is a form of two questions; with defaults each required field has one.
+// guests returns a form of two questions. With defaults, the required field has a default.
 func guests(defaults bool) form.Form {
 	name := form.Field{Name: "name", Kind: form.Text, Required: true}
 	if defaults {
@@ -27,7 +27,7 @@ func guests(defaults bool) form.Form {
 	}}
 }
 
-// addForm adds a tool that asks a form and returns what was filled in.
+// addForm adds a tool that asks a form and returns the values.
 func addForm(s *toolserver.Server, f form.Form) {
 	toolserver.Add(s, "form", "Asks for guests.", func(ctx context.Context, _ none) (string, error) {
 		a, err := toolserver.Ask(ctx, toolserver.Question{Form: f})
@@ -39,7 +39,7 @@ func addForm(s *toolserver.Server, f form.Form) {
 	})
 }
 
-// TestForm asks for a form. What does not fit is asked again with the reason, and is never what the function gets.
+// TestForm asks a form. Invalid values are asked again with the reason, and never reach the function.
 func TestForm(t *testing.T) {
 	huge := `{"id":"c1","selected":0,"x-values":{"guest":{"name":"` + strings.Repeat("x", 1<<20-200) + `"}}}`
 	answer := func(values string) string { return `{"id":"c1","selected":0,"x-values":` + values + `}` }
@@ -48,7 +48,7 @@ func TestForm(t *testing.T) {
 		defaults bool
 		choices  string
 		answers  []string
-		why      []string // of what is asked again
+		why      []string // reasons in the repeated questions
 		want     string
 	}{
 		{"filled in", false, "[Decline] 0", []string{answer(`{"guest":{"name":"Ada"},"late":{"sure":true}}`)}, nil, `{"guest":{"name":"Ada"},"late":{"sure":true}}`},
@@ -95,7 +95,7 @@ func TestForm(t *testing.T) {
 	}
 }
 
-// TestFormRefused has forms that a tool must not ask for.
+// TestFormRefused asks forms that a tool must not ask.
 func TestFormRefused(t *testing.T) {
 	for _, q := range []toolserver.Question{
 		{Form: guests(false), Choices: []string{"a"}},
@@ -117,7 +117,7 @@ func TestFormRefused(t *testing.T) {
 	}
 }
 
-// TestFormTimeout is a form that nobody fills in.
+// TestFormTimeout asks a form that nobody fills in.
 func TestFormTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rt := newRuntime(t, toolserver.Options{ChoiceTimeout: time.Hour})

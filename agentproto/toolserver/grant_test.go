@@ -9,7 +9,7 @@ import (
 	"github.com/millrace/millrace/agentproto/toolserver"
 )
 
-// addDelete adds a tool that asks unless it was allowed for the session.
+// addDelete adds a tool that asks, unless the session already has a grant.
 func addDelete(s *toolserver.Server) {
 	toolserver.Add(s, "delete", "Deletes.", func(ctx context.Context, _ none) (string, error) {
 		granted, err := toolserver.Granted(ctx, "delete")

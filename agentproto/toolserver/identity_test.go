@@ -19,20 +19,20 @@ import (
 	"github.com/millrace/millrace/agentproto/toolserver"
 )
 
-// sameUsers is a provider that knows the users of the runtime.
+// sameUsers makes the users of the provider those of the runtime.
 func sameUsers(p *toolserver.OAuthProvider) {
 	p.SubjectIsUser = true
 	p.KeysURL = strings.TrimSuffix(p.Issuer, "/") + "/keys"
 }
 
 const (
-	adaID  = "user-1815" // as the stage's provider knows her
+	adaID  = "user-1815" // her ID at the provider of the stage
 	failed = "Error: the authorization failed"
 )
 
 func TestO24_AnotherUserAuthorizes(t *testing.T) {
 	st := newStage(t, toolserver.Options{}, sameUsers)
-	// Somebody sends the address that he was given to somebody else.
+	// A user sends the address to another user.
 	st.call("whoami", "c1", "{}", user(adaID))
 	page, err := st.idp.NewBrowser().Allow(t.Context(), st.authURL(), "bob", "builder")
 	if err == nil || !strings.Contains(page, "by somebody else than the user") {
@@ -46,7 +46,7 @@ func TestO24_AnotherUserAuthorizes(t *testing.T) {
 	if got := st.nextResult(); got != "ada" || st.vault.saved() != 1 {
 		t.Errorf("result %q, %d tokens", got, st.vault.saved())
 	}
-	// Without a user there is nobody to compare with, and nothing is asked.
+	// Without a user there is nothing to compare, so nobody is asked.
 	st.call("whoami", "c3", "{}", thread(adaID))
 	if got := st.nextResult(); got != "Error: the access needs a user, whom the call does not name" {
 		t.Errorf("result %q", got)
@@ -54,7 +54,7 @@ func TestO24_AnotherUserAuthorizes(t *testing.T) {
 	st.ends()
 }
 
-// TestIDTokens has answers of the token endpoint whose id_token is not good.
+// TestIDTokens has a token endpoint whose id_token is invalid.
 func TestIDTokens(t *testing.T) {
 	t.Parallel()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -134,7 +134,7 @@ func TestIDTokens(t *testing.T) {
 	}
 }
 
-// confirm answers the questions for the code and returns how many there were.
+// confirm answers the questions for the code and returns their number.
 func (st *stage) confirm(pick func(choices []string) int) int {
 	st.t.Helper()
 	for n := 0; ; n++ {
@@ -147,7 +147,7 @@ func (st *stage) confirm(pick func(choices []string) int) int {
 		if q.Default != len(q.Choices)-1 || !strings.HasPrefix(q.Choices[q.Default], "None of these") {
 			st.t.Errorf("the default is %q", q.Choices[q.Default])
 		}
-		if len(q.Choices) != 26 { // more or fewer would change how often a stranger guesses it
+		if len(q.Choices) != 26 { // another number changes the odds of a guess
 			st.t.Errorf("%d choices, want 25 numbers and none of them", len(q.Choices))
 		}
 		path := strings.TrimPrefix(q.ResponseURL, st.opts.PublicURL)
@@ -185,7 +185,7 @@ func TestO24_Confirmation(t *testing.T) {
 		t.Errorf("%s is not among %q", want, choices)
 		return 0
 	}
-	// The victim has authorized; the attacker does not see the victim's page.
+	// The victim has authorized, and the attacker does not see the victim's page.
 	for id, pick := range map[string]func([]string) int{
 		"dismissed": func(c []string) int { return len(c) - 1 },
 		"guessed":   func(c []string) int { return (index(c, code[0]) + 1) % (len(c) - 1) },
@@ -210,7 +210,7 @@ func TestO24_Confirmation(t *testing.T) {
 	if got := st.nextResult(); got != "Error: the authorization was not confirmed" || st.vault.saved() != 0 {
 		t.Errorf("half: result %q, %d tokens", got, st.vault.saved())
 	}
-	// The user himself has.
+	// The user authorizes himself.
 	authorize("himself", "bob")
 	left := code
 	if n := st.confirm(func(c []string) int {
@@ -237,12 +237,12 @@ func TestO24_ConfirmationAfterRestart(t *testing.T) {
 	if m := st.next(); m.Type() != agentproto.TypeUserChoice {
 		t.Fatalf("got %s", m.body)
 	}
-	st.restart() // what is not confirmed is not kept, so everything begins anew
+	st.restart() // unconfirmed authorizations are not kept, so everything starts over
 	if err := st.server.Start(); err != nil {
 		t.Fatal(err)
 	}
 	m := st.next()
-	for m.Type() == agentproto.TypeUserChoice { // the old question, which was under way
+	for m.Type() == agentproto.TypeUserChoice { // the old question was already being delivered
 		m = st.next()
 	}
 	if o, ok := m.Callback.(*agentproto.OAuth); !ok || o.AuthURL == first {

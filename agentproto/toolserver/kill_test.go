@@ -25,8 +25,8 @@ import (
 	"github.com/millrace/millrace/internal/overlap"
 )
 
-// stateEnv makes the test binary be a tool server with its state in that folder, so
-// that what is killed is a real process of the code at hand.
+// stateEnv turns the test binary into a tool server with its state in that folder, so that
+// tests kill a real process built from the current code.
 const stateEnv = "MILLRACE_TEST_TOOLSERVER_STATE"
 
 func TestMain(m *testing.M) {
@@ -42,7 +42,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// serve is the process that is killed. It says where it is on its first line.
+// serve runs the process that is killed. It prints its address on the first line.
 func serve(folder string) error {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -70,7 +70,7 @@ func serve(folder string) error {
 	return http.Serve(l, server)
 }
 
-// A task is how long something takes.
+// A task says how long something takes.
 type task struct {
 	MS int `json:"ms"`
 }
@@ -95,7 +95,7 @@ func addCount(server *toolserver.Server) {
 // countTo is the last event of a subscription to count.
 const countTo = 30
 
-// A mortal is a tool server that is a process, and is killed.
+// A mortal is a tool server in a process that is killed.
 type mortal struct {
 	t      *testing.T
 	folder string
@@ -130,7 +130,7 @@ func (m *mortal) start() {
 	m.cmd, m.addr = cmd, strings.TrimSpace(line)
 }
 
-// kill kills the process as kill -9 does.
+// kill kills the process with SIGKILL.
 func (m *mortal) kill() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -138,8 +138,8 @@ func (m *mortal) kill() {
 	m.cmd.Wait()
 }
 
-// invoke posts an invocation until it is acknowledged, as a runtime does that is not
-// sure. It returns how long the acknowledgement took.
+// invoke posts an invocation until it is acknowledged, as a runtime does when it is unsure.
+// It returns how long the last request took.
 func (m *mortal) invoke(ctx context.Context, client *http.Client, operation, id, callback string, ms int) (time.Duration, error) {
 	body := fmt.Sprintf(`{"operation":%q,"arguments":{"ms":%d},"id":%q,"group_id":"g","callback_url":%q}`, operation, ms, id, callback)
 	for {
@@ -169,10 +169,10 @@ func (m *mortal) invoke(ctx context.Context, client *http.Client, operation, id,
 	}
 }
 
-// A witness is a runtime that notes what it is sent, and is not always well.
+// A witness is a runtime that records the messages it receives, and fails at random.
 type witness struct {
 	mu       sync.Mutex
-	messages map[string][]heard // by id of the call; each webhook-id once
+	messages map[string][]heard // by ID of the call; each webhook-id once
 	again    int
 	news     chan struct{}
 	faults   bool
@@ -218,12 +218,12 @@ func (w *witness) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	default:
 	}
 	if fault < 6 {
-		panic(http.ErrAbortHandler) // heard, and not answered
+		panic(http.ErrAbortHandler) // recorded, but not answered
 	}
 }
 
-// complete reports whether a call has everything that it is owed, and what is wrong
-// if it has more, or others.
+// complete reports whether a call has all its messages, and describes any message that is
+// additional or wrong.
 func (w *witness) complete(id string, subscription bool) (done bool, wrong string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -250,9 +250,9 @@ func (w *witness) complete(id string, subscription bool) (done bool, wrong strin
 	return len(got) == want, ""
 }
 
-// TestA09_C03_S13_Killed has a tool server killed at random while calls come in, and
-// the runtime fail at random. Every call that was acknowledged has one result in the
-// end, by webhook-id, and every subscription has all its events, in order.
+// TestA09_C03_S13_Killed kills a tool server at random while calls arrive and the runtime
+// fails at random. In the end every acknowledged call has one result by webhook-id, and
+// every subscription has all its events in order.
 func TestA09_C03_S13_Killed(t *testing.T) {
 	t.Parallel()
 	runtime := &witness{messages: make(map[string][]heard), news: make(chan struct{}, 1), faults: true}
@@ -314,7 +314,7 @@ func TestA09_C03_S13_Killed(t *testing.T) {
 	runtime.mu.Lock()
 	heard := slices.Collect(maps.Keys(runtime.messages))
 	runtime.mu.Unlock()
-	for _, id := range heard { // also those whose acknowledgement got lost
+	for _, id := range heard { // includes calls whose acknowledgement was lost
 		if _, wrong := runtime.complete(id, strings.HasPrefix(id, "count")); wrong != "" {
 			t.Errorf("%s: %s", id, wrong)
 		}
@@ -326,8 +326,8 @@ func TestA09_C03_S13_Killed(t *testing.T) {
 }
 
 // BenchmarkAcknowledge measures how long a runtime waits for the acknowledgement of a
-// call that is in the store, with so many runtimes calling at once (case A01: under
-// 100 ms for 99 of 100).
+// stored call while that many runtimes call at once. Case A01 requires less than 100 ms
+// for 99 of 100 calls.
 func BenchmarkAcknowledge(b *testing.B) {
 	for _, state := range []bool{false, true} {
 		for _, clients := range []int{1, 16, 128} {

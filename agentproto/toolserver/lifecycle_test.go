@@ -82,8 +82,8 @@ func TestK06_CancelRunning(t *testing.T) {
 				}
 			}
 		}
-		rt.call("wait", "c2", "{}") // a repeated invocation does not start it anew
-		rt.close()                  // no result at all
+		rt.call("wait", "c2", "{}") // a repeated invocation does not restart it
+		rt.close()                  // there is no result
 		if !errors.Is(ended, toolserver.ErrCancelled) || time.Since(start) != time.Minute {
 			t.Errorf("context ended with %v after %v", ended, time.Since(start))
 		}

@@ -13,8 +13,8 @@ import (
 	"github.com/millrace/millrace/agentproto/toolserver"
 )
 
-// TestG09_UnknownSession has nothing to move: that is done at once, whether the
-// destination is there or not.
+// TestG09_UnknownSession checks that a session without state moves at once, without a
+// request to the destination.
 func TestG09_UnknownSession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMove(t, addTools)
@@ -31,8 +31,7 @@ func TestG09_UnknownSession(t *testing.T) {
 	})
 }
 
-// TestG10_Destinations refuses every destination that is not on the list, also for
-// sessions that are not here.
+// TestG10_Destinations checks that every destination that is not on the list is refused.
 func TestG10_Destinations(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -62,8 +61,8 @@ func TestG10_Destinations(t *testing.T) {
 	})
 }
 
-// TestG11_Afterwards repeats the request, asks for another destination, and calls
-// the source.
+// TestG11_Afterwards repeats the request, asks for another destination, and calls the
+// source after a migration.
 func TestG11_Afterwards(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -103,7 +102,7 @@ func TestG11_Afterwards(t *testing.T) {
 	})
 }
 
-// TestThereAndBack moves a session back to where it came from.
+// TestThereAndBack moves a session back to its first instance.
 func TestThereAndBack(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -136,7 +135,7 @@ func TestThereAndBack(t *testing.T) {
 	})
 }
 
-// TestCancelledMeanwhile cancels a call of a frozen session, which then stays.
+// TestCancelledMeanwhile cancels a call of a frozen session whose migration then fails. The call does not run again.
 func TestCancelledMeanwhile(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -170,8 +169,7 @@ func TestCancelledMeanwhile(t *testing.T) {
 }
 
 // TestMovesInTheMiddleOfQuestions moves a call that has one answer and waits for
-// another: the user is asked again what has no answer, at the new address, and only
-// that.
+// another. At the new address the user is asked only the open question.
 func TestMovesInTheMiddleOfQuestions(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

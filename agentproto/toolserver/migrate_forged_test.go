@@ -16,13 +16,13 @@ import (
 
 const purpose = "toolserver migration"
 
-// transfer makes what an instance with this key would send.
+// transfer makes a message as an instance with this key would send it.
 func transfer(key, purpose, step, name, toolset, endpoint, id string, payload []byte) string {
 	head, text := sealed(key, purpose, map[string]string{"step": step, "transfer": name, "toolset": toolset, "session": id, "endpoint": endpoint})
 	return head + string(newEnvelope(key, purpose).Seal(payload, "payload", text))
 }
 
-// step makes another step of a transfer of which a message was captured, as its source would send it.
+// step turns a captured message of a transfer into another step, as its source would send it.
 func step(key, captured, step string) string {
 	text, err := newEnvelope(key, purpose).Open([]byte(captured[4:4+binary.BigEndian.Uint32([]byte(captured))]), "header")
 	if err != nil {
@@ -54,7 +54,7 @@ func newEnvelope(key, purpose string) *envelope.Envelope {
 	return e
 }
 
-// push posts something to the destination's side of a transfer.
+// push posts a message to the destination of a transfer.
 func (m *move) push(body string) *httptest.ResponseRecorder {
 	w := httptest.NewRecorder()
 	r := httptest.NewRequest("POST", "/migrate/import", strings.NewReader(body))
@@ -63,7 +63,7 @@ func (m *move) push(body string) *httptest.ResponseRecorder {
 	return w
 }
 
-// bodies returns the transfers that were on the road.
+// bodies returns the transfers that were sent over the road.
 func (r *road) bodies() (bodies []string) {
 	for _, s := range r.sent {
 		if parts := strings.SplitN(s, " ", 3); parts[0] == "POST" {
@@ -73,7 +73,7 @@ func (r *road) bodies() (bodies []string) {
 	return bodies
 }
 
-// TestG12_Strangers (N85) has no key, another one, or one for another purpose or instance.
+// TestG12_Strangers (N85) sends messages with no key, another key, or the key of another purpose or instance.
 func TestG12_Strangers(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -113,7 +113,7 @@ func TestG12_Strangers(t *testing.T) {
 			t.Fatalf("who has the key is answered %d; the rest of this test shows nothing", w.Code)
 		}
 		large := transfer(migrationKey, purpose, "stage", "t2", "test", endpoint, "thread-1", make([]byte, 64<<20))
-		if w := m.push(large); w.Code != 200 { // it is read, and is no payload
+		if w := m.push(large); w.Code != 200 { // accepted for its size and read, but not a valid payload
 			t.Errorf("64 MiB: %d", w.Code)
 		}
 		if w := m.push(large + strings.Repeat("x", 1000)); w.Code != 413 {
@@ -128,7 +128,7 @@ func TestG12_Strangers(t *testing.T) {
 	})
 }
 
-// TestG12_Replayed (N85) sends what was on the road again, and mixes two sessions.
+// TestG12_Replayed (N85) replays captured messages of two sessions in any order.
 func TestG12_Replayed(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -169,8 +169,8 @@ func TestG12_Replayed(t *testing.T) {
 	})
 }
 
-// TestG12_NamesAreNoPaths moves sessions whose names would be paths, and looks at the
-// files (threats 26, 33).
+// TestG12_NamesAreNoPaths moves sessions whose names look like paths, and checks the files
+// (threats 26, 33).
 func TestG12_NamesAreNoPaths(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -20,14 +20,14 @@ import (
 	"github.com/millrace/millrace/agentproto/toolserver"
 )
 
-// These make the test binary be an instance that listens there, with its state in
-// that folder.
+// These variables turn the test binary into an instance that listens at an address, with its
+// state in a folder.
 const (
 	instanceEnv      = "MILLRACE_TEST_TOOLSERVER_INSTANCE"
 	instanceStateEnv = "MILLRACE_TEST_TOOLSERVER_INSTANCE_STATE"
 )
 
-// serveInstance is a process that is killed while a session moves.
+// serveInstance runs a process that is killed while a session moves.
 func serveInstance(at, folder string) error {
 	l, err := net.Listen("tcp", at)
 	if err != nil {
@@ -61,7 +61,7 @@ func newInstance(t *testing.T) *instance {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer l.Close() // the process takes the port
+	defer l.Close() // the process then takes the port
 	return &instance{t: t, at: l.Addr().String(), folder: t.TempDir()}
 }
 
@@ -86,21 +86,21 @@ func (i *instance) start() {
 	}
 }
 
-// kill kills the process as kill -9 does.
+// kill kills the process with SIGKILL.
 func (i *instance) kill() {
 	i.cmd.Process.Kill()
 	i.cmd.Wait()
 }
 
-// TestMigrationKilled kills the source or the destination while a session moves, and
-// repeats /migrate until it is answered 200. Every event of the session's subscription
-// comes, in its order, and none from both sides: each has one webhook-id.
+// TestMigrationKilled kills the source or the destination while a session moves, and repeats
+// /migrate until the answer is 200. Every event of the session's subscription arrives in order
+// and from only one side: each has one webhook-id.
 func TestMigrationKilled(t *testing.T) {
 	t.Parallel()
 	for round := range 6 {
 		t.Run(fmt.Sprint(round), func(t *testing.T) {
 			var mu sync.Mutex
-			ids := make(map[string]map[string]bool) // of each event
+			ids := make(map[string]map[string]bool) // by event
 			var order []string
 			final, begun := make(chan struct{}), make(chan struct{})
 			var once, first sync.Once

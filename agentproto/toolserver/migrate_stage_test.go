@@ -16,11 +16,11 @@ import (
 	"github.com/millrace/millrace/agentproto/toolserver"
 )
 
-// notes are the state of a tool: a text for each session.
+// notes hold the state of a tool: a text for each session.
 type notes struct {
 	mu      sync.Mutex
 	text    map[string]string
-	fails   error // of Export and Import
+	fails   error // the error of Export and Import
 	imports int
 	removed []string
 }
@@ -71,18 +71,18 @@ const (
 	destination  = "https://b.example/base"
 )
 
-// A road is the network between two instances. It remembers what was sent.
+// A road is the network between two instances. It records what was sent.
 type road struct {
 	to func() *toolserver.Server
-	// fault answers the n-th request, before or after it has arrived; nil lets it pass.
+	// before and after answer the n-th request before or after it has arrived; nil lets it pass.
 	before, after func(n int) (*http.Response, error)
-	hangs         func(n int) bool // the n-th request is not answered
+	hangs         func(n int) bool // whether the n-th request is never answered
 	sent          []string
 
-	mu sync.Mutex // guards the faults and sent, as the source asks again by itself
+	mu sync.Mutex // guards the faults and sent, because the source retries on its own
 }
 
-// fault has requests fail from now on.
+// fault sets how requests fail from now on.
 func (r *road) fault(before, after func(n int) (*http.Response, error)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -119,8 +119,8 @@ func (r *road) RoundTrip(req *http.Request) (*http.Response, error) {
 	return w.Result(), nil
 }
 
-// A move has a source, which is the runtime's server, and a destination, with a
-// runtime of its own that receives what the destination sends.
+// A move has a source, which is the server of the runtime, and a destination, with its own
+// runtime that receives what the destination sends.
 type move struct {
 	*house
 	dst          *house
@@ -160,8 +160,8 @@ func (m *move) mustMigrate() {
 	}
 }
 
-// addStation adds the tools of these tests: one that waits for a signal, one that is
-// not to be interrupted, and a subscription that counts.
+// addStation adds the tools of these tests: one that waits, one that must not be interrupted,
+// and a subscription that counts.
 func addStation(ran chan<- string) func(*toolserver.Server) {
 	return func(s *toolserver.Server) {
 		addTools(s)
@@ -193,10 +193,10 @@ func addStation(ran chan<- string) func(*toolserver.Server) {
 	}
 }
 
-// TestN85_EarlierTransfer has messages of a transfer come behind those of a later one: a stage that was lost on its way, and one
-// whose answer was lost, both with the commit and the abort that may follow. It would catch state of a tool that is replaced by
-// an older one, or removed. What is for another instance is refused in TestG12_Strangers, and what is of another
-// session in TestG12_Replayed.
+// TestN85_EarlierTransfer has messages of a transfer arrive after those of a later one: a stage that was lost on its way, and one
+// whose answer was lost, both with the commit and the abort that may follow. The test fails if the state of a tool is replaced by
+// an older one or removed. TestG12_Strangers covers messages for another instance, and TestG12_Replayed those of another
+// session.
 func TestN85_EarlierTransfer(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -212,7 +212,7 @@ func TestN85_EarlierTransfer(t *testing.T) {
 		if w := m.migrate(destination); w.Code < 500 {
 			t.Fatalf("answered %d", w.Code)
 		}
-		m.road.fault(nil, func(n int) (*http.Response, error) { // its answer is lost
+		m.road.fault(nil, func(n int) (*http.Response, error) { // the answer to the stage is lost
 			if n == 4 {
 				return fail(n)
 			}

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// TestG07_Moves moves a session with everything that one can have.
+// TestG07_Moves moves a session with every kind of state.
 func TestG07_Moves(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -79,8 +79,8 @@ func TestG07_Moves(t *testing.T) {
 	})
 }
 
-// TestG08_DestinationFails breaks the road at every place. The session is afterwards
-// on exactly one side, and a repeated /migrate brings it over.
+// TestG08_DestinationFails interrupts a migration at every request. Afterwards the session is on
+// exactly one side, and a repeated /migrate completes the move.
 func TestG08_DestinationFails(t *testing.T) {
 	t.Parallel()
 	lost := func(at ...int) func(int) (*http.Response, error) {
@@ -102,8 +102,8 @@ func TestG08_DestinationFails(t *testing.T) {
 	// The requests are: 1 the manifest, 2 stage, 3 commit, 4 abort after a lost commit.
 	for name, c := range map[string]struct {
 		before, after func(int) (*http.Response, error)
-		moved         bool // although something failed
-		doubt         bool // the source cannot tell for a while
+		moved         bool // despite the failure
+		doubt         bool // the source does not know the outcome for a while
 	}{
 		"down":                    {before: lost(1)},
 		"no manifest":             {before: answered(404, 1)},
@@ -143,7 +143,7 @@ func TestG08_DestinationFails(t *testing.T) {
 						t.Errorf("a session in doubt answers %d, want 503", code)
 					}
 				}
-				<-time.After(5 * time.Minute) // the source asks until it knows
+				<-time.After(5 * time.Minute) // the source asks until it knows the outcome
 				here, there := m.server, m.dst.server
 				if !c.moved {
 					if code := m.invoke("add", "c3", `{"a":1,"b":2}`); code != 200 {
@@ -203,7 +203,7 @@ func TestG08_Hangs(t *testing.T) {
 	}
 }
 
-// TestG08_NotExported keeps a session whose state cannot be had, or is too large.
+// TestG08_NotExported checks that a session stays if its state is too large, or cannot be exported or imported.
 func TestG08_NotExported(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -234,8 +234,8 @@ func TestG08_NotExported(t *testing.T) {
 	})
 }
 
-// TestRunOnceIsNotInterrupted keeps a session while a call runs that must not run
-// again, and moves it when that is done.
+// TestRunOnceIsNotInterrupted checks that a session stays while a call runs that must not run
+// again, and moves when the call is done.
 func TestRunOnceIsNotInterrupted(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -23,8 +23,8 @@ import (
 	"github.com/millrace/millrace/internal/idp"
 )
 
-// childEnv makes a test of this file a process to be killed; its value says with
-// what.
+// childEnv turns a test of this file into a process to be killed. Its value holds the
+// settings of the process.
 const childEnv = "MILLRACE_TOOLSERVER_CHILD"
 
 // A child is a process of this test binary.
@@ -60,8 +60,7 @@ func (c *child) line() string {
 	return c.lines.Text()
 }
 
-// kill ends the process without a chance to do anything, and returns the last line
-// that it wrote.
+// kill kills the process with SIGKILL, and returns the last line that it wrote.
 func (c *child) kill() (last string) {
 	c.cmd.Process.Kill()
 	for c.lines.Scan() {
@@ -71,8 +70,8 @@ func (c *child) kill() (last string) {
 	return last
 }
 
-// TestKillWhileSaving kills processes that save one rotated token after the other.
-// In the vault is the last one that the process has seen saved, or the next, whole.
+// TestKillWhileSaving kills processes that save one rotated token after another. The vault
+// then holds the last one reported as saved or the next one, complete.
 func TestKillWhileSaving(t *testing.T) {
 	t.Parallel()
 	type settings struct{ Folder, Keys string }
@@ -115,7 +114,7 @@ func TestKillWhileSaving(t *testing.T) {
 		for range 3 + 5*round {
 			fmt.Sscan(c.line(), &seen)
 		}
-		fmt.Sscan(c.kill(), &seen) // what it wrote until it was dead
+		fmt.Sscan(c.kill(), &seen) // what it wrote until it died
 		v := open(s)
 		got, err := v.Load(t.Context(), key)
 		if err != nil {
@@ -130,8 +129,8 @@ func TestKillWhileSaving(t *testing.T) {
 	}
 }
 
-// TestO23_KilledWhilePending kills a tool server that waits for a user. The next one
-// goes on: the same address is good, and the call has its result (case O23).
+// TestO23_KilledWhilePending kills a tool server that waits for a user. The next process
+// continues: the same address is valid, and the call gets its result (case O23).
 func TestO23_KilledWhilePending(t *testing.T) {
 	t.Parallel()
 	type settings struct{ State, Addr, PublicURL, Issuer, AuthURL, TokenURL, UserInfoURL, CA string }
@@ -172,7 +171,7 @@ func TestO23_KilledWhilePending(t *testing.T) {
 			return nil
 		}
 	}
-	free := httptest.NewServer(nil) // for its address, which stays when the server is another one
+	free := httptest.NewServer(nil) // reserves an address that stays the same across processes
 	addr := free.Listener.Addr().String()
 	free.Close()
 	s := settings{t.TempDir(), addr, "http://" + addr, p.Issuer(), p.AuthURL(), p.TokenURL(), p.UserInfoURL(), string(p.CACertPEM())}
@@ -203,7 +202,7 @@ func TestO23_KilledWhilePending(t *testing.T) {
 		t.Errorf("page %s, %v", page, err)
 	}
 	m := next()
-	if again, ok := m.(*agentproto.OAuth); ok { // it may have asked before it saw the user
+	if again, ok := m.(*agentproto.OAuth); ok { // it may have asked before the user came back
 		if again.AuthURL != o.AuthURL {
 			t.Error("another auth_url was sent")
 		}
@@ -228,7 +227,7 @@ func TestO23_KilledWhilePending(t *testing.T) {
 	}
 	resp.Body.Close()
 	last := next()
-	for last.Key().ID == "c1" { // a message that was under way when its process was killed
+	for last.Key().ID == "c1" { // a message that was being delivered when its process was killed
 		last = next()
 	}
 	if r, ok := last.(*agentproto.ToolResult); !ok || r.String() != "ada" {
@@ -237,7 +236,7 @@ func TestO23_KilledWhilePending(t *testing.T) {
 	third.kill()
 }
 
-// serveChild is a tool server until it is killed.
+// serveChild runs a tool server until it is killed.
 func serveChild(t *testing.T, state, addr, ca, userInfo string, provider toolserver.OAuthProvider) {
 	roots := x509.NewCertPool()
 	if !roots.AppendCertsFromPEM([]byte(ca)) {

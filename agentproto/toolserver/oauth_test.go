@@ -190,7 +190,7 @@ func TestO19_TokensStayInside(t *testing.T) {
 		{"error", withheld},
 		{"panic", "Error: the tool failed unexpectedly"},
 		{"question", ""},
-		{"%.8s", ""}, // not the token
+		{"%.8s", ""}, // only a part of the token
 	} {
 		st.call("leak", fmt.Sprint("c", i+1), mustJSON(t, map[string]string{"How": c.how}), user("u1"))
 		if c.how == "question" {
@@ -211,8 +211,8 @@ func TestO19_TokensStayInside(t *testing.T) {
 	st.ends()
 }
 
-// TestO19_WithheldSubscription opens a subscription with a result that is withheld. It would catch one that is open
-// for the server only: the runtime has an error result, and events that it knows nothing of would follow.
+// TestO19_WithheldSubscription opens a subscription whose result is withheld. The test fails if the subscription is open on the
+// server alone: the runtime has an error result, and would receive events of an unknown subscription.
 func TestO19_WithheldSubscription(t *testing.T) {
 	st := signedIn(t)
 	var produced atomic.Int32
@@ -247,7 +247,7 @@ func TestO22_UsersAreNotCrossed(t *testing.T) {
 		st.call("whoami", id, "{}", user(id))
 	}
 	var wg sync.WaitGroup
-	var asked []received // both, before one of them is answered
+	var asked []received // both ask before either is answered
 	for range people {
 		asked = append(asked, st.next())
 	}
@@ -266,10 +266,10 @@ func TestO22_UsersAreNotCrossed(t *testing.T) {
 			t.Errorf("%s got %q", m.Key(), got)
 		}
 	}
-	// The same user id in the mouth of another runtime is somebody else.
+	// The same user ID from another runtime is another user.
 	st.call("whoami", "c1", "{}", user("c-ada"), callback("https://other.example/cb"))
 	st.authURL()
-	// Conversations without a user share nothing, but a conversation is one user.
+	// Conversations without a user share nothing, but each conversation counts as one user.
 	st.call("whoami", "c2", "{}", thread("root"))
 	st.allow(st.authURL(), "bob", "builder")
 	if got := st.nextResult(); got != "bob" {
@@ -291,7 +291,7 @@ func TestK07_CancelDuringOAuth(t *testing.T) {
 	st.call("whoami", "c1", "{}", user("u1"))
 	to := st.grant(st.authURL())
 	st.post("/cancel_tool_call", `{"thread_id":"thread-1","tool_call_id":"c1"}`)
-	st.close() // the waiter is released
+	st.close() // releases the waiting call
 	if code := st.open(to.String()); code != 400 {
 		t.Errorf("state after cancellation: %d, want 400", code)
 	}

@@ -30,7 +30,7 @@ import (
 
 var oidcProvider = flag.String("oidc-provider", "", "folder where the npm package oidc-provider is installed; doc/testing-edge.md says how")
 
-// A strictProvider is the npm package oidc-provider in a process of node.
+// A strictProvider runs the npm package oidc-provider in a Node process.
 type strictProvider struct {
 	t      *testing.T
 	issuer string
@@ -38,17 +38,17 @@ type strictProvider struct {
 
 	mu     sync.Mutex
 	events []strictEvent
-	more   chan struct{} // closed when there is one more event
+	more   chan struct{} // closed when another event has been added
 }
 
-// A strictEvent is what happened at the token endpoint.
+// A strictEvent is an exchange at the token endpoint.
 type strictEvent struct {
 	Issuer, Event, Grant, Error string
 	Sent                        map[string]any
 	Answer                      map[string]any
 }
 
-// packageFolder returns where the package is, or "" without it.
+// packageFolder returns the folder of the package, or "" if it is not installed.
 func packageFolder() string {
 	if *oidcProvider != "" {
 		return filepath.Join(*oidcProvider, "node_modules", "oidc-provider")
@@ -68,7 +68,7 @@ func startStrictProvider(t *testing.T, redirect string) *strictProvider {
 	if folder == "" {
 		t.Skip("needs node and the npm package oidc-provider: go test -oidc-provider=DIR, see doc/testing-edge.md")
 	}
-	certificates := httptest.NewTLSServer(nil) // for its certificate, which is for 127.0.0.1
+	certificates := httptest.NewTLSServer(nil) // used for its certificate, which is valid for 127.0.0.1
 	defer certificates.Close()
 	leaf := certificates.TLS.Certificates[0]
 	key, err := x509.MarshalPKCS8PrivateKey(leaf.PrivateKey)
@@ -131,7 +131,7 @@ func (p *strictProvider) read(out io.Reader) {
 	}
 }
 
-// event waits for the n-th event.
+// event waits for event n, counted from 0.
 func (p *strictProvider) event(n int) strictEvent {
 	p.t.Helper()
 	late := time.After(30 * time.Second)
@@ -150,7 +150,7 @@ func (p *strictProvider) event(n int) strictEvent {
 	}
 }
 
-// count returns how many events there were of a kind.
+// count returns the number of events of a kind.
 func (p *strictProvider) count(event, grant string) (n int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -162,7 +162,7 @@ func (p *strictProvider) count(event, grant string) (n int) {
 	return n
 }
 
-// secrets returns everything secret that was at the token endpoint.
+// secrets returns all secrets that passed the token endpoint.
 func (p *strictProvider) secrets() (all []string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -184,8 +184,8 @@ var (
 	abortLink   = regexp.MustCompile(`<a href="([^"]+/abort)"`)
 )
 
-// browse goes through the provider's pages as a person and returns the last page and
-// the address it has.
+// browse goes through the pages of the provider as a person would, and returns the last page
+// and its address.
 func (p *strictProvider) browse(authURL, who string, allow bool) (page string, at *url.URL) {
 	p.t.Helper()
 	jar, err := cookiejar.New(nil)
@@ -229,9 +229,9 @@ func (p *strictProvider) resolve(at *url.URL, ref string) string {
 	return to.String()
 }
 
-// TestOIDCProvider has the tool server talk to oidc-provider: it compares redirect
-// addresses as they are (O21), names itself in its answers (O14), and rotates refresh
-// tokens and takes the use of an old one for theft (O16, O17).
+// TestOIDCProvider connects the tool server to oidc-provider. The package compares redirect
+// addresses exactly (O21), names itself in its answers (O14), rotates refresh tokens, and treats
+// the use of an old one as theft (O16, O17).
 func TestOIDCProvider(t *testing.T) {
 	var server *toolserver.Server
 	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { server.ServeHTTP(w, r) }))
@@ -280,7 +280,7 @@ func TestOIDCProvider(t *testing.T) {
 	}
 	allow(authURL)
 	want("ada")
-	for i := range 5 { // its access tokens are renewed for each call, and each time rotated
+	for i := range 5 { // each call renews its access token, and each renewal rotates the refresh token
 		rt.call("whoami", "r"+string(rune('1'+i)), "{}", user("ada"))
 		want("ada")
 	}
@@ -297,7 +297,7 @@ func TestOIDCProvider(t *testing.T) {
 		t.Errorf("O18: %d refreshes were refused", n)
 	}
 
-	// A thief uses a refresh token that was rotated away: everything is taken back.
+	// A thief uses an old refresh token: the provider revokes everything.
 	var old string
 	p.mu.Lock()
 	for _, e := range p.events {
@@ -320,7 +320,7 @@ func TestOIDCProvider(t *testing.T) {
 		t.Errorf("the thief: %s", discard)
 	}
 	rt.call("whoami", "c2", "{}", user("ada"))
-	allow(st.authURL()) // O17: asked again, once
+	allow(st.authURL()) // O17: the user is asked once more
 	want("ada")
 
 	rt.call("whoami", "c3", "{}", user("bob")) // O24: ada authorizes for bob
@@ -336,7 +336,7 @@ func TestOIDCProvider(t *testing.T) {
 	}
 	want("Error: the user did not authorize the access")
 
-	rt.call("whoami", "c5", "{}", user("bob")) // O14: the same answer as if of another issuer
+	rt.call("whoami", "c5", "{}", user("bob")) // O14: the same answer, but from another issuer
 	m := rt.next().Callback.(*agentproto.OAuth)
 	state, _ := url.Parse(m.AuthURL)
 	if code := st.open(web.URL + "/oauth/callback/strict?code=x&iss=https%3A%2F%2Fevil.example&state=" + state.Query().Get("state")); code != 400 {

@@ -15,14 +15,14 @@ import (
 	"github.com/millrace/millrace/agentproto/toolserver"
 )
 
-// respond makes an answer of a provider.
+// respond makes a response of a provider.
 func respond(code int, contentType, body string, header ...string) *http.Response {
 	resp := status(code, append(header, "Content-Type", contentType)...)
 	resp.Body, resp.ContentLength = io.NopCloser(strings.NewReader(body)), int64(len(body))
 	return resp
 }
 
-// endless is a body that does not end.
+// endless is a body without an end.
 type endless struct{ read *atomic.Int64 }
 
 func (e endless) Read(p []byte) (int, error) {
@@ -33,8 +33,8 @@ func (e endless) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// TestO15_StrangeAnswers has token endpoints that answer anything but a token, with
-// the code and the verifier in it. The user is told in fixed words.
+// TestO15_StrangeAnswers has token endpoints that answer anything but a token, including
+// the code and the verifier. The user gets a fixed error text.
 func TestO15_StrangeAnswers(t *testing.T) {
 	other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("a redirect was followed") }))
 	defer other.Close()
@@ -105,9 +105,9 @@ type cutOff struct{}
 
 func (cutOff) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }
 
-// TestProviderNetworks has a tool function that is told addresses by others
-// (threat 14): the guard decides by the address that is connected to, and an answer
-// does not lead elsewhere.
+// TestProviderNetworks has a tool function that receives addresses from others (threat 14).
+// The guard decides by the address of the connection, and a redirect is not followed to
+// another network.
 func TestProviderNetworks(t *testing.T) {
 	var hits atomic.Int32
 	inside := httptest.NewTLSServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { hits.Add(1) }))
@@ -136,7 +136,7 @@ func TestProviderNetworks(t *testing.T) {
 	if w.Code != 200 {
 		t.Fatalf("page %d", w.Code)
 	}
-	if got := st.nextResult(); got != "ada" { // what the operator has written is connected to
+	if got := st.nextResult(); got != "ada" { // addresses in the operator's configuration are allowed
 		t.Fatalf("result %q", got)
 	}
 	for i, address := range []string{
@@ -156,8 +156,8 @@ func TestProviderNetworks(t *testing.T) {
 	st.ends()
 }
 
-// TestClientRedirects has an API that redirects to another origin: the token does
-// not go there.
+// TestClientRedirects has an API that redirects to another origin. The token is not sent
+// there.
 func TestClientRedirects(t *testing.T) {
 	var hits atomic.Int32
 	other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { hits.Add(1) }))
@@ -169,7 +169,7 @@ func TestClientRedirects(t *testing.T) {
 	st := newStage(t, toolserver.Options{})
 	toolserver.AddWithOptions(st.server, "fetch", "Fetches.", toolserver.ToolOptions{RequireOAuth: "idp"}, func(ctx context.Context, _ none) (string, error) {
 		_, err := toolserver.Client(ctx).Get(api.URL)
-		return "", err // which has the address, and the token, in it
+		return "", err // the error contains the address and the token
 	})
 	st.call("fetch", "c1", "{}", user("u1"))
 	st.allow(st.authURL(), "ada", "lovelace")

@@ -12,7 +12,7 @@ import (
 	"github.com/millrace/millrace/agentproto/toolserver"
 )
 
-// named lets in who has a name.
+// named authenticates any caller with a name.
 func named(r *http.Request) (string, error) {
 	if name := r.Header.Get("Authorization"); name != "" {
 		return name, nil
@@ -20,8 +20,8 @@ func named(r *http.Request) (string, error) {
 	return "", errors.New("nobody")
 }
 
-// TestThreat28_Notifications would catch a runtime that keeps the server busy with
-// notifications, or that others have to suffer for.
+// TestThreat28_Notifications fails if one runtime can keep the server busy with
+// notifications, or if others are limited because of it.
 func TestThreat28_Notifications(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rt := newRuntime(t, toolserver.Options{
@@ -36,7 +36,7 @@ func TestThreat28_Notifications(t *testing.T) {
 			good       int
 		}{
 			{"/cancel_tool_call", cancel, 5000, 200},
-			{"/close_thread", `{"thread_id":"t"}`, 0, 200}, // counts as the one before
+			{"/close_thread", `{"thread_id":"t"}`, 0, 200}, // shares the limit of the one before
 			{"/tool_call_status", cancel, 0, 200},
 			{"/migrate", `{"session_id":"s","destination_url":"https://elsewhere.example"}`, 200, 403},
 		} {
@@ -65,8 +65,8 @@ func TestThreat28_Notifications(t *testing.T) {
 	})
 }
 
-// TestA10_OneRuntime would catch a runtime that takes the places of all others: one that
-// is down, for instance, whose results cannot be delivered.
+// TestA10_OneRuntime fails if one runtime can take the places of all others, for instance
+// because it is down and its results cannot be delivered.
 func TestA10_OneRuntime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rt := newRuntime(t, toolserver.Options{Authenticate: named, MaxCalls: 8})
@@ -85,11 +85,11 @@ func TestA10_OneRuntime(t *testing.T) {
 			want("a", n, 200)
 		}
 		want("a", 4, 503)
-		want("a", 3, 200) // again
+		want("a", 3, 200) // a repetition
 		for n := range 4 {
 			want("b", n, 200)
 		}
-		want("c", 0, 503) // there is no place at all
+		want("c", 0, 503) // no places are left at all
 		close(release)
 		for range 8 {
 			rt.nextResult()

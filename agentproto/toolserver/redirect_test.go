@@ -14,16 +14,16 @@ import (
 	"github.com/millrace/millrace/agentproto/toolserver"
 )
 
-// addEcho adds a tool that needs no authorization.
+// addEcho adds a tool that does not need authorization.
 func (st *stage) addEcho() {
 	toolserver.Add(st.server, "echo", "Repeats.", func(_ context.Context, in struct{ Text string }) (string, error) {
 		return in.Text, nil
 	})
 }
 
-// TestO19_CodesFromRedirects has a user choose what comes back from the provider as the
-// code: words that every message has in it, and words of other results. Other users' calls
-// must have their results, before and after a restart.
+// TestO19_CodesFromRedirects has a user choose the code of a redirect: words that every message
+// contains, and words of other results. Other users' calls must still get their results, before
+// and after a restart.
 func TestO19_CodesFromRedirects(t *testing.T) {
 	t.Parallel()
 	for _, code := range []string{"tool_result", `"type":"tool_result"`, "group_id", "thread-1", "Error: the authorization failed", "credential in it and was withheld", "harmless words"} {
@@ -58,8 +58,8 @@ func TestO19_CodesFromRedirects(t *testing.T) {
 	}
 }
 
-// TestO11_ParametersOfRedirects has redirects that no provider makes. They are refused
-// before the state is looked at, so the authorization goes on waiting.
+// TestO11_ParametersOfRedirects sends redirects that no provider makes. They are refused before
+// the state is checked, so the authorization stays open.
 func TestO11_ParametersOfRedirects(t *testing.T) {
 	st := newStage(t, toolserver.Options{})
 	st.addEcho()
@@ -99,8 +99,8 @@ func TestO11_ParametersOfRedirects(t *testing.T) {
 	st.ends()
 }
 
-// TestO19_ManyCodes has users choose 10,000 codes while others' calls are answered: what is
-// looked for in messages does not grow.
+// TestO19_ManyCodes has users choose 10,000 codes while others' calls are answered. The number of
+// secrets that the server searches for does not grow.
 func TestO19_ManyCodes(t *testing.T) {
 	st := newStage(t, toolserver.Options{})
 	st.addEcho()
@@ -129,8 +129,8 @@ func TestO19_ManyCodes(t *testing.T) {
 	if after := toolserver.Guarded(st.server); after != before {
 		t.Errorf("%d windows are looked for, %d before", after, before)
 	}
-	// A code that the provider refuses is not looked for either, and what was drawn for the
-	// authorization is no longer looked for when the call has ended.
+	// The server does not search for a refused code either, nor for the authorization's own secrets
+	// once the call has ended.
 	st.open(set(to, "code", rand.Text()))
 	if got := st.nextResult(); got != failed {
 		t.Errorf("result %q", got)
@@ -141,8 +141,8 @@ func TestO19_ManyCodes(t *testing.T) {
 	st.ends()
 }
 
-// TestO19_TokensOfWords has a provider whose tokens are words of the protocol, and words
-// that are often said. They are kept from leaving, and every call has a result.
+// TestO19_TokensOfWords has a provider whose tokens are words of the protocol and common words.
+// They do not leave the server, and every call has a result.
 func TestO19_TokensOfWords(t *testing.T) {
 	for _, token := range []string{"tool_result_tool_result", "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", "the tool's answer had a credential in it and was withheld", "had a credential in it"} {
 		st := newStage(t, toolserver.Options{ProviderTransport: issues(token)})
@@ -154,7 +154,7 @@ func TestO19_TokensOfWords(t *testing.T) {
 		st.call("token", "c1", "{}", user("u1"))
 		st.open(st.grant(st.authURL()).String())
 		want := "Error: the tool's answer had a credential in it and was withheld"
-		if strings.HasPrefix(token, "aaaa") { // it says nothing: it would be found in others' words
+		if strings.HasPrefix(token, "aaaa") { // too simple: it would also match others' texts
 			want = "<" + token + ">"
 		}
 		if got := st.nextResult(); got != want {
@@ -177,7 +177,7 @@ func TestO19_TokensOfWords(t *testing.T) {
 	}
 }
 
-// issues is a provider that answers each code with one access token.
+// issues returns a provider that answers each code with the same access token.
 func issues(token string) *meddler {
 	return &meddler{answer: func(r *http.Request, real func() *http.Response) *http.Response {
 		if !strings.HasSuffix(r.URL.Path, "/token") {

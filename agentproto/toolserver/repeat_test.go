@@ -16,7 +16,7 @@ import (
 
 const otherURL, thirdURL = "https://runtime.example/rap/v1/cb/k2/again", "https://runtime.example/rap/v1/cb/k3/again"
 
-// wantAt checks that the next message is a result with that text at that address.
+// wantAt checks that the next message is a result with the given text at the given address.
 func (rt *runtime) wantAt(url, text string) {
 	rt.t.Helper()
 	m := rt.next()
@@ -26,14 +26,14 @@ func (rt *runtime) wantAt(url, text string) {
 	}
 }
 
-// answers decides what attempts to deliver are answered from now on.
+// answers sets the responses to deliveries from now on.
 func (rt *runtime) answers(f func(n int, m received) (*http.Response, error)) {
 	rt.mu.Lock()
 	defer rt.mu.Unlock()
 	rt.answer = f
 }
 
-// addSlow adds a tool that takes a while and counts how often it has run.
+// addSlow adds a tool that takes a minute and counts its runs, and a tool with a large result.
 func addSlow(s *toolserver.Server, runs *atomic.Int32) {
 	type in struct {
 		Text string `json:"text"`
@@ -56,8 +56,8 @@ const (
 	otherCall = "Error: the id of this call is that of another call, with another operation, user or arguments"
 )
 
-// TestA06_OtherCallbackURL invokes a key again with another callback_url: while it runs, while
-// the result is on its way, and after it was delivered, with restarts between.
+// TestA06_OtherCallbackURL invokes a key again with another callback_url: while the call runs, while
+// the result is being delivered, and after it was delivered, with restarts in between.
 func TestA06_OtherCallbackURL(t *testing.T) {
 	t.Parallel()
 	for _, restart := range []bool{false, true} {
@@ -74,11 +74,11 @@ func TestA06_OtherCallbackURL(t *testing.T) {
 				h.call("slow", "c1", oneArgs)
 				again()
 				h.call("slow", "c1", ` { "text" : "one" } `, callback(otherURL)) // while it runs
-				h.call("slow", "c1", oneArgs)                                    // late on its way
+				h.call("slow", "c1", oneArgs)                                    // a late copy of the first
 				again()
 				h.wantAt(otherURL, "one")
 				again()
-				h.call("slow", "c1", oneArgs, callback(otherURL)) // an acknowledgement was lost
+				h.call("slow", "c1", oneArgs, callback(otherURL)) // as after a lost acknowledgement
 				h.call("slow", "c1", oneArgs, callback(thirdURL), callID("x"))
 				m := h.next()
 				if r, ok := m.Callback.(*agentproto.ToolResult); !ok || m.url != thirdURL || r.String() != "one" || r.CallID == nil || *r.CallID != "x" {
@@ -87,7 +87,7 @@ func TestA06_OtherCallbackURL(t *testing.T) {
 				again()
 				h.call("slow", "c1", oneArgs, callback(thirdURL), callID("x"))
 				h.call("slow", "c1", oneArgs, callback(otherURL))
-				// Nobody is at the first address; the result waits for an hour.
+				// The first address is down, so the result waits for an hour.
 				synctest.Wait()
 				h.answers(func(_ int, m received) (*http.Response, error) {
 					if m.url == otherURL {
@@ -127,8 +127,8 @@ func TestA06_OtherCallbackURL(t *testing.T) {
 }
 
 // TestA06_OtherCallbackURLOfSubscription invokes the key of an open subscription again with another
-// callback_url, when nothing waits for its delivery. It would catch an invocation that is not answered, and
-// events that go on to the first address.
+// callback_url while no delivery is pending. The test fails if the invocation is not answered, or if
+// events still go to the first address.
 func TestA06_OtherCallbackURLOfSubscription(t *testing.T) {
 	t.Parallel()
 	for _, restart := range []bool{false, true} {
@@ -156,8 +156,8 @@ func TestA06_OtherCallbackURLOfSubscription(t *testing.T) {
 	}
 }
 
-// TestA06_OtherArguments uses the id of a call for another one: that one has an error result,
-// and never in the place of the first call's own.
+// TestA06_OtherArguments uses the ID of a call for a different call. That one gets an error result,
+// which never replaces the result of the first call.
 func TestA06_OtherArguments(t *testing.T) {
 	t.Parallel()
 	for _, restart := range []bool{false, true} {
@@ -191,7 +191,7 @@ func TestA06_OtherArguments(t *testing.T) {
 				h.call("slow", "u1", oneArgs, user("ada"))
 				h.call("slow", "u1", oneArgs, user("bob"), callback(otherURL))
 				h.wantAt(otherURL, otherCall)
-				h.call("slow", "u1", oneArgs, callback(otherURL)) // whoever it is
+				h.call("slow", "u1", oneArgs, callback(otherURL)) // without a user
 				h.wantAt(otherURL, "one")
 				h.call("slow", "c1", oneArgs, callback(thirdURL))
 				h.wantAt(thirdURL, "one")
@@ -206,8 +206,8 @@ func TestA06_OtherArguments(t *testing.T) {
 	}
 }
 
-// TestA06_AddressOfASubscription has a runtime come back with another address for a call that
-// goes on sending events: it gets the result there first.
+// TestA06_AddressOfASubscription has a runtime repeat a call from another address while the call
+// sends events. The result arrives there first.
 func TestA06_AddressOfASubscription(t *testing.T) {
 	t.Parallel()
 	for _, restart := range []bool{false, true} {
@@ -246,7 +246,7 @@ func TestA06_AddressOfASubscription(t *testing.T) {
 				}
 				return status(200), nil
 			})
-			<-time.After(90 * time.Minute) // an event waits
+			<-time.After(90 * time.Minute) // an event is waiting
 			if restart {
 				h.end()
 				h.begin()
@@ -261,8 +261,8 @@ func TestA06_AddressOfASubscription(t *testing.T) {
 	}
 }
 
-// TestA06_AfterMigration invokes the calls of a session that has moved again, at the instance
-// where it is, with other addresses: one that runs, and one that has ended.
+// TestA06_AfterMigration repeats calls of a migrated session at its new instance with other
+// addresses: one call that runs, and one that has ended.
 func TestA06_AfterMigration(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -288,8 +288,8 @@ func TestA06_AfterMigration(t *testing.T) {
 	})
 }
 
-// TestKeptResultsAreBounded has more results than are kept: the latest are, and a repeated
-// invocation of the others is told so.
+// TestKeptResultsAreBounded has more results than the server keeps. It keeps the latest, and a
+// repeated invocation of an older call gets an error.
 func TestKeptResultsAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rt := newRuntime(t, toolserver.Options{})
@@ -308,7 +308,7 @@ func TestKeptResultsAreBounded(t *testing.T) {
 		rt.wantAt(otherURL, "Error: the call has ended before, and its result is no longer kept")
 		rt.call("sixty", fmt.Sprint("c", n-1), "{}", callback(otherURL))
 		rt.wantAt(otherURL, strings.Repeat("x", 60_000))
-		<-time.After(25 * time.Hour) // each call forgets two that are too old
+		<-time.After(25 * time.Hour) // each call removes two expired ones
 		for i := range n {
 			rt.call("sixty", fmt.Sprint("d", i), "{}")
 			rt.next()

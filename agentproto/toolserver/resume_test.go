@@ -14,8 +14,8 @@ import (
 	"github.com/millrace/millrace/agentproto/toolserver"
 )
 
-// A house is a runtime whose tool server can be ended in the middle of what it does
-// and started again with its state. The runtime and what it received stay.
+// A house is a runtime whose tool server can be ended at any moment and restarted with its
+// state. The runtime keeps what it received.
 type house struct {
 	*runtime
 	opts  toolserver.Options
@@ -26,12 +26,12 @@ func newHouse(t *testing.T, opts toolserver.Options, tools func(*toolserver.Serv
 	opts.State = t.TempDir()
 	h := &house{runtime: newRuntime(t, opts), tools: tools}
 	h.opts = h.runtime.opts
-	h.seen = make(map[string]bool) // a message on its way at the end is sent again
+	h.seen = make(map[string]bool) // a message being delivered at the end is sent again
 	tools(h.server)
 	return h
 }
 
-// end closes the server without giving it time.
+// end closes the server without waiting.
 func (h *house) end() {
 	h.t.Helper()
 	now, stop := context.WithCancel(h.t.Context())
@@ -41,7 +41,7 @@ func (h *house) end() {
 	}
 }
 
-// begin starts a server with the state of the one before.
+// begin starts a server with the state of the previous one.
 func (h *house) begin() {
 	h.t.Helper()
 	server, err := toolserver.Open(h.opts)
@@ -80,7 +80,7 @@ func TestA09_InFlightCallsRunAgain(t *testing.T) {
 		h.end()
 		<-time.After(time.Hour)
 		h.begin()
-		h.call("work", "c1", `{"a":1,"b":2}`, ancestors("root")) // repeated by the runtime
+		h.call("work", "c1", `{"a":1,"b":2}`, ancestors("root")) // the runtime repeats the call
 		start := time.Now()
 		m := h.next()
 		if got := m.body; got != `{"type":"tool_result","group_id":"thread-1","id":"c1","call_id":"x","text":"3"}` || time.Since(start) != time.Minute {
@@ -128,7 +128,7 @@ func TestA09_UnknownAfterRestart(t *testing.T) {
 
 func TestA06_NotKeptIsNotAccepted(t *testing.T) {
 	h := newHouse(t, toolserver.Options{}, addTools)
-	h.end() // the file is closed: nothing can be put into it
+	h.end() // the file is closed, so nothing can be stored
 	if code := h.invoke("add", "c1", `{"a":1,"b":2}`); code != 503 {
 		t.Errorf("answered %d", code)
 	}
@@ -170,7 +170,7 @@ func TestC03_DeliveredAfterRestart(t *testing.T) {
 		synctest.Wait()
 		h.end()
 		h.begin()
-		h.close() // it is not sent again
+		h.close() // the result is not sent again
 	})
 }
 
@@ -218,8 +218,8 @@ func TestStateInUse(t *testing.T) {
 	h.close()
 }
 
-// TestHungRuntime has a runtime that never answers: the messages to others are not
-// held up by it.
+// TestHungRuntime has a runtime that never answers. It does not delay messages to other
+// runtimes.
 func TestHungRuntime(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -14,8 +14,8 @@ import (
 	"github.com/millrace/millrace/agentproto/toolserver"
 )
 
-// TestN61_RuntimeThatIsDown has a runtime not take its results for as long as they are kept. It would catch one that fills the server for
-// others, and results that are kept after they were given up.
+// TestN61_RuntimeThatIsDown has a runtime refuse its results until they are given up. The test fails if that runtime can fill the
+// server for others, or if results are kept after they were given up.
 func TestN61_RuntimeThatIsDown(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -50,7 +50,7 @@ func TestN61_RuntimeThatIsDown(t *testing.T) {
 	})
 }
 
-// TestN63_ManyViews has a function show more than its runtime takes.
+// TestN63_ManyViews has a function send views faster than its runtime accepts them.
 func TestN63_ManyViews(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rt := newRuntime(t, toolserver.Options{})
@@ -89,7 +89,7 @@ func TestN63_ManyViews(t *testing.T) {
 	})
 }
 
-// TestN91_N92_EarlyCancellation cancels calls before they are made, with a restart between.
+// TestN91_N92_EarlyCancellation cancels calls before they are made, also with a restart in between.
 func TestN91_N92_EarlyCancellation(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

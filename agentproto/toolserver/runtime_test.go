@@ -28,20 +28,20 @@ type received struct {
 	at     time.Time
 }
 
-// A runtime plays the runtime's side in memory: it is the transport of the
-// server's callbacks and calls the server's handler directly.
+// A runtime acts as the runtime in memory: it is the transport of the server's callbacks and
+// calls the server's handler directly.
 type runtime struct {
 	t        testing.TB
 	server   *toolserver.Server
 	opts     toolserver.Options
 	log      *logBuffer
 	messages chan received
-	patience time.Duration // for the next message
+	patience time.Duration // how long to wait for the next message
 
 	mu       sync.Mutex
 	attempts []received
-	seen     map[string]bool // webhook-ids; if not nil, a message counts once
-	// answer decides what the n-th attempt to deliver is answered; nil means 200.
+	seen     map[string]bool // webhook-ids; if not nil, a repeated message is ignored
+	// answer decides the answer to the n-th delivery; nil means 200.
 	answer func(n int, m received) (*http.Response, error)
 }
 
@@ -84,7 +84,7 @@ func (rt *runtime) RoundTrip(r *http.Request) (*http.Response, error) {
 			return nil, err
 		}
 	}
-	if resp == nil { // held until the attempt times out
+	if resp == nil { // wait until the attempt times out
 		<-r.Context().Done()
 		return nil, r.Context().Err()
 	}
@@ -103,7 +103,7 @@ func (rt *runtime) RoundTrip(r *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// status returns an answer. Headers are name, value, name, value…
+// status returns a response. Headers are name, value, name, value…
 func status(code int, header ...string) *http.Response {
 	resp := &http.Response{StatusCode: code, Header: http.Header{}, Body: http.NoBody}
 	for i := 0; i < len(header); i += 2 {
@@ -112,17 +112,17 @@ func status(code int, header ...string) *http.Response {
 	return resp
 }
 
-// sent returns every attempt so far.
+// sent returns all attempts so far.
 func (rt *runtime) sent() []received {
 	rt.mu.Lock()
 	defer rt.mu.Unlock()
 	return append([]received(nil), rt.attempts...)
 }
 
-// next returns the next message that was delivered.
+// next returns the next delivered message.
 func (rt *runtime) next() received {
 	rt.t.Helper()
-	ctx, stop := context.WithTimeout(rt.t.Context(), rt.patience) // in a bubble it passes at once
+	ctx, stop := context.WithTimeout(rt.t.Context(), rt.patience) // virtual time in a bubble
 	defer stop()
 	select {
 	case m := <-rt.messages:
@@ -156,7 +156,7 @@ func (rt *runtime) post(path, body string, header ...string) *httptest.ResponseR
 	return w
 }
 
-// with changes an invocation.
+// A with changes an invocation.
 type with func(*agentproto.Invocation)
 
 func user(id string) with        { return func(i *agentproto.Invocation) { i.UserID = &id } }
@@ -185,7 +185,7 @@ func (rt *runtime) invoke(operation, id, args string, change ...with) int {
 	return rt.post("/invoke", string(body)).Code
 }
 
-// call invokes a tool, which must be accepted.
+// call invokes a tool, and fails if the invocation is refused.
 func (rt *runtime) call(operation, id, args string, change ...with) {
 	rt.t.Helper()
 	if code := rt.invoke(operation, id, args, change...); code != http.StatusOK {
@@ -193,7 +193,7 @@ func (rt *runtime) call(operation, id, args string, change ...with) {
 	}
 }
 
-// close ends the server and checks that nothing was left over.
+// close closes the server and checks that no message is left.
 func (rt *runtime) close() {
 	rt.t.Helper()
 	if err := rt.server.Close(rt.t.Context()); err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/millrace/millrace/agentproto/toolserver"
 )
 
-// scope returns what an address asks for.
+// scope returns the scopes in an authorization URL.
 func scope(t *testing.T, authURL string) string {
 	t.Helper()
 	u, err := url.Parse(authURL)
@@ -20,7 +20,7 @@ func scope(t *testing.T, authURL string) string {
 	return u.Query().Get("scope")
 }
 
-// addScoped adds tools named for the scopes they need.
+// addScoped adds tools named after the scopes they need.
 func (st *stage) addScoped(names ...string) {
 	for _, name := range names {
 		toolserver.AddWithOptions(st.server, strings.ReplaceAll(name, " ", "-"), "Needs scopes.",
@@ -51,7 +51,7 @@ func TestMinimumScopes(t *testing.T) {
 	if got := st.nextResult(); got != "done" {
 		t.Errorf("result %q", got)
 	}
-	// What there is and what is missing, and nothing of another user's.
+	// The user is asked for the existing and the missing scopes, and for none of another user.
 	st.call("write-read", "c3", "{}", user("u1"))
 	st.allow(want(st.authURL(), base+" read write"), "ada", "lovelace")
 	st.nextResult()
@@ -63,7 +63,7 @@ func TestMinimumScopes(t *testing.T) {
 	}
 	st.call("read", "c5", "{}", user("u2"))
 	want(st.authURL(), base+" read")
-	// The provider grants less than what is needed: no loop, and the token stays.
+	// The provider grants less than needed: the user is not asked again, and the token stays.
 	st.call("admin", "c6", "{}", user("u1"))
 	st.allow(want(st.authURL(), base+" admin read write"), "ada", "lovelace")
 	if got := st.nextResult(); got != "Error: the access that was authorized does not include what the tool needs" {
@@ -77,7 +77,7 @@ func TestMinimumScopes(t *testing.T) {
 	st.ends()
 }
 
-// TestScopesOfRefresh has a token renewed: it is still good for what it was.
+// TestScopesOfRefresh checks that a renewed token keeps its scopes.
 func TestScopesOfRefresh(t *testing.T) {
 	st := newStage(t, toolserver.Options{})
 	st.addScoped("read")
@@ -92,9 +92,9 @@ func TestScopesOfRefresh(t *testing.T) {
 	st.ends()
 }
 
-// TestScopesOfTwoCalls has two calls of a user wait for scopes that differ. What is authorized for
-// the smaller set ends the other's wait only if it is enough. It would miss a token that is taken
-// for one of other scopes, and an authorization that nobody can complete any more.
+// TestScopesOfTwoCalls has two calls of a user wait for different scopes. An authorization for the
+// smaller set ends only the wait of the call that it suffices for. The test fails if a token is used
+// for scopes that it lacks, or if an authorization can no longer be completed.
 func TestScopesOfTwoCalls(t *testing.T) {
 	st := newStage(t, toolserver.Options{})
 	st.addScoped("read", "write read")
@@ -115,8 +115,8 @@ func TestScopesOfTwoCalls(t *testing.T) {
 	st.ends()
 }
 
-// TestScopesChangedAtRestart has a tool need more after a restart. What was asked for before is not
-// enough: it would miss an authorization that is completed for scopes that nobody asked for.
+// TestScopesChangedAtRestart has a tool need more scopes after a restart. The earlier authorization is
+// not enough: the test fails if it completes a call without the new scopes.
 func TestScopesChangedAtRestart(t *testing.T) {
 	t.Parallel()
 	st := newStage(t, toolserver.Options{State: t.TempDir()})

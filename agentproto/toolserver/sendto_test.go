@@ -14,8 +14,8 @@ import (
 	"github.com/millrace/millrace/agentproto/toolserver"
 )
 
-// TestSendTo has a function send its user to an address, wait in one process and in the next, and wait too long. It would catch a user who is
-// given more time by a restart, a function that goes on waiting when nobody was asked, and an address that no runtime shows.
+// TestSendTo has a function send its user to an address, and wait in one process, in the next, and too long. The test fails if a
+// restart extends the time of the user, if the function waits although no user was asked, or if an invalid address is sent.
 func TestSendTo(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -50,7 +50,7 @@ func TestSendTo(t *testing.T) {
 		<-time.After(4 * time.Minute)
 		h.end()
 		h.begin()
-		asked("https://shop.example/17") // a runtime that shows it does not show it anew
+		asked("https://shop.example/17") // a runtime that already shows it does not show it again
 		done.Store(true)
 		if got := h.result(); got != "seen" || waits.Load() != 2 {
 			t.Errorf("%q after %d times", got, waits.Load())

@@ -24,19 +24,19 @@ import (
 	"github.com/millrace/millrace/internal/idp"
 )
 
-// A stage is a real provider, a tool server that users' browsers can reach, and a
-// runtime in memory. Nothing here has a clock of its own, so it runs in real time.
+// A stage is a real provider, a tool server that browsers of users can reach, and a runtime in
+// memory. It runs in real time.
 type stage struct {
 	*runtime
 	idp     *idp.Provider
 	vault   *spyVault // nil if the server has a State
-	pages   []string  // what browsers were shown
-	secrets []string  // besides those of the provider
+	pages   []string  // pages shown in browsers
+	secrets []string  // in addition to those of the provider
 	more    func()    // adds tools of a test at a restart; may be nil
 	serving atomic.Pointer[toolserver.Server]
 }
 
-// A client with a secret, besides the one without that most tests use.
+// confidential is a client with a secret, unlike the one that most tests use.
 const confidential, confidentialSecret = "confidential", "canary/client+secret=4711"
 
 func newStage(t *testing.T, opts toolserver.Options, change ...func(*toolserver.OAuthProvider)) *stage {
@@ -89,11 +89,11 @@ func newStage(t *testing.T, opts toolserver.Options, change ...func(*toolserver.
 	return st
 }
 
-// restart ends the server without giving it time, and opens another one with its
-// state, which goes on with the first request or when it is started.
+// restart closes the server without waiting, and opens another one with its state. That one
+// continues with the first request or when it is started.
 //
-// What was received is noted first, or it would be sent again: these tests are not
-// about that.
+// It first waits for deliveries in progress, which would otherwise be repeated. These tests
+// are about other things.
 func (st *stage) restart(change ...func(*toolserver.Options)) {
 	st.t.Helper()
 	for end := time.Now().Add(st.patience); toolserver.Undelivered(st.server) > 0 && time.Now().Before(end); {
@@ -162,7 +162,7 @@ func (st *stage) authURL() string {
 	return o.AuthURL
 }
 
-// allow goes through an authorization as a user.
+// allow completes an authorization as a user.
 func (st *stage) allow(authURL, name, password string) {
 	st.t.Helper()
 	page, err := st.idp.NewBrowser().Allow(st.t.Context(), authURL, name, password)
@@ -175,7 +175,7 @@ func (st *stage) allow(authURL, name, password string) {
 	}
 }
 
-// grant returns where the provider sends a user who consents.
+// grant returns the address to which the provider sends a user who consents.
 func (st *stage) grant(authURL string) *url.URL {
 	st.t.Helper()
 	to, err := st.idp.NewBrowser().Grant(st.t.Context(), authURL, "ada", "lovelace")
@@ -185,7 +185,7 @@ func (st *stage) grant(authURL string) *url.URL {
 	return to
 }
 
-// open opens an address of the tool server and returns the page's status.
+// open opens an address of the tool server and returns the status of the page.
 func (st *stage) open(address string) int {
 	st.t.Helper()
 	resp, err := http.Get(address)
@@ -204,15 +204,15 @@ func (st *stage) open(address string) int {
 	return resp.StatusCode
 }
 
-// ends closes the server and checks that nothing secret has come out of it: no code,
-// verifier or token, in no encoding, in no message, page, log line or file.
+// ends closes the server and checks that it has exposed no secret: no code, verifier or token,
+// in any encoding, in a message, page, log line or file.
 func (st *stage) ends() {
 	st.t.Helper()
 	st.close()
 	st.look(append(st.idp.Secrets(), st.secrets...))
 }
 
-// look looks for secrets in everything that has come out of the server.
+// look searches for secrets in all output of the server.
 func (st *stage) look(secrets []string) {
 	st.t.Helper()
 	look := func(where string, text []byte) {
@@ -249,7 +249,7 @@ func (st *stage) look(secrets []string) {
 	}
 }
 
-// set returns u with a parameter changed; an empty value takes it out.
+// set returns u with a changed parameter; an empty value removes the parameter.
 func set(u *url.URL, name, value string) string {
 	q, changed := u.Query(), *u
 	if value == "" {
@@ -261,7 +261,7 @@ func set(u *url.URL, name, value string) string {
 	return changed.String()
 }
 
-// A spyVault counts and can age what it keeps.
+// A spyVault records saves, and can expire the latest token.
 type spyVault struct {
 	toolserver.Vault
 	mu    sync.Mutex
@@ -298,7 +298,7 @@ func (v *spyVault) expire(t *testing.T) {
 	}
 }
 
-// A meddler is between the server and the provider, and may answer in its place.
+// A meddler sits between the server and the provider, and may answer in place of the provider.
 type meddler struct {
 	base   *http.Transport
 	answer func(r *http.Request, real func() *http.Response) *http.Response

@@ -24,7 +24,7 @@ func TestO23_RedirectAfterRestart(t *testing.T) {
 				if code := st.open(to.String()); code != 200 {
 					t.Errorf("page %d", code)
 				}
-				if m := st.next(); m.Type() == agentproto.TypeOAuth { // it may have asked before it saw the user
+				if m := st.next(); m.Type() == agentproto.TypeOAuth { // it may have asked before the user came back
 					if again := m.Callback.(*agentproto.OAuth).AuthURL; again != first {
 						t.Error("another auth_url was sent")
 					}
@@ -50,7 +50,7 @@ func TestO23_RedirectAfterRestart(t *testing.T) {
 			if code := st.open(to.String()); code != 400 {
 				t.Errorf("second opening %d", code)
 			}
-			st.restart() // the token survives, the state does not
+			st.restart() // the token survives, the OAuth state does not
 			if code := st.open(to.String()); code != 400 {
 				t.Errorf("second opening after a restart %d", code)
 			}
@@ -91,7 +91,7 @@ func TestO23_ChangedMeanwhile(t *testing.T) {
 	st.call("whoami", "c1", "{}", user("u1"))
 	first := st.authURL()
 	to := st.grant(first)
-	// What was asked of one provider is not told to another one (threat 21).
+	// The server does not send what one provider issued to another one (threat 21).
 	st.restart(func(o *toolserver.Options) {
 		changed := o.Providers[0]
 		changed.TokenURL += "?other"
@@ -106,7 +106,7 @@ func TestO23_ChangedMeanwhile(t *testing.T) {
 	if strings.Contains(st.log.String(), "cannot be decrypted") {
 		t.Errorf("nothing was encrypted with another key: %s", st.log)
 	}
-	// An authorization that cannot be decrypted is made anew.
+	// An authorization that cannot be decrypted starts over.
 	st.restart(func(o *toolserver.Options) {
 		keys, err := toolserver.LoadKeyset(t.TempDir() + "/keys.json")
 		if err != nil {
@@ -163,7 +163,7 @@ func TestOneAuthorizationForSeveralCalls(t *testing.T) {
 			t.Errorf("result %q", got)
 		}
 	}
-	for u := range urls { // what was not needed is over
+	for u := range urls { // unused authorizations are over
 		if code := st.open(st.grant(u).String()); code != http.StatusBadRequest {
 			t.Errorf("page %d", code)
 		}

@@ -15,8 +15,8 @@ import (
 	"github.com/millrace/millrace/agentproto/toolserver"
 )
 
-// TestStepIsKept interrupts a call behind a step and behind the mark of Began, and looks at what its function
-// finds when it runs again. It would catch a step that is done twice, and a mark that is forgotten or is there too early.
+// TestStepIsKept interrupts a call after a step and after Began, and checks what its function finds when it runs again. It fails
+// if a step is done twice, or if Began is forgotten or is reported too early.
 func TestStepIsKept(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -64,7 +64,7 @@ func TestStepIsKept(t *testing.T) {
 	})
 }
 
-// result returns the text of the next message, a result.
+// result returns the text of the next message, which must be a result.
 func (h *house) result() string {
 	h.t.Helper()
 	m := h.next()
@@ -75,7 +75,7 @@ func (h *house) result() string {
 	return r.String()
 }
 
-// TestStepBounds does more steps than are kept, larger ones, one that fails and one with a secret.
+// TestStepBounds makes more steps than are kept, steps that are too large, one that fails, and one that contains a secret.
 func TestStepBounds(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -117,8 +117,8 @@ func TestStepBounds(t *testing.T) {
 	})
 }
 
-// TestReplace changes the tools of a server while one is called. It would catch a call that loses its function, a manifest that
-// does not change, and a set that is taken in part.
+// TestReplace changes the tools of a server during a call. It fails if the call loses its function, if the manifest does not
+// change, or if an invalid set is accepted in part.
 func TestReplace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rt := newRuntime(t, toolserver.Options{})
@@ -166,7 +166,7 @@ func TestReplace(t *testing.T) {
 	})
 }
 
-// want checks that the next message is the result of a call, and begins so.
+// want checks that the next message is the result of a call with a text that begins as given.
 func (rt *runtime) want(id, text string) {
 	rt.t.Helper()
 	m := rt.next()
@@ -175,8 +175,8 @@ func (rt *runtime) want(id, text string) {
 	}
 }
 
-// TestReplaceSubscription opens a subscription with a tool that is known only when the program runs, and starts the server
-// again. It would catch a state that is lost, and a tool with half of the functions that is taken.
+// TestReplaceSubscription opens a subscription with a tool added by Replace, and restarts the server. It fails if state is lost,
+// or if a tool is accepted that does not have exactly Open and Produce.
 func TestReplaceSubscription(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

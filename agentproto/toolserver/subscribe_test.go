@@ -19,8 +19,8 @@ type place struct {
 	Next int `json:"next"`
 }
 
-// addFeed adds a tool that sends a number each minute, with what went before it as
-// its state. It tells produced how each of its runs ended.
+// addFeed adds a tool that sends a number each minute. Its state is the next number. It calls
+// produced with the end of each run.
 func addFeed(s *toolserver.Server, produced func(from int, err error)) {
 	type feed struct {
 		From int  `json:"from"`
@@ -276,7 +276,7 @@ func TestSubscriptionEndsWithItsProducer(t *testing.T) {
 	}
 }
 
-// TestSubscriptionWithoutItsTool has a server that is started without the tool.
+// TestSubscriptionWithoutItsTool restarts a server without the tool of an open subscription.
 func TestSubscriptionWithoutItsTool(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHouse(t, toolserver.Options{}, func(s *toolserver.Server) { addFeed(s, nil) })

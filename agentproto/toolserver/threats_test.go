@@ -18,8 +18,8 @@ import (
 	"github.com/millrace/millrace/internal/netguard/netguardtest"
 )
 
-// TestThreat13_DestinationAtDial allows a destination whose name resolves to this
-// machine when it counts: nothing is sent there.
+// TestThreat13_DestinationAtDial allows a destination whose name resolves to this machine when
+// it is dialed. Nothing is sent there.
 func TestThreat13_DestinationAtDial(t *testing.T) {
 	tg := newTarget(t)
 	system := net.DefaultResolver
@@ -45,8 +45,8 @@ func TestThreat13_DestinationAtDial(t *testing.T) {
 	rt.close()
 }
 
-// TestThreat18_NoOpenRedirect asks the pages of an authorization to send the browser
-// elsewhere.
+// TestThreat18_NoOpenRedirect asks the pages of an authorization to send the browser to
+// another site.
 func TestThreat18_NoOpenRedirect(t *testing.T) {
 	rt := newRuntime(t, toolserver.Options{Providers: []toolserver.OAuthProvider{{
 		ID: "p", AuthURL: "https://id.example/a", TokenURL: "https://id.example/t", ClientID: "c", Confirm: true,
@@ -68,8 +68,8 @@ func TestThreat18_NoOpenRedirect(t *testing.T) {
 	rt.close()
 }
 
-// TestThreat27_LogLines puts what would be lines and attributes of the log into
-// everything that a stranger may name.
+// TestThreat27_LogLines puts text that looks like lines and attributes of the log into every
+// name that a caller may choose.
 func TestThreat27_LogLines(t *testing.T) {
 	rt := newRuntime(t, toolserver.Options{})
 	addTools(rt.server)
@@ -87,7 +87,7 @@ func TestThreat27_LogLines(t *testing.T) {
 			t.Errorf("thread_id %q: %d", id, w.Code)
 		}
 	}
-	rt.answer = func(int, received) (*http.Response, error) { return status(404), nil } // so that it is logged
+	rt.answer = func(int, received) (*http.Response, error) { return status(404), nil } // so that the failure is logged
 	rt.call("panic", forged, `{}`, thread(forged), callID(forged), user(forged), callback("https://runtime.example/cb"))
 	rt.call(forged, "c2", `{}`)
 	rt.close()
@@ -103,8 +103,8 @@ func TestThreat27_LogLines(t *testing.T) {
 	}
 }
 
-// TestThreat30_DescriptionsDoNotAct has a tool say that it is harmless: that changes
-// nothing about how it is called.
+// TestThreat30_DescriptionsDoNotAct has a description claim that the tool needs no
+// authorization. That does not change how it is called.
 func TestThreat30_DescriptionsDoNotAct(t *testing.T) {
 	rt := newRuntime(t, toolserver.Options{Authenticate: func(r *http.Request) (string, error) {
 		if r.Header.Get("Authorization") == "" {
@@ -123,8 +123,8 @@ func TestThreat30_DescriptionsDoNotAct(t *testing.T) {
 	rt.close()
 }
 
-// TestThreat36_Smuggling sends requests whose end is told in two ways, over a real
-// connection: no second request comes out of the first one's body.
+// TestThreat36_Smuggling sends requests with an ambiguous end over a real connection. The
+// server does not read a second request from the body of the first.
 func TestThreat36_Smuggling(t *testing.T) {
 	const inner = "POST /close_thread HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 17\r\n\r\n{\"thread_id\":\"t\"}"
 	for name, head := range map[string]string{

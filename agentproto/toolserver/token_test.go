@@ -11,7 +11,7 @@ import (
 	"github.com/millrace/millrace/agentproto/toolserver"
 )
 
-// signedIn returns a stage where u1 has a token already.
+// signedIn returns a stage on which u1 already has a token.
 func signedIn(t *testing.T) *stage {
 	st := newStage(t, toolserver.Options{})
 	st.call("whoami", "c0", "{}", user("u1"))
@@ -35,7 +35,7 @@ func TestO16_O18_Refresh(t *testing.T) {
 	if n := st.idp.Refreshes(); n != 1 || st.vault.saved() != 2 || st.idp.Replays() != 0 {
 		t.Errorf("%d refreshes, %d saves, %d replays", n, st.vault.saved(), st.idp.Replays())
 	}
-	st.vault.expire(t) // the rotated refresh token was the one that was saved
+	st.vault.expire(t) // the rotated refresh token was saved
 	st.call("whoami", "c30", "{}", user("u1"))
 	if got := st.nextResult(); got != "ada" || st.idp.Replays() != 0 {
 		t.Errorf("result %q, %d replays", got, st.idp.Replays())
@@ -60,7 +60,7 @@ func TestO17_RefreshRejected(t *testing.T) {
 	st.vault.expire(t)
 	st.idp.RevokeRefresh("ada")
 	st.call("whoami", "c1", "{}", user("u1"))
-	st.allow(st.authURL(), "bob", "builder") // the user may take another account
+	st.allow(st.authURL(), "bob", "builder") // the user may choose another account
 	if got := st.nextResult(); got != "bob" {
 		t.Errorf("result %q", got)
 	}
@@ -84,7 +84,7 @@ func TestO17_RefreshFails(t *testing.T) {
 
 func TestO17_AccessTokenRefused(t *testing.T) {
 	st := signedIn(t)
-	st.idp.ExpireTokens("ada") // the server believes in the expiry it knows
+	st.idp.ExpireTokens("ada") // the server still trusts the expiry it knows
 	st.call("whoami", "c1", "{}", user("u1"))
 	if got := st.nextResult(); got != "ada" || st.idp.Refreshes() != 1 {
 		t.Errorf("result %q after %d refreshes", got, st.idp.Refreshes())
@@ -114,11 +114,11 @@ func TestO17_NoEndlessLoop(t *testing.T) {
 	st.ends()
 }
 
-// TestO18_RefusedInParallel has twenty calls find out at once that the token they
-// had is refused: one of them renews it.
+// TestO18_RefusedInParallel has twenty calls find at once that their token is refused. One of
+// them renews it.
 func TestO18_RefusedInParallel(t *testing.T) {
 	st := signedIn(t)
-	st.idp.ExpireTokens("ada") // the server believes in the expiry it knows
+	st.idp.ExpireTokens("ada") // the server still trusts the expiry it knows
 	release := make(chan struct{})
 	var arrived sync.WaitGroup
 	arrived.Add(20)
@@ -155,8 +155,8 @@ func TestO18_RefusedInParallel(t *testing.T) {
 	st.ends()
 }
 
-// TestO18_RefusedLate has a call find out that its token is refused when another has
-// long renewed it: that one is used, and nothing that was rotated gets lost.
+// TestO18_RefusedLate has a call find that its token is refused long after another call renewed
+// it. It uses the renewed token, and no rotated token is lost.
 func TestO18_RefusedLate(t *testing.T) {
 	st := signedIn(t)
 	began, release := make(chan struct{}), make(chan struct{})
@@ -182,7 +182,7 @@ func TestO18_RefusedLate(t *testing.T) {
 	if got := st.nextResult(); got != "false" || runs.Load() != 2 || st.idp.Refreshes() != 1 {
 		t.Errorf("result %q after %d runs and %d refreshes", got, runs.Load(), st.idp.Refreshes())
 	}
-	st.vault.expire(t) // the refresh token that is kept is the latest
+	st.vault.expire(t) // the saved refresh token is the latest
 	st.call("whoami", "c3", "{}", user("u1"))
 	if got := st.nextResult(); got != "ada" || st.idp.Replays() != 0 {
 		t.Errorf("result %q, %d replays", got, st.idp.Replays())
@@ -190,8 +190,8 @@ func TestO18_RefusedLate(t *testing.T) {
 	st.ends()
 }
 
-// TestO16_NewAuthorizationDuringRefresh has a user authorize anew while his old
-// token is being renewed, in vain: the new token stays.
+// TestO16_NewAuthorizationDuringRefresh has a user authorize again while the refresh of the old
+// token fails. The new token stays.
 func TestO16_NewAuthorizationDuringRefresh(t *testing.T) {
 	st := signedIn(t)
 	st.addScoped("read")
@@ -208,7 +208,7 @@ func TestO16_NewAuthorizationDuringRefresh(t *testing.T) {
 	if code := <-done; code != 200 {
 		t.Errorf("page %d", code)
 	}
-	for range 2 { // in either order; the refresh that failed may have asked, too
+	for range 2 { // in either order; the failed refresh may have asked, too
 		m := st.next()
 		if _, ok := m.Callback.(*agentproto.OAuth); ok {
 			m = st.next()
@@ -224,8 +224,8 @@ func TestO16_NewAuthorizationDuringRefresh(t *testing.T) {
 	st.ends()
 }
 
-// A crashingVault is a vault whose process ends in the middle of saving: before the
-// token is on the disk, or after.
+// A crashingVault is a vault whose process ends while it saves, before or after the token is on
+// disk.
 type crashingVault struct {
 	*toolserver.FileVault
 	armed, after bool
@@ -241,14 +241,14 @@ func (v *crashingVault) Save(ctx context.Context, key toolserver.TokenKey, t *to
 			return err
 		}
 	}
-	v.FileVault.Close() // nothing reaches the disk any more
+	v.FileVault.Close() // nothing more reaches the disk
 	close(v.crashed)
-	select {} // nor does Save return
+	select {} // Save does not return either
 }
 
-// TestO16_CrashWhileRotating ends the process between the provider's answer to a
-// refresh and the use of the new token. Whatever is in the vault then, the next
-// process goes on without the user, or asks him again; it has no error for him.
+// TestO16_CrashWhileRotating ends the process between the provider's answer to a refresh and
+// the use of the new token. Whatever the vault then contains, the next process continues without
+// the user or asks again. It does not return an error.
 func TestO16_CrashWhileRotating(t *testing.T) {
 	t.Parallel()
 	for name, after := range map[string]bool{"before it is saved": false, "after it is saved": true} {
@@ -283,7 +283,7 @@ func TestO16_CrashWhileRotating(t *testing.T) {
 			if err := st.server.Start(); err != nil {
 				t.Fatal(err)
 			}
-			if !after { // the provider has rotated, and takes the old one for stolen
+			if !after { // the provider has rotated, and treats the old one as stolen
 				st.allow(st.authURL(), "ada", "lovelace")
 			}
 			if got := st.nextResult(); got != "ada" {

@@ -14,7 +14,7 @@ import (
 	"github.com/millrace/millrace/internal/netguard/netguardtest"
 )
 
-// A target is a server on the tool server's own machine that must not be reached.
+// A target is a server on the tool server's machine that must not be reached.
 type target struct {
 	*httptest.Server
 	port string
@@ -29,8 +29,8 @@ func newTarget(t *testing.T) *target {
 	return tg
 }
 
-// guarded returns a tool server with its own transports, a way to invoke its tool,
-// and its log.
+// guarded returns a function that invokes a tool of a server with its own transports, and a
+// function that closes the server and returns its log.
 func guarded(t *testing.T, opts toolserver.Options) (invoke func(callback string) int, end func() string) {
 	log := new(logBuffer)
 	opts.Name, opts.Logger = "test", slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))
@@ -39,7 +39,7 @@ func guarded(t *testing.T, opts toolserver.Options) (invoke func(callback string
 	}
 	rt := &runtime{t: t, server: toolserver.New(opts), log: log, messages: make(chan received, 1)}
 	addTools(rt.server)
-	invoke = func(callback string) int { // not encoded by agentproto, which would refuse some
+	invoke = func(callback string) int { // not encoded by agentproto, which refuses some URLs
 		return rt.post("/invoke", mustJSON(t, map[string]any{
 			"operation": "add", "arguments": numbers{1, 2}, "id": "c1", "group_id": "thread-1", "callback_url": callback,
 		})).Code
@@ -47,7 +47,7 @@ func guarded(t *testing.T, opts toolserver.Options) (invoke func(callback string
 	return invoke, func() string { rt.close(); return log.String() }
 }
 
-// TestZ05_Refused names addresses that are plainly not public: there is no call.
+// TestZ05_Refused checks that a call with an address that is clearly not public is refused.
 func TestZ05_Refused(t *testing.T) {
 	tg := newTarget(t)
 	for _, host := range []string{
@@ -76,8 +76,8 @@ func TestZ05_Refused(t *testing.T) {
 	}
 }
 
-// TestZ05_Rebinding has a name that resolves to this machine, always or only when it
-// counts: the call is accepted, and the connection is not made.
+// TestZ05_Rebinding has a name that resolves to this machine. The call is accepted, but the
+// connection is not made.
 func TestZ05_Rebinding(t *testing.T) {
 	tg := newTarget(t)
 	system := net.DefaultResolver
@@ -103,7 +103,7 @@ func TestZ05_Rebinding(t *testing.T) {
 	}
 }
 
-// TestZ05_Proxy sets a proxy in the environment, which would connect to what the
+// TestZ05_Proxy sets a proxy in the environment, which could connect to addresses that the
 // guard does not see.
 func TestZ05_Proxy(t *testing.T) {
 	tg := newTarget(t)
@@ -123,7 +123,7 @@ func TestZ05_Proxy(t *testing.T) {
 	}
 }
 
-// TestZ05_Allowed connects to what the operator has allowed.
+// TestZ05_Allowed connects to addresses that the operator has allowed.
 func TestZ05_Allowed(t *testing.T) {
 	for name, opts := range map[string]func(url string) toolserver.Options{
 		"network": func(string) toolserver.Options {

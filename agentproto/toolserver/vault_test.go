@@ -10,7 +10,7 @@ import (
 	"github.com/millrace/millrace/agentproto/toolserver"
 )
 
-// TestO20_FileVault keeps a token in a vault of its own, and changes the keys meanwhile.
+// TestO20_FileVault keeps a token in a separate vault, and rotates the keys meanwhile.
 func TestO20_FileVault(t *testing.T) {
 	folder, path := t.TempDir(), filepath.Join(t.TempDir(), "keys.json")
 	keys, err := toolserver.LoadKeyset(path)

@@ -21,7 +21,7 @@ func key(n byte) (raw []byte, secret toolserver.Secret) {
 	return raw, toolserver.NewSecret("whsec_" + base64.StdEncoding.EncodeToString(raw))
 }
 
-// signature is what Standard Webhooks has for a signature.
+// signature computes a signature of Standard Webhooks.
 func signature(raw []byte, id, timestamp, body string) string {
 	h := hmac.New(sha256.New, raw)
 	h.Write([]byte(id + "." + timestamp + "." + body))
@@ -43,7 +43,7 @@ func TestMessagesAreSigned(t *testing.T) {
 			m := rt.next()
 			attempts := rt.sent()
 			last := attempts[len(attempts)-2:]
-			for _, a := range last { // the one that failed, too
+			for _, a := range last { // including the one that failed
 				stamp := a.header.Get("webhook-timestamp")
 				if stamp != strconv.FormatInt(a.at.Unix(), 10) || a.id != m.id {
 					t.Errorf("timestamp %s at %v, id %s", stamp, a.at, a.id)
@@ -190,16 +190,16 @@ func invocationOf(call string) string {
 	return `{"operation":"wait","id":"` + call + `","group_id":"g","callback_url":"https://runtime.example/cb/` + call + `"}`
 }
 
-// TestPurposeOfSignatures sends what somebody has captured to every other path: 401, and
-// nothing happens. What names no purpose, from a runtime that follows plain Standard Webhooks,
-// is taken at every path.
+// TestPurposeOfSignatures sends captured messages to every other path. The answer is 401, and there
+// is no effect. A message without a purpose, as from a runtime that follows plain Standard Webhooks,
+// is accepted at every path.
 func TestPurposeOfSignatures(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rt := newSignedRuntime(t)
 		if code := rt.said(0, "/invoke", "invoke_1", invocationOf("c1")); code != 200 {
 			t.Fatalf("invocation: %d", code)
 		}
-		// It is a message of every kind.
+		// The body is valid for every path.
 		const body = `{"operation":"wait","id":"c2","group_id":"g","thread_id":"g","tool_call_id":"c1","session_id":"g","destination_url":"https://b.example","callback_url":"https://runtime.example/cb","selected":0}`
 		paths := map[string]string{"invoke": "/invoke", "cancel": "/cancel_tool_call", "close": "/close_thread", "status": "/tool_call_status", "migrate": "/migrate"}
 		for _, of := range []string{"invoke", "answer", "cancel", "close", "status", "migrate"} {
@@ -227,8 +227,8 @@ func TestPurposeOfSignatures(t *testing.T) {
 	})
 }
 
-// TestSignedMessagesAgain repeats messages that somebody has captured. They are answered as
-// before and have no effect, for as long as their signatures are good, and 401 afterwards.
+// TestSignedMessagesAgain replays captured messages. As long as their signatures are valid, the answer
+// is as before and there is no effect. Later the answer is 401.
 func TestSignedMessagesAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rt := newSignedRuntime(t)
@@ -244,10 +244,10 @@ func TestSignedMessagesAgain(t *testing.T) {
 			closing = `{"thread_id":"g"}`
 			migrate = `{"session_id":"g","destination_url":"https://b.example"}`
 		)
-		again("/cancel_tool_call", "cancel_1", cancel, 200) // of a call that is not there yet
+		again("/cancel_tool_call", "cancel_1", cancel, 200) // of a call that does not exist yet
 		again("/close_thread", "close_1", closing, 200)
 		again("/migrate", "migrate_1", migrate, 200) // there is nothing to move
-		<-time.After(90 * time.Second)               // a cancellation bars what comes within a minute behind it
+		<-time.After(90 * time.Second)               // a cancellation also stops a call made within a minute after it
 		for i := range 3 {
 			again("/invoke", "invoke_1", invocationOf("c1"), 200)
 			again("/invoke", "invoke_2", invocationOf("c2"), 200)
@@ -262,7 +262,7 @@ func TestSignedMessagesAgain(t *testing.T) {
 		again("/cancel_tool_call", "cancel_1", cancel, 401)
 		again("/close_thread", "close_1", closing, 401)
 		rt.want("c1", true)
-		begin = time.Now() // what is made anew has its effect
+		begin = time.Now() // a new message has its effect
 		again("/cancel_tool_call", "cancel_2", cancel, 200)
 		rt.want("c1", false)
 		rt.want("c2", true)

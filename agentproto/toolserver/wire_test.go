@@ -14,7 +14,7 @@ import (
 	"github.com/millrace/millrace/agentproto/toolserver"
 )
 
-// invocation returns the JSON of a call of add, with one member changed or added.
+// invocation returns the JSON of a call of add with one member changed or added.
 func invocation(member, value string) string {
 	m := map[string]string{"operation": `"add"`, "arguments": `{"a":1,"b":2}`, "id": `"c1"`, "group_id": `"g"`, "callback_url": `"https://runtime.example/cb"`}
 	m[member] = value
@@ -27,8 +27,8 @@ func invocation(member, value string) string {
 	return "{" + strings.Join(parts, ",") + "}"
 }
 
-// TestW01_W11_Messages has every endpoint of the server sent what is hard to read.
-// Nothing of it is executed, and nothing answers 500.
+// TestW01_W11_Messages sends malformed messages to every endpoint of the server. None of them
+// is executed, and none is answered with 500.
 func TestW01_W11_Messages(t *testing.T) {
 	good := invocation("id", `"c1"`)
 	for name, body := range map[string]string{
@@ -81,7 +81,7 @@ func TestW01_W11_Messages(t *testing.T) {
 	}
 }
 
-// TestW06_W10_W11_Harmless has messages that look strange and are not.
+// TestW06_W10_W11_Harmless sends messages that look strange but are valid JSON for an invocation.
 func TestW06_W10_W11_Harmless(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ body, want string }{
@@ -112,8 +112,8 @@ func TestW06_W10_W11_Harmless(t *testing.T) {
 	}
 }
 
-// zeros is a body without an end. It counts what was read of it: the client may still
-// read while the answer is there already.
+// zeros is a body without an end. It counts the bytes read, because the client may still read
+// after the answer has arrived.
 type zeros struct{ read atomic.Int64 }
 
 func (z *zeros) Read(p []byte) (int, error) {
@@ -166,7 +166,7 @@ func TestW07_W08_Requests(t *testing.T) {
 func TestX05_CleanupFails(t *testing.T) {
 	h := newHouse(t, toolserver.Options{}, addTools)
 	h.call("wait", "c1", "{}")
-	h.end() // nothing can be written any more
+	h.end() // nothing can be written after this
 	for _, path := range []string{"/close_thread", "/cancel_tool_call"} {
 		if w := h.post(path, `{"thread_id":"thread-1","tool_call_id":"c1"}`); w.Code != 200 || w.Body.Len() != 0 {
 			t.Errorf("%s: %d %s", path, w.Code, w.Body)

@@ -18,11 +18,11 @@ import (
 	"github.com/millrace/millrace/agentproto/mcptools"
 )
 
-// patience is how long a test waits for what must come. It is no measure of anything: a slow machine
-// may take long to start a process.
+// patience is how long a test waits for something that must happen. It is generous, because a slow
+// machine may take long to start a process.
 const patience = 2 * time.Minute
 
-// A desk is a runtime that makes calls and takes what comes back.
+// A desk is a runtime that makes calls and receives callbacks.
 type desk struct {
 	t        *testing.T
 	set      *mcptools.Set
@@ -31,7 +31,7 @@ type desk struct {
 	client   *http.Client
 }
 
-// newDesk opens a set with a peer, which is named p.
+// newDesk opens a set with one peer, named p.
 func newDesk(t *testing.T, change func(*mcptools.Options)) *desk {
 	t.Helper()
 	d := &desk{t: t, notes: filepath.Join(t.TempDir(), "notes"), messages: make(chan agentproto.Callback, 1000)}
@@ -47,12 +47,12 @@ func newDesk(t *testing.T, change func(*mcptools.Options)) *desk {
 	t.Cleanup(func() {
 		ctx, stop := context.WithCancel(context.Background())
 		stop()
-		_ = set.Close(ctx) // calls may be under way
+		_ = set.Close(ctx) // calls may be in progress
 	})
 	return d
 }
 
-// peer returns the server of peer_test.go.
+// peer returns a server that runs the peer of peer_test.go.
 func (d *desk) peer(name string) mcptools.Server {
 	self, err := os.Executable()
 	if err != nil {
@@ -61,7 +61,7 @@ func (d *desk) peer(name string) mcptools.Server {
 	return mcptools.Server{Name: name, Command: []string{self, "-test.run=^$"}, Env: map[string]string{peerEnv: d.notes}}
 }
 
-// ServeHTTP takes a message.
+// ServeHTTP receives a callback.
 func (d *desk) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	if err == nil {
@@ -118,7 +118,7 @@ func invocation(thread, id, tool, args string) string {
 	return string(bytes.TrimSpace(body))
 }
 
-// next returns the next message that is no view.
+// next returns the next message that is not a view.
 func (d *desk) next() agentproto.Callback {
 	d.t.Helper()
 	for {
@@ -151,7 +151,7 @@ func (d *desk) want(what, text string) {
 	}
 }
 
-// until waits until something holds.
+// until waits until holds returns true.
 func (d *desk) until(what string, holds func() bool) {
 	d.t.Helper()
 	for end := time.Now().Add(patience); !holds(); {
@@ -162,7 +162,7 @@ func (d *desk) until(what string, holds func() bool) {
 	}
 }
 
-// noted returns how often the peer has noted a line.
+// noted returns how many times the peer noted a line.
 func (d *desk) noted(line string) (n int) {
 	data, _ := os.ReadFile(d.notes)
 	for l := range strings.Lines(string(data)) {

@@ -11,7 +11,7 @@ import (
 	"github.com/millrace/millrace/agentproto/mcptools"
 )
 
-// A runtime whose tools are those of an MCP server, which is a program that it starts.
+// This example starts a runtime with the tools of an MCP server, which is a program that the set starts.
 func Example() {
 	ctx := context.Background()
 	set, err := mcptools.Open(ctx, mcptools.Options{Servers: []mcptools.Server{{
@@ -31,12 +31,13 @@ func Example() {
 	defer rt.Stop(ctx)
 	set.SetCallbacks(rt.Handler())
 	for _, p := range set.Problems() {
-		fmt.Println("there is a problem:", p != nil) // the program says nothing
+		fmt.Println("there is a problem:", p != nil) // the program writes nothing
 	}
 	// Output: there is a problem: true
 }
 
-// A program for each user, of which ten run at once at most, each until its user has not used it for five minutes.
+// This example runs one program for each user, at most ten at once. A program ends after its user has not used it for five
+// minutes.
 func ExampleSet_Status() {
 	state, err := os.MkdirTemp("", "example")
 	if err != nil {
@@ -55,7 +56,7 @@ func ExampleSet_Status() {
 	}
 	defer set.Close(ctx)
 	for _, s := range set.Status() {
-		fmt.Println(s.Name, s.State, s.Users) // the program says nothing
+		fmt.Println(s.Name, s.State, s.Users) // the program writes nothing
 	}
 	// Output: mail down 0
 }

@@ -10,7 +10,8 @@ import (
 	"github.com/millrace/millrace/agentproto/mcptools"
 )
 
-// TestMB12_Forms has MCP servers ask for texts and several selections: one form, whose answer the server gets. One that is nested is declined.
+// TestMB12_Forms has MCP servers ask for texts and several selections in one form, and checks the answer that the server
+// receives. A nested form is declined.
 func TestMB12_Forms(t *testing.T) {
 	const (
 		free   = `{"type":"object","properties":{"some":{"type":"array","items":{"type":"string","enum":["a","b"]}},"name":{"type":"string","maxLength":5},"n":{"type":"integer","default":3}},"required":["name"]}`

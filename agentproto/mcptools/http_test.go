@@ -19,7 +19,7 @@ import (
 	"github.com/millrace/millrace/agentproto/toolserver"
 )
 
-// A remote is an MCP server of Streamable HTTP.
+// A remote is an MCP server over Streamable HTTP.
 type remote struct {
 	*httptest.Server
 	calls   atomic.Int32
@@ -47,7 +47,7 @@ func newRemote(t *testing.T) *remote {
 	return r
 }
 
-// end ends the server, with the streams that clients have open.
+// end stops the server and closes the streams of its clients.
 func (r *remote) end() {
 	r.CloseClientConnections()
 	r.Close()
@@ -57,8 +57,8 @@ func (r *remote) options(o *mcptools.Options) {
 	o.Servers[0] = mcptools.Server{Name: "p", URL: r.URL + "/mcp", Header: map[string]toolserver.Secret{"Authorization": toolserver.NewSecret("Bearer for-the-remote")}}
 }
 
-// TestMB14a_AnswerLost has a server carry out a call and close the connection, and one that says that it does not carry it
-// out. It would catch a call that is sent twice, and one that is given up although it could be sent again.
+// TestMB14a_AnswerLost closes the connection after the server received a call, and has the server refuse calls. The test fails if
+// a call is sent twice, or if a call is given up although it could be sent again.
 func TestMB14a_AnswerLost(t *testing.T) {
 	t.Parallel()
 	r := newRemote(t)
@@ -86,7 +86,7 @@ func TestMB14a_AnswerLost(t *testing.T) {
 	}
 	for _, status := range []int{401, 429} {
 		refuse := func(w http.ResponseWriter, _ *http.Request) bool {
-			w.Header().Set("Retry-After", "60") // longer than anybody waits
+			w.Header().Set("Retry-After", "60") // longer than a call waits
 			w.WriteHeader(status)
 			return true
 		}
@@ -101,13 +101,13 @@ func TestMB14a_AnswerLost(t *testing.T) {
 	d.want("a call afterwards", "hit")
 	r.end()
 	d.call("t", "four", "hit", "{}")
-	if got := d.result().String(); !strings.HasPrefix(got, "Error: ") { // a connection that was kept may be tried first
+	if got := d.result().String(); !strings.HasPrefix(got, "Error: ") { // a kept-alive connection may be tried first
 		t.Errorf("a server that is gone: %q", got)
 	}
 }
 
-// TestMB29_TokensStayHere looks for what a runtime sends to the tool server in what that sends to an MCP server, and follows no
-// redirect with the header.
+// TestMB29_TokensStayHere checks that the credentials a runtime sends to the tool server never reach an MCP server, and that a
+// redirect is not followed with the header.
 func TestMB29_TokensStayHere(t *testing.T) {
 	r, thief := newRemote(t), newRemote(t)
 	d := newDesk(t, r.options)
@@ -139,9 +139,9 @@ func TestMB29_TokensStayHere(t *testing.T) {
 	}
 }
 
-// TestRefusedCallsAreSentAgain has a server turn a call of a tool away that must not be carried out twice, in all ways which say that it was not carried
-// out, and in those that do not say so. It would catch a call that fails although it could be sent again, and one that is sent
-// again although it may have been carried out.
+// TestRefusedCallsAreSentAgain has a server refuse a call that must not run twice, with statuses that say it was not carried out
+// and with others that do not. The test fails if a call fails although it could be sent again, or is sent again although it may
+// have been carried out.
 func TestRefusedCallsAreSentAgain(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -177,7 +177,8 @@ func TestRefusedCallsAreSentAgain(t *testing.T) {
 	}
 }
 
-// TestServerThatComesBack has a server of sessions restart, and one that is not there for a while. The calls of then are carried out once, when it is back.
+// TestServerThatComesBack restarts a server, with sessions and without, after a while. A call made meanwhile is carried out once,
+// when the server is back.
 func TestServerThatComesBack(t *testing.T) {
 	t.Parallel()
 	for _, stateless := range []bool{true, false} {
@@ -194,7 +195,7 @@ func TestServerThatComesBack(t *testing.T) {
 				return said("hit"), nil
 			})
 			server := &httptest.Server{Listener: l, Config: &http.Server{Handler: mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return s }, &mcp.StreamableHTTPOptions{Stateless: stateless})}}
-			server.Config.SetKeepAlivesEnabled(false) // what is written to a connection that the server has closed may have been read
+			server.Config.SetKeepAlivesEnabled(false) // a request written to a closed connection might have been read
 			server.Start()
 			return func() { server.CloseClientConnections(); server.Close() }
 		}
@@ -204,12 +205,12 @@ func TestServerThatComesBack(t *testing.T) {
 		d.want("before", "hit")
 		end()
 		d.call("t", "two", "hit", "{}")
-		select { // long enough for an attempt; the test holds without one
+		select { // long enough for one attempt, though the test holds without it
 		case m := <-d.messages:
 			t.Fatalf("stateless %v: it did not wait for the server: %v", stateless, m)
 		case <-time.After(300 * time.Millisecond):
 		}
-		for l = nil; l == nil; { // somebody else may have the port for a moment
+		for l = nil; l == nil; { // another process may have the port for a moment
 			if l, err = net.Listen("tcp", at); err != nil {
 				<-time.After(10 * time.Millisecond)
 			}
@@ -223,8 +224,8 @@ func TestServerThatComesBack(t *testing.T) {
 	}
 }
 
-// TestDiscoveryRefused has a server ask for a token when it is asked what it is, and not know the initialize that older ones begin with. It
-// asks for a token as one does that refuses both, and is not down.
+// TestDiscoveryRefused has a server require a token for discovery and reject the initialize of older clients. It is then treated
+// as a server that refuses both: the user has to sign in, and the server is not down.
 func TestDiscoveryRefused(t *testing.T) {
 	var said []string
 	for _, status := range []int{http.StatusUnauthorized, http.StatusBadRequest} {

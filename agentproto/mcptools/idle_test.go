@@ -18,7 +18,7 @@ import (
 // slowEnd is how long a program of slowly takes to end.
 const slowEnd = time.Second
 
-// slowly starts programs that end a while after their input is closed.
+// slowly starts programs that end some time after their input is closed.
 type slowly struct {
 	t             *testing.T
 	starts, alive atomic.Int32
@@ -52,7 +52,7 @@ func idleMember(t *testing.T, o *slowly) *member {
 	return m
 }
 
-// use asks for the connection as a call does.
+// use acquires the connection as a call does.
 func (l *link) use(t *testing.T) *session {
 	t.Helper()
 	l.m.mu.Lock()
@@ -65,7 +65,7 @@ func (l *link) use(t *testing.T) *session {
 	return s
 }
 
-// is checks the state of a server, and how many programs were started.
+// is checks the state of a server and the number of programs started.
 func (l *link) is(t *testing.T, what string, o *slowly, state State, starts int32) {
 	t.Helper()
 	synctest.Wait()
@@ -77,9 +77,9 @@ func (l *link) is(t *testing.T, what string, o *slowly, state State, starts int3
 	}
 }
 
-// MT35: a program is stopped when it was not used for as long as its server says, and not while it is used, however long that is. What needs it while it ends
-// gets another one, behind the end of the first, without a pause, however often one has crashed. It would catch a program that is stopped under a call, one that is
-// counted as a crash, and two at once.
+// TestIdle checks that a program stops once it has been unused for the time its server sets, and never while it is in use. A call
+// that arrives while the program ends gets a new one after that, without a pause, however often programs have crashed. The test
+// fails if a program is stopped during a call, if stopping it counts as a crash, or if two run at once (MT35).
 func TestIdle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := &slowly{t: t}
@@ -105,12 +105,12 @@ func TestIdle(t *testing.T) {
 			t.Errorf("%d programs run", n)
 		}
 		m.mu.Lock()
-		l.ends, l.lastEnd = m.bounds.Ends-1, time.Now() // one more, and it is given up
+		l.ends, l.lastEnd = m.bounds.Ends-1, time.Now() // one more end, and the server is given up
 		m.mu.Unlock()
 		began := time.Now()
 		l.use(t)
 		if d := time.Since(began); d < 5*time.Second {
-			t.Errorf("after crashes it was started in %v", d) // which is what a pause is for
+			t.Errorf("after crashes it was started in %v", d) // crashes cause a pause
 		}
 		l.release()
 		time.Sleep(10*time.Minute + slowEnd/2)
@@ -134,7 +134,8 @@ func TestIdle(t *testing.T) {
 	})
 }
 
-// A program that crashes and then runs long starts at once after it was idle: what has ended long ago does not count.
+// TestIdleAfterCrashes checks that a program that crashed and then ran for long starts at once after being idle: old crashes do
+// not count.
 func TestIdleAfterCrashes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := &slowly{t: t}
@@ -163,7 +164,7 @@ func TestIdleAfterCrashes(t *testing.T) {
 	})
 }
 
-// How a server is, in words.
+// TestStatusString checks the text of a status.
 func TestStatusString(t *testing.T) {
 	at := time.Date(2026, 11, 27, 12, 0, 0, 0, time.UTC)
 	for want, s := range map[string]Status{
@@ -177,8 +178,8 @@ func TestStatusString(t *testing.T) {
 	}
 }
 
-// MT42: a connection that has just been made when the servers are closed ends as well. It would catch one that nobody closes, for
-// whose end Close waits for ever.
+// TestCloseWhileConnecting checks that closing the servers also ends a connection that was just made. The test fails if nothing
+// closes it and Close waits for its end forever (MT42).
 func TestCloseWhileConnecting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := &slowly{t: t}

@@ -22,8 +22,8 @@ import (
 	"github.com/millrace/millrace/agentproto/mcptools"
 )
 
-// mortal is a program with an MCP server that is killed. It makes the calls of its standard input, one to a line, or posts what follows the address in
-// a line to it, answers each line with "ok", and notes results in a file before it acknowledges them.
+// mortal runs a program with an MCP server, to be killed. Each line of standard input is a call, or an address and what to post
+// to it. mortal answers each line with "ok", and notes results in a file before it acknowledges them.
 func mortal(folder string) error {
 	self, err := os.Executable()
 	if err != nil {
@@ -73,7 +73,7 @@ func mortal(folder string) error {
 	return set.Close(context.Background())
 }
 
-// A mortals is a process of [mortal], with the server at a URL, or with one that it starts if that is empty.
+// A mortals is a process of [mortal]. Its server is at a URL, or is a program that it starts if the URL is empty.
 type mortals struct {
 	t   *testing.T
 	cmd *exec.Cmd
@@ -102,7 +102,7 @@ func newMortal(t *testing.T, folder, url string) *mortals {
 	return &mortals{t, cmd, in, bufio.NewReader(out)}
 }
 
-// invoke makes a call, and returns when it was accepted.
+// invoke makes a call, and returns once the call is accepted.
 func (m *mortals) invoke(invocation string) {
 	if _, err := fmt.Fprintln(m.in, invocation); err != nil {
 		m.t.Fatal(err)
@@ -117,7 +117,7 @@ func (m *mortals) kill() {
 	_ = m.cmd.Wait()
 }
 
-// end lets the process end by itself.
+// end closes the input of the process and waits until it ends.
 func (m *mortals) end() {
 	m.in.Close()
 	if err := m.cmd.Wait(); err != nil {
@@ -125,14 +125,14 @@ func (m *mortals) end() {
 	}
 }
 
-// perUserEnv makes the server of [mortal] one with a program for each user, of that mode.
+// perUserEnv selects a server for [mortal] that runs a program for each user, in the given mode.
 const perUserEnv = "MILLRACE_TEST_MCP_PER_USER"
 
-// urlEnv names the server of [mortal], if that is not one that it starts.
+// urlEnv is the URL of the server of [mortal]. If empty, mortal starts its server.
 const urlEnv = "MILLRACE_TEST_MCP_URL"
 
-// killed makes calls of a tool, and kills the process that makes them at random points. It returns the results by the ids of the
-// calls, after each call has one.
+// killed makes calls of a tool and kills the calling process at random points. It returns the results by call ID, once each call
+// has one.
 func killed(t *testing.T, folder, url, tool string) map[string]string {
 	kills := 8
 	if n, err := strconv.Atoi(os.Getenv("MILLRACE_KILLS")); err == nil {
@@ -177,9 +177,9 @@ func killed(t *testing.T, folder, url, tool string) map[string]string {
 	return results()
 }
 
-// TestMB16_Killed kills the process at random points while calls of a tool that must not be repeated are under way, and
-// counts how often each was carried out. It would catch a call that is sent again, one that gets no result, and a result that says
-// that nobody knows although the answer was there.
+// TestMB16_Killed kills the process at random points during calls of a tool that must not be repeated, and counts how often each
+// was carried out. The test fails if a call is sent again, if one gets no result, or if a result says that the outcome is unknown
+// although the answer had arrived.
 func TestMB16_Killed(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()

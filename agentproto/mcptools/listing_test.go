@@ -16,7 +16,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// TestMB04_Listing reads lists that are long, that go in a circle, and that have too many tools.
+// TestMB04_Listing reads lists that have several pages, that repeat a cursor, and that have too many pages or tools.
 func TestMB04_Listing(t *testing.T) {
 	for _, c := range []struct {
 		name  string
@@ -64,7 +64,7 @@ func TestMB04_Listing(t *testing.T) {
 	}
 }
 
-// TestMB05_Names gives names to tools whose own ones are no names here, and to two that would have the same.
+// TestMB05_Names names tools whose own names are not allowed here, and two tools whose names would collide.
 func TestMB05_Names(t *testing.T) {
 	empty := ""
 	long := strings.Repeat("n", 128)
@@ -90,7 +90,7 @@ func TestMB05_Names(t *testing.T) {
 	}
 }
 
-// TestMB20_LeftBehind ends a program that an earlier process has left, and leaves alone one that has its number.
+// TestMB20_LeftBehind ends a program that an earlier process left behind, but not another process with the same number.
 func TestMB20_LeftBehind(t *testing.T) {
 	if identity(os.Getpid()) == "" {
 		t.Skip("this system does not tell processes of one number apart")
@@ -115,7 +115,7 @@ func TestMB20_LeftBehind(t *testing.T) {
 		}
 		endLeft(folder)
 		if !mine {
-			_ = cmd.Process.Signal(syscall.SIGTERM) // a process in the background may ignore an interrupt
+			_ = cmd.Process.Signal(syscall.SIGTERM) // a background process may ignore an interrupt
 		}
 		_ = cmd.Wait()
 		if how := cmd.ProcessState.String(); how != map[bool]string{true: "signal: killed", false: "signal: terminated"}[mine] {
@@ -124,7 +124,7 @@ func TestMB20_LeftBehind(t *testing.T) {
 	}
 }
 
-// TestPauses looks at how long it takes until a server is asked again whether a user was at an address.
+// TestPauses checks the pauses between questions to a server whether the user has visited an address.
 func TestPauses(t *testing.T) {
 	d, all := new(dialog), []time.Duration{}
 	for range 7 {

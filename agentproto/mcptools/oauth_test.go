@@ -25,23 +25,23 @@ import (
 	"github.com/millrace/millrace/internal/netguard/netguardtest"
 )
 
-// A protected is an MCP server that wants tokens of a provider for everything.
+// A protected is an MCP server that requires a token of a provider for every request.
 type protected struct {
 	*remote
 	*desk
 	idp      *idp.Provider
 	metadata atomic.Pointer[string] // the address that the challenge names
-	resource atomic.Pointer[string] // what the metadata is of
-	issuers  atomic.Pointer[string] // who the metadata says authorizes
-	stubborn atomic.Bool            // no token is good
+	resource atomic.Pointer[string] // the resource that the metadata describes
+	issuers  atomic.Pointer[string] // the authorization server in the metadata
+	stubborn atomic.Bool            // refuses every token
 
-	redirect atomic.Pointer[string] // where the metadata leads to
+	redirect atomic.Pointer[string] // where the metadata redirects to
 
 	mu        sync.Mutex
 	bearers   map[string]bool
-	scarce    bool   // a call needs another token than the first one
-	weak      string // that one
-	forbidden bool   // none is good enough
+	scarce    bool   // a call needs a token other than the first one
+	weak      string // the first token
+	forbidden bool   // no token suffices
 }
 
 func newProtected(t *testing.T, repeat mcptools.Repeat) *protected {
@@ -123,7 +123,7 @@ func newProtectedWith(t *testing.T, options idp.Options, change func(*mcptools.O
 	return p
 }
 
-// detour has the user of the next message authorize, and returns the page at the end.
+// detour lets the user of the next message authorize, and returns the last page.
 func (p *protected) detour() (page string, err error) {
 	p.t.Helper()
 	m := p.next()
@@ -137,8 +137,8 @@ func (p *protected) detour() (page string, err error) {
 	return p.idp.NewBrowser().Allow(p.t.Context(), o.AuthURL, "ada", "lovelace")
 }
 
-// TestMB25_OAuth signs users in to a server that wants a token for everything. It would catch a call that fails in place of asking, a
-// token that another user gets, a user who is asked although the token can be renewed, and one who is not asked when it cannot.
+// TestMB25_OAuth signs users in to a server that requires a token for every request. The test fails if a call fails instead of
+// asking, if another user gets the token, if a user is asked although the token can be renewed, or is not asked when it cannot.
 func TestMB25_OAuth(t *testing.T) {
 	p := newProtected(t, mcptools.IfSafe)
 	if m := p.manifest(); len(m.Tools) != 1 || m.Tools[0].Name != "p_sign_in" {
@@ -180,8 +180,8 @@ func TestMB25_OAuth(t *testing.T) {
 	}
 }
 
-// TestMB25_StepUp has a server want another scope for a call than for the list of tools, and then refuse whatever it gets. It would catch a user
-// who is asked for the new scope only, and loses the others, and one who is asked twice for a call.
+// TestMB25_StepUp has a server require another scope for a call than for listing tools, and then refuse every token. The test
+// fails if the user is asked for the new scope alone and loses the others, or is asked twice for a call.
 func TestMB25_StepUp(t *testing.T) {
 	p := newProtected(t, mcptools.Never)
 	scopes := func() []string {
@@ -227,8 +227,8 @@ func TestMB25_StepUp(t *testing.T) {
 	}
 }
 
-// TestMB27_Issuer has a redirect name another issuer, or one although the provider does not say that it names one: the code must not be
-// redeemed.
+// TestMB27_Issuer has a redirect name another issuer, or name one although the provider does not announce that it does. The code
+// must not be redeemed.
 func TestMB27_Issuer(t *testing.T) {
 	for _, silent := range []bool{false, true} {
 		p := newProtectedWith(t, idp.Options{SilentIssuer: silent}, func(*mcptools.Options) {})
@@ -250,12 +250,12 @@ func TestMB27_Issuer(t *testing.T) {
 	}
 }
 
-// TestMB26_Metadata has a server name addresses that are not to be asked, and be another resource than it is. What a model reads of it
-// must not have an address.
+// TestMB26_Metadata has a server name addresses that must not be contacted, or describe another resource. The error that a model
+// reads must not contain an address.
 func TestMB26_Metadata(t *testing.T) {
 	p := newProtected(t, mcptools.IfSafe)
 	var asked atomic.Int32
-	elsewhere := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { // what it says is right
+	elsewhere := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { // its metadata would be right
 		asked.Add(1)
 		_ = json.NewEncoder(w).Encode(map[string]any{"resource": p.URL + "/mcp", "authorization_servers": []string{p.idp.Issuer()}})
 	}))
@@ -292,7 +292,7 @@ func TestMB26_Metadata(t *testing.T) {
 	}
 }
 
-// TestMB25_Stubborn has a server refuse every token. A call of it ends, also one that may be sent again as often as one likes.
+// TestMB25_Stubborn has a server refuse every token. A call still ends, even if the tool may be repeated without limit.
 func TestMB25_Stubborn(t *testing.T) {
 	for _, repeat := range []mcptools.Repeat{mcptools.Never, mcptools.Always} {
 		t.Run(string(repeat), func(t *testing.T) {
@@ -330,8 +330,8 @@ func TestMB25_Stubborn(t *testing.T) {
 	}
 }
 
-// TestMB26_Inside has metadata name an authorization server on this machine, by its address and by a name that resolves to it when it counts. That the
-// server itself is here, as the operator has written, is no reason to ask another one here.
+// TestMB26_Inside has metadata name an authorization server on this machine, by address and by a name that resolves to it. It
+// must not be contacted, even though the operator configured the MCP server itself on this machine.
 func TestMB26_Inside(t *testing.T) {
 	system := net.DefaultResolver
 	t.Cleanup(func() { net.DefaultResolver = system })
@@ -364,8 +364,8 @@ func TestMB26_Inside(t *testing.T) {
 	}
 }
 
-// TestRegistration has this program register itself as a client at a provider, once for all users. It would catch a client for each user, one that cannot
-// renew its tokens, and a secret in a file.
+// TestRegistration registers a client at a provider, once for all users. The test fails if each user gets a client, if the client
+// cannot renew tokens, or if a file contains a secret.
 func TestRegistration(t *testing.T) {
 	folder := t.TempDir()
 	p := newProtectedWith(t, idp.Options{Registration: true}, func(o *mcptools.Options) {

@@ -15,7 +15,7 @@ import (
 	"github.com/millrace/millrace/agentproto/mcptools"
 )
 
-// npx skips a test where the servers of others cannot be fetched.
+// npx returns the path of npx after fetching packages, and skips the test if it cannot.
 func npx(t *testing.T, packages ...string) string {
 	if testing.Short() {
 		t.Skip("SKIPPED: MCP servers of others are not tried in short tests")
@@ -26,7 +26,7 @@ func npx(t *testing.T, packages ...string) string {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	for _, p := range packages { // fetched here, where a network may be slow
+	for _, p := range packages { // fetch here, because the network may be slow
 		if _, err := exec.CommandContext(ctx, path, "-y", "-p", p, "node", "-e", "").CombinedOutput(); err != nil {
 			t.Skipf("SKIPPED: MCP servers of others are not tried: npm does not fetch %s: %v", p, err)
 		}
@@ -37,8 +37,8 @@ func npx(t *testing.T, packages ...string) string {
 // everything is the server whose tools [desk.everything] calls.
 const everything = "@modelcontextprotocol/server-everything@2026.8.31"
 
-// TestMB01_ServersOfOthers calls tools of two MCP servers that others have written, over npx: what a program that starts programs
-// does, drafts of schemas, tools that come late, and results as they are in the world.
+// TestMB01_ServersOfOthers calls tools of two third-party MCP servers over npx. It covers a program that starts programs, drafts
+// of schemas, tools that appear late, and real results.
 func TestMB01_ServersOfOthers(t *testing.T) {
 	const filesystem = "@modelcontextprotocol/server-filesystem@2026.8.31"
 	path := npx(t, everything, filesystem)
@@ -61,7 +61,7 @@ func TestMB01_ServersOfOthers(t *testing.T) {
 	}
 }
 
-// everything calls the tools of that server.
+// everything calls the tools of the server of that name.
 func (d *desk) everything() {
 	t := d.t
 	t.Helper()
@@ -125,7 +125,7 @@ func (d *desk) everything() {
 	}
 }
 
-// TestMB02_StreamableHTTP calls the tools of a server that others have written over HTTP: one with sessions, whose answers are streams.
+// TestMB02_StreamableHTTP calls the tools of a third-party server over HTTP, with sessions and with streams as answers.
 func TestMB02_StreamableHTTP(t *testing.T) {
 	t.Parallel()
 	path := npx(t, everything)
@@ -134,7 +134,7 @@ func TestMB02_StreamableHTTP(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, port, _ := net.SplitHostPort(l.Addr().String())
-	l.Close() // the server takes the number of a port only
+	l.Close() // the server accepts only a port number
 	cmd := exec.CommandContext(t.Context(), path, "-y", everything, "streamableHttp")
 	cmd.Env, cmd.WaitDelay = append(os.Environ(), "PORT="+port), time.Second
 	endGroup := inGroup(cmd)

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestUnpinned tells commands that fetch whatever is newest from those that say which version.
+// TestUnpinned tells commands that fetch the newest version of a package from those that name a version.
 func TestUnpinned(t *testing.T) {
 	for command, want := range map[string]string{
 		"npx -y @scope/server": "@scope/server", "npx -y @scope/server@1.2.3": "", "npx server@latest stdio": "server@latest", "npx -y -p server@2 run": "", "npx --package=server run": "server",

@@ -18,8 +18,8 @@ import (
 	"github.com/millrace/millrace/internal/overlap"
 )
 
-// peerEnv makes the test binary be an MCP server, and setEnv a program with MCP servers, so that what is
-// killed are real processes.
+// peerEnv turns the test binary into an MCP server, and setEnv into a program with MCP servers, so that
+// tests can kill real processes.
 const peerEnv, setEnv = "MILLRACE_TEST_MCP_PEER", "MILLRACE_TEST_MCP_SET"
 
 func TestMain(m *testing.M) {
@@ -55,13 +55,13 @@ func said(text string) *mcp.CallToolResult {
 	return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: text}}}
 }
 
-// noteURI is a resource of the peer: its text is in a file beside that of the notes.
+// noteURI is a resource of the peer. Its text is in a file beside the notes.
 const noteURI = "file:///note"
 
-// object is a schema that takes everything.
+// object is a schema that accepts every object.
 var object = json.RawMessage(`{"$schema":"http://json-schema.org/draft-07/schema#","type":"object"}`)
 
-// peer is an MCP server on standard input and output. What it does is noted in a file.
+// peer runs an MCP server on standard input and output. It notes in a file what it does.
 func peer(file string) error {
 	switch os.Getenv("MODE") {
 	case "dies":
@@ -74,7 +74,7 @@ func peer(file string) error {
 				return err
 			}
 		}
-	case "stubborn": // it does not end when it is asked to, nor does what it starts
+	case "stubborn": // neither it nor its child ends when asked to
 		child := exec.Command("sh", "-c", `trap "" TERM INT HUP; while :; do sleep 1; done`)
 		if err := child.Start(); err != nil {
 			return err
@@ -85,7 +85,7 @@ func peer(file string) error {
 		ignoreSignals()
 		defer func() { select {} }()
 	}
-	if os.Getenv("LIVES") != "" { // it notes how many there are when it begins, and takes a moment to end
+	if os.Getenv("LIVES") != "" { // it notes how many run when it begins, and takes a moment to end
 		if err := note(file, fmt.Sprint("begins ", os.Getpid())); err != nil {
 			return err
 		}
@@ -145,7 +145,7 @@ func peer(file string) error {
 	add("refuses", nil, func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		return nil, &jsonrpc.Error{Code: -32050, Message: "not\ntoday"}
 	})
-	remembered := "" // in memory, where it works, and at home
+	remembered := "" // in memory, in the working folder, and in the home folder
 	add("remember", nil, func(_ context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		var in struct{ Value string }
 		err := json.Unmarshal(r.Params.Arguments, &in)
@@ -258,7 +258,7 @@ func peer(file string) error {
 		})
 	}
 	add("visit", nil, visited(file))
-	add("several", nil, func(_ context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) { // it asks two things at once
+	add("several", nil, func(_ context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) { // asks two things at once
 		if len(r.Params.InputResponses) > 0 {
 			text, err := json.Marshal(r.Params.InputResponses)
 			if err != nil {
@@ -273,7 +273,7 @@ func peer(file string) error {
 			"user": ask("Who?", `"name":{"type":"string"}`), "not a name!": ask("Sure?", `"sure":{"type":"boolean"}`), "bad": ask("Which?", `"password":{"type":"string"}`),
 		}}, nil
 	})
-	add("twice", nil, func(_ context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) { // it asks the same two times
+	add("twice", nil, func(_ context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) { // asks the same question twice
 		state := r.Params.RequestState
 		if res, ok := r.Params.InputResponses["q"].(*mcp.ElicitResult); ok {
 			state += fmt.Sprint(res.Content["size"])
@@ -287,7 +287,7 @@ func peer(file string) error {
 	return s.Run(context.Background(), &mcp.StdioTransport{})
 }
 
-// visited returns a tool that has the user open an address before it books something, which it does when "opened" is noted.
+// visited returns a tool that asks the user to open an address. It books something once "opened" is noted.
 func visited(file string) mcp.ToolHandler {
 	done := func(what string) bool {
 		data, _ := os.ReadFile(file)
@@ -320,7 +320,7 @@ func visited(file string) mcp.ToolHandler {
 				return &mcp.CallToolResult{InputRequests: mcp.InputRequestMap{"u": p}, RequestState: r.Params.RequestState}, nil
 			}
 		case in.How == "error" && !done("opened both"):
-			go func() { // for the second address it says nothing
+			go func() { // sends nothing for the second address
 				for !done("opened") {
 					<-time.After(10 * time.Millisecond)
 				}

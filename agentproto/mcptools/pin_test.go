@@ -13,7 +13,7 @@ import (
 	"github.com/millrace/millrace/agentproto/mcptools"
 )
 
-// A log keeps what is logged.
+// A log collects log output.
 type log struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -26,7 +26,7 @@ func (l *log) Write(b []byte) (int, error) {
 	return l.text.Write(b)
 }
 
-// has reports whether a line matches.
+// has reports whether the log matches a pattern.
 func (l *log) has(pattern string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -44,8 +44,8 @@ func (d *desk) offers(tool string) bool {
 	return false
 }
 
-// TestMB31_Pin has a server change the description of a tool, while it runs and between two starts. It would catch a tool that is
-// offered all the same, one that comes back under its name later, and a report without the digests.
+// TestMB31_Pin has a server change the description of a tool, while it runs and between two starts. The test fails if the changed
+// tool is still offered, if it comes back under its name later, or if the report lacks the digests.
 func TestMB31_Pin(t *testing.T) {
 	t.Parallel()
 	const digests = `"late" is not offered: it has changed since it was first seen, from the digest [0-9a-f]{32} to [0-9a-f]{32}`
@@ -72,7 +72,7 @@ func TestMB31_Pin(t *testing.T) {
 	if !reported(d) {
 		t.Errorf("it is reported as %v", d.set.Problems())
 	}
-	d.call("t", "again", "late", "{}") // of a conversation that still has the tool
+	d.call("t", "again", "late", "{}") // from a conversation that still has the tool
 	d.want("a call of it", `Error: unknown tool "p_late"`)
 	d.call("t", "shrink", "shrink", "{}")
 	d.want("shrink", "shrunk")
@@ -86,7 +86,7 @@ func TestMB31_Pin(t *testing.T) {
 	close()
 	for i, c := range []struct {
 		pin, offered bool
-	}{{true, false}, {false, true}, {true, true}} { // refused still, accepted, and pinned as it is now
+	}{{true, false}, {false, true}, {true, true}} { // still refused, then accepted, then pinned as it is now
 		d = open(c.pin)
 		d.call("t", fmt.Sprint("swap", i), "swap", "{}")
 		d.want("swap", "swapped")
@@ -109,8 +109,8 @@ func TestMB31_Pin(t *testing.T) {
 	}
 }
 
-// TestListChanged removes a tool that an open conversation still knows. Its call has an error for a result, other calls go on,
-// and conversations that begin then are not told of it.
+// TestListChanged removes a tool that an open conversation still knows. A call of it returns an error, other calls continue, and
+// new conversations are not offered the tool.
 func TestListChanged(t *testing.T) {
 	d := newDesk(t, nil)
 	d.call("t", "w", "wait", "{}")

@@ -26,8 +26,8 @@ func (d *desk) event() string {
 	return e.Text
 }
 
-// TestMB30_Resources lists, reads and watches a resource of a program, which ends and is started again, as is this process. Every text
-// that is new comes once.
+// TestMB30_Resources lists, reads and watches a resource of a program, while the program and this process restart. Each new text
+// arrives exactly once.
 func TestMB30_Resources(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []string{"legacy", "newest"} {
@@ -106,8 +106,8 @@ func TestMB30_Resources(t *testing.T) {
 	}
 }
 
-// TestMB30_StreamLost breaks the stream of changes of a server with a URL, twice. It would catch a subscription that the server no longer
-// knows.
+// TestMB30_StreamLost breaks the stream of changes of an HTTP server twice. The test fails if the server no longer has the
+// subscription afterwards.
 func TestMB30_StreamLost(t *testing.T) {
 	t.Parallel()
 	var text atomic.Value
@@ -140,7 +140,7 @@ func TestMB30_StreamLost(t *testing.T) {
 		before = listens.Load()
 		web.CloseClientConnections()
 		d.until("it is listened to again", func() bool { return listens.Load() > before })
-		before = listens.Load() - 1 // the last one is broken next
+		before = listens.Load() - 1 // the newest one is broken next
 		text.Store(next)
 		if err := s.ResourceUpdated(t.Context(), &mcp.ResourceUpdatedNotificationParams{URI: noteURI}); err != nil {
 			t.Fatal(err)

@@ -10,10 +10,10 @@ import (
 
 func ignoreSignals() { signal.Ignore(syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP) }
 
-// alive reports whether there is a process of that number.
+// alive reports whether a process with that ID exists.
 func alive(pid int) bool { return syscall.Kill(pid, 0) == nil }
 
-// inGroup has a program start in a group of its own, and returns a function that ends the group.
+// inGroup makes a program start in its own process group, and returns a function that kills the group.
 func inGroup(cmd *exec.Cmd) (end func()) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	return func() { _ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }

@@ -9,8 +9,8 @@ import (
 	"github.com/millrace/millrace/agentproto/mcptools"
 )
 
-// TestMB17_Tasks makes calls of a server that makes tasks of them: with a result at once, with errors, with a state that nobody
-// knows, and with a result that claims to be one.
+// TestMB17_Tasks calls tools of a server that turns calls into tasks. It covers immediate results, errors, an unknown status, and
+// a result that claims to be a task.
 func TestMB17_Tasks(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []string{"events", "plain", "stdio"} {
@@ -46,8 +46,8 @@ func TestMB17_Tasks(t *testing.T) {
 	}
 }
 
-// TestMB17_Input has a task ask twice the same and then something else, with a restart while the second question is open: the
-// answer to the first one must not count for it.
+// TestMB17_Input has a task ask the same question twice and then another, and restarts while the second question is open. The
+// answer to the first must not count for the second.
 func TestMB17_Input(t *testing.T) {
 	const yes = `{"type":"object","properties":{"sure":{"type":"boolean"}},"required":["sure"]}`
 	folder := t.TempDir()
@@ -85,7 +85,7 @@ func TestMB17_Input(t *testing.T) {
 	}
 }
 
-// TestMB17_Cancel cancels a call while its task works, and while it asks the user something. The server hears of it once.
+// TestMB17_Cancel cancels a call while its task works, and while the task asks the user. The server is told once.
 func TestMB17_Cancel(t *testing.T) {
 	d, _ := newTaskDesk(t, "events", nil)
 	for n, order := range []string{`"MS":3600000`, `"Asks":[{"type":"object","properties":{"sure":{"type":"boolean"}}}]`} {
@@ -108,7 +108,7 @@ func TestMB17_Cancel(t *testing.T) {
 	}
 }
 
-// TestMB17_Forgotten has a server lose a task that works.
+// TestMB17_Forgotten has a server lose a working task.
 func TestMB17_Forgotten(t *testing.T) {
 	d, p := newTaskDesk(t, "plain", nil)
 	d.call("t", "c", "work", `{"N":1,"MS":3600000,"Poll":1}`)
@@ -120,8 +120,8 @@ func TestMB17_Forgotten(t *testing.T) {
 	}
 }
 
-// TestMB17_Killed kills the process at random points while calls are under way that become tasks. Wherever the server was asked
-// for a task its id was kept, and the result has to be that of the task.
+// TestMB17_Killed kills the process at random points during calls that become tasks. If the server was asked for a task, its ID
+// had been saved, and the result must be that of the task.
 func TestMB17_Killed(t *testing.T) {
 	t.Parallel()
 	d := &desk{t: t, notes: t.TempDir() + "/counts"}

@@ -18,7 +18,7 @@ import (
 	"github.com/millrace/millrace/agentproto/mcptools"
 )
 
-// A taskPeer is an MCP server that makes tasks of calls. What it does is noted.
+// A taskPeer is an MCP server that turns calls into tasks. It notes what it does.
 type taskPeer struct {
 	note func(line string)
 
@@ -26,7 +26,7 @@ type taskPeer struct {
 	tasks map[string]*peerTask
 }
 
-// A peerTask is one call. It goes on when somebody asks for it.
+// A peerTask is one call. It advances when a client asks for its state.
 type peerTask struct {
 	order
 	began     time.Time
@@ -34,17 +34,17 @@ type peerTask struct {
 	cancelled bool
 }
 
-// An order says what a task does.
+// An order describes what a task does.
 type order struct {
 	N     int
 	MS    int64             // how long it works
 	Asks  []json.RawMessage // forms, one after the other
 	Ends  string            // "fails", "cancelled", "odd", "roots"; empty: it completes
-	Poll  int64             // what clients are told
-	Moans int               // how many requests for its state have an error
+	Poll  int64             // the poll interval that clients are told
+	Moans int               // how many requests for its state return an error
 }
 
-// server returns it as one of the SDK, which has no tasks itself.
+// server returns the peer as a server of the SDK, which does not support tasks itself.
 func (p *taskPeer) server() (*mcp.Server, error) {
 	c := &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}}
 	c.AddExtension(mcptasks.Extension, nil)
@@ -80,7 +80,7 @@ func (p *taskPeer) server() (*mcp.Server, error) {
 		}))
 }
 
-// serve serves it over HTTP, with events or without.
+// serve serves the peer over HTTP, with events or plain JSON.
 func (p *taskPeer) serve(t *testing.T, plain bool) string {
 	s, err := p.server()
 	if err != nil {
@@ -114,7 +114,7 @@ func (p *taskPeer) begin(args []byte) (mcp.Result, error) {
 	return &mcptasks.CreateTaskResult{ResultType: "task", Task: t.state(id, mcptasks.Working)}, nil
 }
 
-// forget loses a task, as when its time is up.
+// forget drops a task, as if it had expired.
 func (p *taskPeer) forget(n int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -182,7 +182,7 @@ func (p *taskPeer) cancel(id string) (*mcptasks.Ack, error) {
 	return &mcptasks.Ack{ResultType: "complete"}, nil
 }
 
-// newTaskDesk opens a set with a server that has tasks. Its mode is one of "events" and "plain", over HTTP, and "stdio".
+// newTaskDesk opens a set with a server that has tasks. Mode is "events" or "plain", both over HTTP, or "stdio".
 func newTaskDesk(t *testing.T, mode string, change func(*mcptools.Options)) (*desk, *taskPeer) {
 	p := new(taskPeer)
 	d := newDesk(t, func(o *mcptools.Options) {

@@ -13,7 +13,7 @@ import (
 	"github.com/millrace/millrace/agentproto/mcptools"
 )
 
-// TestMB01_ToolsAndResults lists the tools of a peer in three pages and calls those that return each kind of content.
+// TestMB01_ToolsAndResults lists the tools of a peer in three pages and calls one for each kind of content.
 func TestMB01_ToolsAndResults(t *testing.T) {
 	t.Setenv("MILLRACE_CANARY", "canary")
 	d := newDesk(t, nil)
@@ -85,7 +85,7 @@ func TestMB01_ToolsAndResults(t *testing.T) {
 	}
 }
 
-// TestMB15_CrashInCall has the peer end in a call, and looks at which calls it gets again.
+// TestMB15_CrashInCall has the peer end during a call, and checks which calls are sent again.
 func TestMB15_CrashInCall(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t, func(o *mcptools.Options) {
@@ -105,7 +105,7 @@ func TestMB15_CrashInCall(t *testing.T) {
 	}
 }
 
-// TestMB10_Cancel cancels a call and sees that the peer hears of it, and that no result comes.
+// TestMB10_Cancel checks that the peer is told of a cancelled call, and that the call has no result.
 func TestMB10_Cancel(t *testing.T) {
 	d := newDesk(t, nil)
 	d.call("t", "w", "wait", "{}")
@@ -116,7 +116,7 @@ func TestMB10_Cancel(t *testing.T) {
 	d.want("the next call", `{ "a": 1 }`)
 }
 
-// TestMB09_Progress gets much progress in a short time and shows some of it, none after the result.
+// TestMB09_Progress receives progress at a high rate and shows some of it, but none after the result.
 func TestMB09_Progress(t *testing.T) {
 	d := newDesk(t, nil)
 	began := time.Now()
@@ -144,8 +144,8 @@ func TestMB09_Progress(t *testing.T) {
 	}
 }
 
-// TestMB18_Down has a program that ends at once: it is given up, calls end at once, and a program that has
-// changed is found by the next request for the manifest.
+// TestMB18_Down has a program that ends at once. The server is given up, a call fails at once, and the
+// tools known from before are still listed.
 func TestMB18_Down(t *testing.T) {
 	folder := t.TempDir()
 	d := newDesk(t, func(o *mcptools.Options) { o.State = folder })
@@ -167,7 +167,7 @@ func TestMB18_Down(t *testing.T) {
 	}
 }
 
-// TestMB23_Noise has programs that write something else than the protocol, and without end.
+// TestMB23_Noise has programs that write endlessly, or something other than the protocol.
 func TestMB23_Noise(t *testing.T) {
 	for _, mode := range []string{"noise", "endless"} {
 		d := newDesk(t, func(o *mcptools.Options) {
@@ -178,7 +178,7 @@ func TestMB23_Noise(t *testing.T) {
 	}
 }
 
-// TestMB19_WholeGroupEnds closes a set whose program ignores that, as does what it has started.
+// TestMB19_WholeGroupEnds closes a set whose program ignores requests to end, as does its child. Both end.
 func TestMB19_WholeGroupEnds(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t, func(o *mcptools.Options) { o.Servers[0].Env["MODE"] = "stubborn" })
@@ -198,7 +198,7 @@ func TestMB19_WholeGroupEnds(t *testing.T) {
 	}
 }
 
-// TestMB11_Elicitation answers forms: with one choice, with several, with none that are possible, and with a secret in it.
+// TestMB11_Elicitation answers forms with one choice, with several, with fields that cannot be shown, and with a secret.
 func TestMB11_Elicitation(t *testing.T) {
 	for _, mode := range []string{"legacy", "newest"} {
 		t.Run(mode, func(t *testing.T) {
@@ -246,15 +246,15 @@ func elicitation(t *testing.T, d *desk) {
 	}
 }
 
-// TestElicitationOfSeveralThreads asks a question while calls of two conversations are under way: with an older server nobody knows whose it
-// is, so nobody is asked.
+// TestElicitationOfSeveralThreads has a server ask during calls of two conversations. An older server does not say which call
+// asks, so no user is asked.
 func TestElicitationOfSeveralThreads(t *testing.T) {
 	for _, mode := range []string{"legacy", "newest"} {
 		d := newDesk(t, func(o *mcptools.Options) { o.Servers[0].Env["MODE"] = mode })
 		d.call("other", "w", "wait", "{}")
 		d.until("the call is there", func() bool { return d.noted("waits") == 1 })
 		d.call("t", "e", "ask", `{"form":{"type":"object","properties":{"sure":{"type":"boolean"}}}}`)
-		if mode == "newest" { // what a server asks for in an answer is of that call
+		if mode == "newest" { // a request within an answer belongs to that call
 			q, ok := d.next().(*agentproto.UserChoice)
 			if !ok || q.GroupID != "t" {
 				t.Fatalf("%+v does not ask in the conversation of the call", q)
@@ -265,7 +265,7 @@ func TestElicitationOfSeveralThreads(t *testing.T) {
 	}
 }
 
-// TestOptionsRefused opens sets that cannot work.
+// TestOptionsRefused opens sets with invalid options.
 func TestOptionsRefused(t *testing.T) {
 	for what, s := range map[string]mcptools.Server{
 		"no name": {Command: []string{"true"}}, "a name": {Name: "a b", Command: []string{"true"}}, "nothing": {Name: "a"},

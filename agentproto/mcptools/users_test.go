@@ -16,7 +16,7 @@ import (
 	"github.com/millrace/millrace/agentproto/mcptools"
 )
 
-// as is an invocation of a user.
+// as returns an invocation by a user.
 func as(user, thread, id, tool, args string) string {
 	body, _ := json.Marshal(map[string]any{
 		"operation": "p_" + tool, "arguments": json.RawMessage(args), "id": id, "group_id": thread, "user_id": user, "callback_url": "http://127.0.0.1:7340/cb/" + thread + "/" + id,
@@ -24,7 +24,7 @@ func as(user, thread, id, tool, args string) string {
 	return string(bytes.TrimSpace(body))
 }
 
-// callAs makes a call of a user. An empty one is none.
+// callAs makes a call by a user, or by none if user is empty.
 func (d *desk) callAs(user, thread, id, tool, args string) {
 	d.t.Helper()
 	if user == "" {
@@ -34,7 +34,7 @@ func (d *desk) callAs(user, thread, id, tool, args string) {
 	d.post(mcptools.Base("p")+"/invoke", as(user, thread, id, tool, args))
 }
 
-// lives returns how many programs of the peer have begun, and how many there were at once.
+// lives returns how many programs of the peer have started, and the most that ran at once.
 func (d *desk) lives() (begun, most int) {
 	data, _ := os.ReadFile(d.notes)
 	for line := range strings.Lines(string(data)) {
@@ -47,8 +47,9 @@ func (d *desk) lives() (begun, most int) {
 	return begun, most
 }
 
-// TestMT36_IdleStops has a program stopped and started again many times, by calls that come at any moment and must not be sent twice. It would catch a call that
-// fails or is lost because the program was about to end, two programs at once, and a stop that counts as a crash.
+// TestMT36_IdleStops stops and starts a program many times with calls that arrive at any moment and must not be sent twice. The
+// test fails if a call fails or is lost because the program was about to end, if two programs run at once, or if a stop counts as
+// a crash.
 func TestMT36_IdleStops(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
@@ -82,15 +83,15 @@ func TestMT36_IdleStops(t *testing.T) {
 	t.Logf("%d calls, %d programs", calls, begun)
 }
 
-// TestMT37_UsersAreNotCrossed has more users than there may be programs remember something and recall it, in any order, from several threads at once. A user
-// never sees what another one has remembered, in memory or on the disk, whatever the users are called.
+// TestMT37_UsersAreNotCrossed has more users than programs, who remember and recall values in random order from several threads.
+// A user never sees another user's value, in memory or on disk, whatever the names of the users.
 func TestMT37_UsersAreNotCrossed(t *testing.T) {
 	t.Parallel()
 	here, err := os.Getwd()
 	if err != nil {
 		t.Fatal(err)
 	}
-	folder, err := filepath.Rel(here, t.TempDir()) // as operators write it
+	folder, err := filepath.Rel(here, t.TempDir()) // a relative path, as operators write it
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -99,7 +100,7 @@ func TestMT37_UsersAreNotCrossed(t *testing.T) {
 		o.State, o.Bounds.Ends = folder, 1
 		o.Servers[0].PerUser, o.Servers[0].MaxUsers, o.Servers[0].Env["LIVES"] = true, most, "1"
 	})
-	users := []string{"ada", "bob", "../ada", "user:ada", ""} // the last one has threads only
+	users := []string{"ada", "bob", "../ada", "user:ada", ""} // the last one is identified by its thread
 	kept := map[string]string{}
 	names := map[string]bool{}
 	for _, tool := range d.manifest().Tools {
@@ -123,13 +124,13 @@ func TestMT37_UsersAreNotCrossed(t *testing.T) {
 		d.want("remember", "remembered")
 		kept[who] = value
 	}
-	if begun, living := d.lives(); living > most+1 || begun <= most+1 { // one lists the tools
+	if begun, living := d.lives(); living > most+1 || begun <= most+1 { // one more lists the tools
 		t.Errorf("%d programs have begun, %d were there at once", begun, living)
 	}
 	if st := d.set.Status()[0]; st.Users == 0 || st.Users > most || !names["p_recall"] {
 		t.Errorf("the status is %v, the tools are %v", st, names)
 	}
-	d.callAs("ada", "t", "grow", "grow", "{}") // what the program of one user offers is offered to nobody else
+	d.callAs("ada", "t", "grow", "grow", "{}") // a tool that one user's program adds is not offered to others
 	d.want("grow", "grown")
 	d.callAs("ada", "t", "where", "recall", "{}")
 	d.result()
@@ -143,7 +144,7 @@ func TestMT37_UsersAreNotCrossed(t *testing.T) {
 	}
 }
 
-// TestMT38_TooManyUsers has one user more than there may be programs, while none of them is idle, and then one that is.
+// TestMT38_TooManyUsers has one user too many, first while no program is idle, then while one is.
 func TestMT38_TooManyUsers(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
@@ -169,8 +170,8 @@ func TestMT38_TooManyUsers(t *testing.T) {
 	}
 }
 
-// TestMT36_UsedIsNotStopped has a question open, and then a subscription, for longer than a program may be idle: the program of another user is stopped meanwhile, and
-// that one is not, whatever has asked for it how.
+// TestMT36_UsedIsNotStopped keeps a question open, and then a subscription, for longer than a program may be idle. The program of
+// another user is stopped meanwhile, and the one in use is not, in every mode.
 func TestMT36_UsedIsNotStopped(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []string{"legacy", "newest"} {
@@ -180,7 +181,7 @@ func TestMT36_UsedIsNotStopped(t *testing.T) {
 			o.Servers[0].PerUser, o.Servers[0].Idle, o.Servers[0].Env["MODE"] = true, 30*time.Millisecond, mode
 		})
 		n := 0
-		// another has another user call something, and waits until that user's program is stopped.
+		// another makes a call of another user, and waits until that user's program stops.
 		another := func(running int) {
 			t.Helper()
 			n++
@@ -213,8 +214,8 @@ func TestMT36_UsedIsNotStopped(t *testing.T) {
 	}
 }
 
-// TestMT39_UsersKilled kills a process with the programs of two users and one for lists, which do not end by themselves. They are gone when the next process is
-// there, also if users have none any longer.
+// TestMT39_UsersKilled kills a process whose programs, of two users and one for lists, do not end by themselves. They are gone
+// once the next process has started, even if the users no longer have programs.
 func TestMT39_UsersKilled(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("this system does not tell processes of one number apart")

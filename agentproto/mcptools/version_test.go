@@ -16,14 +16,14 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// older are programs of an MCP server that does not know the first question of newer versions.
+// older stands for programs of an MCP server that does not know the first request of newer versions.
 type older struct {
 	t      *testing.T
-	dies   bool // of that question; else it says nothing, and does not end when its input is closed
+	dies   bool // of that request; otherwise it is silent, and keeps running when its input is closed
 	starts []time.Time
 }
 
-// begin starts one. It answers if it is greeted as its version wants it.
+// begin starts a program. It answers only the initialize of its version.
 func (o *older) begin(*Server, string, string) (*process, error) {
 	o.starts = append(o.starts, time.Now())
 	in, write := io.Pipe()
@@ -55,8 +55,8 @@ func (o *older) begin(*Server, string, string) (*process, error) {
 	return p, nil
 }
 
-// TestMB24_OlderProgram has programs that die of the question which newer versions begin with, or are silent. It would catch a program that is waited for
-// longer than that takes, one that is asked again each time, and one that is not asked again when it is another.
+// TestMB24_OlderProgram has programs that die of the first request of newer versions, or do not answer it. The test fails if
+// dialing takes too long, if a known program is asked again each time, or if a changed program is not asked again.
 func TestMB24_OlderProgram(t *testing.T) {
 	for _, dies := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {
@@ -95,7 +95,7 @@ func TestMB24_OlderProgram(t *testing.T) {
 			dial(m, 1)
 			m.stop()
 			m.tasks.Wait()
-			m = opened() // of the next process
+			m = opened() // as in the next process
 			dial(m, 1)
 			if err := os.Chtimes(path, time.Now(), time.Now()); err != nil {
 				t.Fatal(err)

@@ -16,8 +16,8 @@ import (
 	"github.com/millrace/millrace/agentproto/mcptools"
 )
 
-// TestMB14_URLElicitation has a server send users to an address in each of the three ways of MCP. It would catch a user who is not asked, or asked
-// twice, a call that does not go on when they were there, and an address without TLS that is shown.
+// TestMB14_URLElicitation has a server send users to an address in each of the three ways of MCP. The test fails if a user is not
+// asked or is asked twice, if the call does not continue afterwards, or if an address without TLS is shown.
 func TestMB14_URLElicitation(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ mode, how, plain, want string }{
@@ -64,9 +64,9 @@ func TestMB14_URLElicitation(t *testing.T) {
 	}
 }
 
-// TestMB14_Killed kills the process while the user is at an address, and lets them finish in the next one; and while the call was sent with
-// the state of the server and has no answer. It would catch a state of the server that gets lost, a call that begins anew, and one that is
-// carried out twice.
+// TestMB14_Killed kills the process while the user is at an address, and lets the user finish in the next process. It also kills
+// the process after the call was sent again with the server's state but before the answer. The test fails if that state is lost,
+// or if the call starts over or is carried out twice.
 func TestMB14_Killed(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ how, want string }{
@@ -105,8 +105,8 @@ func TestMB14_Killed(t *testing.T) {
 	}
 }
 
-// TestRoundsAfterKill kills the process while a server asks the same for the second time. It would catch the first answer in place of the second
-// one, and questions that are asked anew.
+// TestRoundsAfterKill kills the process while a server asks the same question again. The test fails if the first answer is used
+// for the second question, or if questions are repeated.
 func TestRoundsAfterKill(t *testing.T) {
 	folder := t.TempDir()
 	d := &desk{t: t, notes: filepath.Join(folder, "counts")}
@@ -139,8 +139,8 @@ func TestRoundsAfterKill(t *testing.T) {
 	}
 }
 
-// TestOutputSchema calls a tool whose results have the form that was promised, and one whose results have not: that is in the log, and the
-// result comes all the same.
+// TestOutputSchema calls a tool whose results match its output schema, and one whose results do not. The mismatch is logged, and
+// the result is delivered all the same.
 func TestOutputSchema(t *testing.T) {
 	logged := new(journal)
 	d := newDesk(t, func(o *mcptools.Options) { o.Logger = slog.New(slog.NewTextHandler(logged, nil)) })
@@ -164,7 +164,7 @@ func TestOutputSchema(t *testing.T) {
 	}
 }
 
-// A journal is a log that is read while it is written.
+// A journal is a log that can be read while it is written.
 type journal struct {
 	mu   sync.Mutex
 	text bytes.Buffer

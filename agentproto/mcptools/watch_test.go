@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// TestMB30_Rate has a resource change ten times a second, for a minute, to each text twice. It would catch events that come too
-// often, a text that is sent twice, and a last one that is left out.
+// TestMB30_Rate has a resource change ten times a second for a minute, to each text twice. The test fails if events come too
+// often, if a text is sent twice, or if the last one is missing.
 func TestMB30_Rate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
@@ -57,7 +57,7 @@ func TestMB30_Rate(t *testing.T) {
 		}
 		n := len(texts)
 		silent.Store(true)
-		<-time.After(watchAgain + watchPause) // the server does not say it
+		<-time.After(watchAgain + watchPause) // the server does not announce this change
 		synctest.Wait()
 		if len(texts) != n+1 {
 			t.Errorf("a change that was not told is sent as %q", texts[n:])

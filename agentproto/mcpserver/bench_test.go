@@ -18,8 +18,8 @@ func worldOf(b *testing.B, o mcpserver.Options) *world {
 	return w
 }
 
-// MT16: how long it takes to say that a task is unknown: one of another owner, one that was altered, one of another key, one that never was.
-// No benchmark fails over time; what TestUnknownIsNotLookedUp tests is that all of them are told apart by the seal alone.
+// BenchmarkMT16_Unknown measures how long it takes to refuse an unknown task: one of another owner, one that was altered, one of
+// another key, and one that never existed. It has no time limit. TestUnknownIsNotLookedUp checks that the seal alone decides.
 func BenchmarkMT16_Unknown(b *testing.B) {
 	w := worldOf(b, mcpserver.Options{Rate: 1 << 30})
 	w.owner = "bob"
@@ -40,8 +40,8 @@ func BenchmarkMT16_Unknown(b *testing.B) {
 	}
 }
 
-// MT29: how long polls of one client take, alone and beside another one that polls as fast as it can and is refused:
-// what it costs to make its requests is in the figure.
+// BenchmarkMT29_Polls measures the polls of one client, alone and beside a client that polls as fast as it can and is refused.
+// The figure includes the cost of making that client's requests.
 func BenchmarkMT29_Polls(b *testing.B) {
 	for name, floods := range map[string]int{"alone": 0, "beside": 1} {
 		b.Run(name, func(b *testing.B) {

@@ -16,13 +16,14 @@ import (
 
 const changed = "notifications/tools/list_changed"
 
-// A client of 2026-07-28 that listens for changes of the tools is told of them, once for each, and one that listens for something else is not.
+// TestToolsChange checks that a client of 2026-07-28 that listens for tool changes is notified once for each, and that a client
+// that listens for something else is not.
 func TestToolsChange(t *testing.T) {
 	for wanted, want := range map[string]int{`"toolsListChanged":true`: 2, `"promptsListChanged":true`: 0} {
 		synctest.Test(t, func(t *testing.T) {
 			w := newWorld(t, mcpserver.Options{})
 			w.say(t.Context(), "tools/list", `{}`)
-			time.Sleep(time.Minute) // the first list is a change as well
+			time.Sleep(time.Minute) // the first list counts as a change
 			ctx, cancel := context.WithCancel(t.Context())
 			got := make(chan reply)
 			go func() { got <- w.say(ctx, "subscriptions/listen", `{"notifications":{`+wanted+`}}`) }()
@@ -40,7 +41,7 @@ func TestToolsChange(t *testing.T) {
 	}
 }
 
-// The same over a session of an older revision.
+// TestToolsChangeOfSession is TestToolsChange over a session of an older revision.
 func TestToolsChangeOfSession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, mcpserver.Options{})
@@ -61,7 +62,7 @@ func TestToolsChangeOfSession(t *testing.T) {
 		}
 		time.Sleep(time.Minute)
 		synctest.Wait()
-		told = 0 // the first list is a change as well
+		told = 0 // the first list counts as a change
 		w.calls.mu.Lock()
 		w.calls.more = []string{"new"}
 		w.calls.mu.Unlock()
@@ -75,7 +76,8 @@ func TestToolsChangeOfSession(t *testing.T) {
 	})
 }
 
-// Threat 55: one owner has so many streams open at once, whatever it asks them for. Another owner's is taken.
+// TestStreams checks the number of streams that one owner may have open at once, whatever they carry. Another owner is still
+// served (threat 55).
 func TestStreams(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, mcpserver.Options{Held: 2})

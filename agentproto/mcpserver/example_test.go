@@ -8,7 +8,7 @@ import (
 	"github.com/millrace/millrace/agentproto/mcpserver"
 )
 
-// The tools of a runtime, for clients of MCP. The key of the sealer is kept, so that tasks are found again after a restart.
+// This example serves the tools of a runtime to MCP clients. It keeps the key of the sealer, so that tasks survive a restart.
 func Example() {
 	serve := func(rt *host.Runtime, secret [32]byte) error {
 		sealer, err := host.SealerOf(secret)

@@ -13,7 +13,7 @@ import (
 	"github.com/millrace/millrace/agentproto/mcpserver"
 )
 
-// fillIn has a call ask a form of two questions.
+// fillIn makes a call ask a form of two questions.
 func fillIn(d *host.Description, number int) {
 	d.State = agentproto.ChoicePending
 	d.Version++
@@ -26,8 +26,8 @@ func fillIn(d *host.Description, number int) {
 	}
 }
 
-// TestFormTask answers two questions of a task that are open at once, one after the other; what is no answer changes nothing. The name of
-// a question is that of the tool, unless it could be that of another prompt.
+// TestFormTask answers two open questions of a task one after the other. Invalid answers change nothing. A question keeps the
+// name that the tool gave it, unless that could be the name of another prompt.
 func TestFormTask(t *testing.T) {
 	w := newWorld(t, mcpserver.Options{})
 	id := w.task()
@@ -58,7 +58,7 @@ func TestFormTask(t *testing.T) {
 	}
 }
 
-// TestFormRounds has a client without tasks answer a form: what it leaves out is asked in the next round, which has another state.
+// TestFormRounds answers a form from a client without tasks: the next round, with another state, asks the questions left out.
 func TestFormRounds(t *testing.T) {
 	w := newWorld(t, mcpserver.Options{})
 	w.caps = noTasks
@@ -82,7 +82,7 @@ func TestFormRounds(t *testing.T) {
 	}
 }
 
-// TestAskFirst asks before there is a task, for the tools that are said to do so.
+// TestAskFirst checks that the tools chosen by AskFirst ask before a task exists.
 func TestAskFirst(t *testing.T) {
 	first := func(tool string) bool { return tool == "one" }
 	w := newWorld(t, mcpserver.Options{AskFirst: first, Fast: time.Minute})

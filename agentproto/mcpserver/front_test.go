@@ -11,7 +11,7 @@ import (
 	"github.com/millrace/millrace/agentproto/mcpserver"
 )
 
-// MT27, threat 38: a page in a browser reaches nothing, whatever name it has made resolve to this machine.
+// TestPages checks that a page in a browser reaches nothing, whatever name it made resolve to this machine (MT27, threat 38).
 func TestPages(t *testing.T) {
 	w := newWorld(t, mcpserver.Options{Origins: []string{"https://app.example"}})
 	for origin, want := range map[string]int{"https://evil.example": 403, "null": 403, "http://127.0.0.1": 403, "https://app.example": 200} {
@@ -29,7 +29,7 @@ func TestPages(t *testing.T) {
 	}
 }
 
-// Nobody is served without a name, and no body is read without bound.
+// TestBounds checks that a request without an owner is refused, and that the size of a body is limited.
 func TestBounds(t *testing.T) {
 	w := newWorld(t, mcpserver.Options{Body: 2000})
 	if got := w.say(t.Context(), "tools/call", `{"name":"one","arguments":{"a":"`+strings.Repeat("a", 3000)+`"}}`); got.status != http.StatusRequestEntityTooLarge {
@@ -45,7 +45,7 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-// MT29, threat 39: one owner that asks too often is told so, and others are served.
+// TestRate checks that an owner that asks too often is refused while others are served (MT29, threat 39).
 func TestRate(t *testing.T) {
 	w := newWorld(t, mcpserver.Options{Rate: 1})
 	refused := 0
@@ -63,7 +63,7 @@ func TestRate(t *testing.T) {
 	}
 }
 
-// Tools are told the user of an owner, as the last request has it.
+// TestUserID checks that tools receive the user ID of the owner as of the latest request.
 func TestUserID(t *testing.T) {
 	w := newWorld(t, mcpserver.Options{})
 	for i, user := range []string{"", "ada", "lovelace"} {
@@ -75,8 +75,8 @@ func TestUserID(t *testing.T) {
 	}
 }
 
-// There are no more owners at once than are bounded, and always room for one more: whoever was idle for longest is forgotten, and
-// finds its tasks again.
+// TestManyOwners checks that the server accepts a new owner at any time: when there are too many, it forgets the one that was
+// idle for longest. A forgotten owner still finds its tasks.
 func TestManyOwners(t *testing.T) {
 	w := newWorld(t, mcpserver.Options{})
 	made := w.say(t.Context(), "tools/call", `{"name":"one","arguments":{}}`)
@@ -93,7 +93,7 @@ func TestManyOwners(t *testing.T) {
 	}
 }
 
-// MT26: a panic is the error of one request.
+// TestPanic checks that a panic fails only one request (MT26).
 func TestPanic(t *testing.T) {
 	w := newWorld(t, mcpserver.Options{})
 	w.calls.onCall = func(*host.Description) { panic("canary") }
@@ -106,7 +106,7 @@ func TestPanic(t *testing.T) {
 	w.task()
 }
 
-// The list has the tools that MCP can have, sorted, each with a schema of an object.
+// TestList checks that the list contains the tools that MCP allows, each with an object schema.
 func TestList(t *testing.T) {
 	w := newWorld(t, mcpserver.Options{})
 	got := w.say(t.Context(), "tools/list", `{}`)

@@ -24,7 +24,7 @@ func (c *calls) Progressed(ctx context.Context, key agentproto.CallKey, after, s
 	})
 }
 
-// reports has the tool of the one call say how far it is.
+// reports makes the tool of the only call report its progress.
 func (c *calls) reports(done, total float64, message string) {
 	c.with(func(d *host.Description) {
 		number := uint64(1)
@@ -35,28 +35,28 @@ func (c *calls) reports(done, total float64, message string) {
 	})
 }
 
-// A script is what a tool says in a call, and what its client is told: each value more than the one before, whatever the tool says.
+// script makes a tool report progress, and returns what the client should receive: values that grow, whatever the tool reports.
 func script(c *calls) (want string) {
 	synctest.Wait()
 	for _, p := range []agentproto.Progress{
 		{Progress: 1, Total: 10, Message: "one"},
 		{Progress: 5, Total: 10, Message: "five"},
-		{Progress: 0, Total: 10, Message: "again"}, // it was started again after a crash
+		{Progress: 0, Total: 10, Message: "again"}, // the tool was restarted after a crash
 		{Progress: 5.0005, Message: "less than was told"},
 		{Progress: 10, Total: 10},
 	} {
 		c.reports(p.Progress, p.Total, p.Message)
 		time.Sleep(time.Second)
 	}
-	time.Sleep(progressLater) // the tool says nothing
+	time.Sleep(progressLater) // the tool reports nothing
 	c.with(func(d *host.Description) { d.Progress = nil; resolve(d, agentproto.ByResult, "done") })
 	return "1/10 one, 5/10 five, 5.001/10 again, 5.002/0 less than was told, 10/10 , 10.001/0 works"
 }
 
-// progressLater is when one sign of life was shown and the next one was not.
+// progressLater is a time after the first sign of life and before the second.
 const progressLater = 20 * time.Second
 
-// toldOf returns what the notifications in an answer say.
+// toldOf returns the text of the progress notifications in an answer.
 func toldOf(t *testing.T, answer string) string {
 	t.Helper()
 	var all []string
@@ -82,7 +82,8 @@ func tellingOf(p *mcp.ProgressNotificationParams) string {
 
 const wantsProgress = `{"_meta":{"progressToken":"p"},"name":"one","arguments":{}}`
 
-// A client of 2026-07-28 that has sent a progress token is told what the tool says, with values that grow; one that has not is told nothing.
+// TestProgress checks that a client of 2026-07-28 with a progress token receives the reports of the tool, with values that grow.
+// A client without a token receives none.
 func TestProgress(t *testing.T) {
 	for _, params := range []string{wantsProgress, `{"name":"one","arguments":{}}`} {
 		synctest.Test(t, func(t *testing.T) {
@@ -105,7 +106,7 @@ func TestProgress(t *testing.T) {
 	}
 }
 
-// The same over the sessions of older revisions.
+// TestProgressOfSession is TestProgress over sessions of older revisions.
 func TestProgressOfSession(t *testing.T) {
 	for _, version := range []string{"2025-06-18", "2025-11-25"} {
 		synctest.Test(t, func(t *testing.T) {
@@ -145,7 +146,8 @@ func TestProgressOfSession(t *testing.T) {
 	}
 }
 
-// A tool that says much in a short time is heard five times a second in the long run, and its last word is heard.
+// TestProgressRate checks that a tool that reports often is relayed five times a second in the long run, and that its last report
+// arrives.
 func TestProgressRate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, mcpserver.Options{})
@@ -170,7 +172,7 @@ func TestProgressRate(t *testing.T) {
 	})
 }
 
-// What a tool says cannot be what is no number, or larger than the largest.
+// TestProgressOfExtremes checks that values stay finite numbers that grow, even next to the largest one.
 func TestProgressOfExtremes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, mcpserver.Options{})
@@ -193,7 +195,8 @@ func TestProgressOfExtremes(t *testing.T) {
 	})
 }
 
-// A task says in words how far it is. While it is made, its client is told as well.
+// TestProgressOfTask checks that the status of a task states its progress, and that the client is notified while the task is
+// made.
 func TestProgressOfTask(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, mcpserver.Options{Fast: 2 * time.Second})

@@ -18,7 +18,7 @@ import (
 
 var races = flag.Int("mcp.races", 300, "calls of TestMT15_ResultAndCancel whose result and cancellation come at once")
 
-// A gate holds calls of a tool until they are let go, by number.
+// A gate blocks calls of a tool, by number, until they are released.
 type gate struct {
 	mu    sync.Mutex
 	gates map[int]chan struct{}
@@ -62,13 +62,13 @@ func gated(t *testing.T) (*host.Runtime, *gate) {
 	}
 	t.Cleanup(func() {
 		ctx, stop := context.WithCancel(context.Background())
-		stop() // what is under way is not waited for
+		stop() // do not wait for calls in progress
 		_ = rt.Stop(ctx)
 	})
 	return rt, g
 }
 
-// silent is a surface that shows nothing.
+// silent is a surface that displays nothing.
 type silent struct{}
 
 func (silent) OAuth(context.Context, agentproto.CallKey, *agentproto.OAuth)       {}
@@ -77,12 +77,12 @@ func (silent) Withdraw(agentproto.CallKey, string)                              
 func (silent) Progress(agentproto.CallKey, agentproto.State)                      {}
 func (silent) View(agentproto.CallKey, *agentproto.ViewUpdate)                    {}
 
-// MT15: when the result of a task and its cancellation come at once, the task has one of two ends, and keeps it.
+// TestMT15_ResultAndCancel races the result of a task with its cancellation. The task ends in one of the two ways, and stays so.
 func TestMT15_ResultAndCancel(t *testing.T) {
 	rt, g := gated(t)
 	w := newWorldOf(t, mcpserver.Options{Rate: 1 << 20}, mcpserver.Of(rt))
 	ends := map[string]int{}
-	kept := map[string]string{} // how a task ended that was seen to have
+	kept := map[string]string{} // the first end seen of each task
 	look := func(id string) (ended bool) {
 		got := w.get(id)
 		status, _ := got.Result["status"].(string)
@@ -118,7 +118,7 @@ func TestMT15_ResultAndCancel(t *testing.T) {
 		for _, act := range acts {
 			both.Go(act)
 		}
-		look(id) // while that happens
+		look(id) // concurrently
 		both.Wait()
 		for !look(id) {
 			if t.Failed() || t.Context().Err() != nil {
@@ -126,7 +126,7 @@ func TestMT15_ResultAndCancel(t *testing.T) {
 			}
 		}
 	}
-	for id := range kept { // what came late has changed nothing
+	for id := range kept { // the later one has changed nothing
 		look(id)
 	}
 	t.Logf("%d tasks: %v", *races, ends)

@@ -60,7 +60,7 @@ func (c *calls) EndSubscription(_ context.Context, key agentproto.CallKey) error
 	return nil
 }
 
-// happens adds events to the subscription of a call, or ends it.
+// happens adds n events to the subscription of a call, and ends it if end is true.
 func (c *calls) happens(key agentproto.CallKey, n int, end bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -73,7 +73,7 @@ func (c *calls) happens(key agentproto.CallKey, n int, end bool) {
 	c.changed.Broadcast()
 }
 
-// opens makes a call whose result opens a subscription, and returns its task, its call and the resource of which the result tells.
+// opens makes a call whose result opens a subscription. It returns its task, its key and the resource that the result links to.
 func (w *world) opens() (task string, key agentproto.CallKey, uri string) {
 	w.t.Helper()
 	task = w.task()
@@ -98,7 +98,7 @@ func (w *world) opens() (task string, key agentproto.CallKey, uri string) {
 	return task, key, got.Content[1].URI
 }
 
-// read returns what a resource says.
+// read returns the contents of a resource.
 func (w *world) read(uri string) (got struct {
 	Tool       string
 	Last, Gone int
@@ -127,7 +127,8 @@ func (w *world) readOf(uri string) reply {
 	return w.say(w.t.Context(), "resources/read", `{"uri":"`+uri+`"}`)
 }
 
-// A subscription is listed and read, with the numbers of its events and how many are gone, and ended by tasks/cancel.
+// TestSubscriptionIsResource lists and reads a subscription, with its event numbers and the number of events that are gone, and
+// ends it with tasks/cancel.
 func TestSubscriptionIsResource(t *testing.T) {
 	w := newWorld(t, mcpserver.Options{})
 	task, key, uri := w.opens()
@@ -160,7 +161,7 @@ func TestSubscriptionIsResource(t *testing.T) {
 	}
 }
 
-// Threat 58: the subscriptions of an owner do not exist for another one, and what is no URI of one does not exist either.
+// TestResourcesOfOthers checks that another owner's subscription does not exist, nor does a malformed URI (threat 58).
 func TestResourcesOfOthers(t *testing.T) {
 	w := newWorld(t, mcpserver.Options{})
 	_, key, uri := w.opens()
@@ -177,7 +178,7 @@ func TestResourcesOfOthers(t *testing.T) {
 	if got := w.say(t.Context(), "resources/list", `{}`); strings.Contains(got.text, uri) {
 		t.Errorf("listed for another owner: %s", got.text)
 	}
-	brief, cancel := context.WithTimeout(t.Context(), 10*time.Second) // it does not end if it is taken
+	brief, cancel := context.WithTimeout(t.Context(), 10*time.Second) // bounds the stream if it is accepted
 	defer cancel()
 	listened := w.say(brief, "subscriptions/listen", `{"notifications":{"resourceSubscriptions":["`+uri+`"]}}`)
 	listened.is(t, "listening to it", int(jsonrpc.CodeInvalidParams), 0)
@@ -185,12 +186,13 @@ func TestResourcesOfOthers(t *testing.T) {
 
 const updated = "notifications/resources/updated"
 
-// A client of 2026-07-28 that listens is told of events that there are and of those that come, at most once a second, and of the end.
+// TestResourceUpdates checks that a listening client of 2026-07-28 is notified of existing events, of new ones at most once a
+// second, and of the end.
 func TestResourceUpdates(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, mcpserver.Options{})
 		_, key, uri := w.opens()
-		w.calls.happens(key, 1, false) // may have been read, or not
+		w.calls.happens(key, 1, false) // the client may or may not have read it
 		ctx, cancel := context.WithCancel(t.Context())
 		got := make(chan reply, 1)
 		go func() {
@@ -199,7 +201,7 @@ func TestResourceUpdates(t *testing.T) {
 		for range 10 {
 			time.Sleep(2 * time.Second)
 			for range 5 {
-				w.calls.happens(key, 1, false) // one update, and a second one for the last four
+				w.calls.happens(key, 1, false) // one update, and a second one for the last four events
 				time.Sleep(100 * time.Millisecond)
 			}
 		}
@@ -218,8 +220,8 @@ func TestResourceUpdates(t *testing.T) {
 	})
 }
 
-// The same over a session of an older revision, of which two may watch one resource: each is told once of each change, and one that
-// does not want to know is not told any longer. Nothing goes on when both have gone.
+// TestResourceUpdatesOfSessions checks the same over two sessions of an older revision that watch one resource. Each is notified
+// once of each change, and no longer after it unsubscribes. Nothing keeps running when both have gone.
 func TestResourceUpdatesOfSessions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, mcpserver.Options{Held: 2})
@@ -247,7 +249,7 @@ func TestResourceUpdatesOfSessions(t *testing.T) {
 			}
 			peers[i].ClientSession = session
 		}
-		// are checks how often each was told by now.
+		// are checks how often each peer has been notified by now.
 		are := func(what string, first, second int) {
 			t.Helper()
 			time.Sleep(2 * time.Second)
@@ -260,7 +262,7 @@ func TestResourceUpdatesOfSessions(t *testing.T) {
 		if err := peers[0].Subscribe(t.Context(), &mcp.SubscribeParams{URI: "millrace://subscriptions/never"}); !errors.As(err, &wire) || wire.Code != jsonrpc.CodeInvalidParams {
 			t.Errorf("one that never was: %v", err)
 		}
-		for range 2 { // the second one changes nothing
+		for range 2 { // the second subscription changes nothing
 			if err := peers[0].Subscribe(t.Context(), &mcp.SubscribeParams{URI: uri}); err != nil {
 				t.Error(err)
 			}
@@ -271,7 +273,7 @@ func TestResourceUpdatesOfSessions(t *testing.T) {
 		if err := peers[1].Subscribe(t.Context(), &mcp.SubscribeParams{URI: uri}); err != nil {
 			t.Error(err)
 		}
-		are("one that comes later", 2, 1) // as there are events already
+		are("one that comes later", 2, 1) // because events exist already
 		w.calls.happens(key, 1, false)
 		are("two events", 3, 2)
 		if err := peers[1].Subscribe(t.Context(), &mcp.SubscribeParams{URI: w.another(uri)}); !errors.As(err, &wire) || wire.Code != -32000 {
@@ -287,12 +289,12 @@ func TestResourceUpdatesOfSessions(t *testing.T) {
 			<-ended
 		}
 		synctest.Wait()
-		w.calls.happens(key, 1, false) // and nobody waits for more
+		w.calls.happens(key, 1, false) // nobody waits for it
 		are("when they have gone", 3, 3)
 	})
 }
 
-// another makes a second subscription, of the owner of one.
+// another makes a second subscription of the same owner.
 func (w *world) another(of string) (uri string) {
 	w.t.Helper()
 	if _, _, uri = w.opens(); uri == of {

@@ -12,7 +12,7 @@ import (
 	"github.com/millrace/millrace/agentproto/mcpserver"
 )
 
-// again returns another server over the calls of a world, as after a restart.
+// again returns another server with the same calls, as after a restart.
 func (w *world) again(o mcpserver.Options) *world {
 	other := newWorldOf(w.t, o, w.calls)
 	other.calls, other.caps = w.calls, w.caps
@@ -27,7 +27,8 @@ func sealerOf(t *testing.T, b byte) host.Sealer {
 	return s
 }
 
-// MT23: a round is answered by a server that has not asked, which has nothing but the key. It is the same call.
+// TestRoundsOfAnotherServer answers a round at a server that did not ask it and shares only the key. It continues the same call
+// (MT23).
 func TestRoundsOfAnotherServer(t *testing.T) {
 	w := newWorld(t, mcpserver.Options{Sealer: sealerOf(t, 1)})
 	w.caps = noTasks
@@ -44,7 +45,7 @@ func TestRoundsOfAnotherServer(t *testing.T) {
 	}
 }
 
-// MT16: a task of another key is unknown, in the words for one that never was.
+// TestOldKey checks that a task sealed with another key is unknown, with the same error as one that never existed (MT16).
 func TestOldKey(t *testing.T) {
 	w := newWorld(t, mcpserver.Options{Sealer: sealerOf(t, 1)})
 	id := w.task()
@@ -58,7 +59,7 @@ func TestOldKey(t *testing.T) {
 	}
 }
 
-// MT14, MT21: a task whose call the runtime has forgotten is unknown to every method.
+// TestForgotten checks that a task is unknown to every method once the runtime has forgotten its call (MT14, MT21).
 func TestForgotten(t *testing.T) {
 	w := newWorld(t, mcpserver.Options{})
 	id := w.task()
@@ -73,7 +74,7 @@ func TestForgotten(t *testing.T) {
 	}
 }
 
-// MT09: an answer under a key that was answered changes nothing of the next question.
+// TestAnsweredKey checks that a second answer to an answered question does not affect the next question (MT09).
 func TestAnsweredKey(t *testing.T) {
 	w := newWorld(t, mcpserver.Options{})
 	w.calls.onCall = func(d *host.Description) { d.Operation = "twice"; ask(d, 1) }
@@ -89,7 +90,8 @@ func TestAnsweredKey(t *testing.T) {
 	}
 }
 
-// MT12: the URL of an authorization is in no log, and the task completes when the tool goes on.
+// TestAuthorizationIsNotLogged checks that the log does not contain the URL of an authorization, and that the task completes when
+// the tool continues (MT12).
 func TestAuthorizationIsNotLogged(t *testing.T) {
 	var log sharedLog
 	w := newWorld(t, mcpserver.Options{Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))})
@@ -108,7 +110,7 @@ func TestAuthorizationIsNotLogged(t *testing.T) {
 	}
 }
 
-// A sharedLog is a log that is read while others may write.
+// A sharedLog is a log that can be read during writes.
 type sharedLog struct {
 	mu   sync.Mutex
 	text bytes.Buffer

@@ -20,7 +20,7 @@ func (w *world) post(ctx context.Context, method, session, body string) *httptes
 	return rec
 }
 
-// postTo is post with somebody who takes the answer.
+// postTo is post with a writer for the answer.
 func (w *world) postTo(ctx context.Context, answer http.ResponseWriter, method, session, body string) {
 	r := httptest.NewRequestWithContext(ctx, method, "/mcp", strings.NewReader(body))
 	r.Host = "mcp.test"
@@ -34,7 +34,8 @@ func (w *world) postTo(ctx context.Context, answer http.ResponseWriter, method, 
 	w.server.ServeHTTP(answer, r)
 }
 
-// MT25: over HTTP a client of 2025-11-25 whose connection breaks has not cancelled its call, which goes on; one that says that it has, has.
+// TestClientOfSessionGoes checks that a broken HTTP connection of a 2025-11-25 client does not cancel its call, and that
+// notifications/cancelled does (MT25).
 func TestClientOfSessionGoes(t *testing.T) {
 	for said, want := range map[string]int{"": 0, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":2}}`: 1} {
 		synctest.Test(t, func(t *testing.T) {

@@ -11,8 +11,8 @@ import (
 	"github.com/millrace/millrace/agentproto/mcpserver"
 )
 
-// MT03, MT04, MT24a: a client of an older revision is held and asked over its session, each time that the call asks, also if it
-// declares tasks. It has one result, which is never empty.
+// TestSession checks that a request of an older client stays open and that the server asks over its session each time the call
+// asks, even if the client declares tasks. The call has one result, which is never empty (MT03, MT04, MT24a).
 func TestSession(t *testing.T) {
 	for _, version := range []string{"2025-06-18", "2025-11-25"} {
 		w := newWorld(t, mcpserver.Options{})

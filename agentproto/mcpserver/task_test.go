@@ -13,7 +13,8 @@ import (
 	"github.com/millrace/millrace/agentproto/mcpserver"
 )
 
-// MT01, MT20: a slow call is a task, which resolves at once under its id, and its result has a resultType when it is there.
+// TestTask checks that a slow call becomes a task that tasks/get finds at once, and that its result has a resultType (MT01,
+// MT20).
 func TestTask(t *testing.T) {
 	w := newWorld(t, mcpserver.Options{})
 	id := w.task()
@@ -29,7 +30,8 @@ func TestTask(t *testing.T) {
 	}
 }
 
-// MT21: a task whose result is large, which the runtime keeps for an hour if nobody reads it, does not promise a day.
+// TestTTL checks that a task with a large result does not promise a lifetime of a day: the runtime keeps such a result for an
+// hour if nobody reads it (MT21).
 func TestTTL(t *testing.T) {
 	for text, want := range map[string]time.Duration{"done": 24 * time.Hour, strings.Repeat("x", 16<<10): time.Hour} {
 		w := newWorld(t, mcpserver.Options{})
@@ -42,7 +44,7 @@ func TestTTL(t *testing.T) {
 	}
 }
 
-// MT02: a call that is resolved at once has its result and no task.
+// TestFast checks that a call that resolves at once returns its result and no task (MT02).
 func TestFast(t *testing.T) {
 	w := newWorld(t, mcpserver.Options{Fast: time.Minute})
 	w.calls.onCall = func(d *host.Description) { resolve(d, agentproto.ByResult, "done") }
@@ -52,7 +54,7 @@ func TestFast(t *testing.T) {
 	}
 }
 
-// MT14, MT22: how a call ends is how its task does. No task fails: what goes wrong is a result.
+// TestEnds checks that a task ends as its call does. No task fails: an error is a result (MT14, MT22).
 func TestEnds(t *testing.T) {
 	for cause := agentproto.ByResult; cause <= agentproto.ByRefusal; cause++ {
 		w := newWorld(t, mcpserver.Options{})
@@ -72,7 +74,7 @@ func TestEnds(t *testing.T) {
 	}
 }
 
-// MT14: a working task is cancelled, and stays so.
+// TestCancel checks that a working task can be cancelled and stays cancelled (MT14).
 func TestCancel(t *testing.T) {
 	w := newWorld(t, mcpserver.Options{})
 	id := w.task()
@@ -84,7 +86,7 @@ func TestCancel(t *testing.T) {
 	}
 }
 
-// MT16: a taskId of another owner, or one that was altered anywhere, is unknown, in the same words.
+// TestForeignTask checks that a task ID of another owner, or one altered anywhere, is unknown, with the same error (MT16).
 func TestForeignTask(t *testing.T) {
 	w := newWorld(t, mcpserver.Options{})
 	id := w.task()
@@ -105,7 +107,8 @@ func TestForeignTask(t *testing.T) {
 	}
 }
 
-// MT16: a task that is unknown takes the same work, whatever is wrong with its id: no call is looked for. See BenchmarkMT16_Unknown for the time.
+// TestUnknownIsNotLookedUp checks that no call is looked up for an unknown task, whatever is wrong with its ID, so that all take
+// the same work (MT16). BenchmarkMT16_Unknown measures the time.
 func TestUnknownIsNotLookedUp(t *testing.T) {
 	w := newWorld(t, mcpserver.Options{})
 	id := w.task()
@@ -127,7 +130,7 @@ func TestUnknownIsNotLookedUp(t *testing.T) {
 	}
 }
 
-// MT09, MT10, MT11: what is no answer changes nothing; a dismissal selects the default.
+// TestUpdate checks that an invalid answer changes nothing and that a dismissal selects the default (MT09, MT10, MT11).
 func TestUpdate(t *testing.T) {
 	w := newWorld(t, mcpserver.Options{})
 	id := w.task()
@@ -151,7 +154,8 @@ func TestUpdate(t *testing.T) {
 	}
 }
 
-// MT12, MT13: a URL is shown to a client that can open one, and to no other; when the user has agreed it is not shown again.
+// TestAuthorization checks that only a client that can open a URL receives it, and not again after the user has agreed (MT12,
+// MT13).
 func TestAuthorization(t *testing.T) {
 	w := newWorld(t, mcpserver.Options{})
 	id := w.task()
@@ -172,7 +176,7 @@ func TestAuthorization(t *testing.T) {
 	}
 }
 
-// MT17, MT18, MT19: what the extension and the revision say about errors and their statuses.
+// TestRefusals checks the errors and statuses that the extension and the revision require (MT17, MT18, MT19).
 func TestRefusals(t *testing.T) {
 	w := newWorld(t, mcpserver.Options{})
 	id := w.task()
@@ -189,14 +193,14 @@ func TestRefusals(t *testing.T) {
 	if !strings.Contains(string(got.Error.Data), "io.modelcontextprotocol/tasks") {
 		t.Errorf("data %s", got.Error.Data)
 	}
-	for _, method := range []string{"prompts/list", "prompts/get", "completion/complete", "logging/setLevel"} { // which discovery does not declare
+	for _, method := range []string{"prompts/list", "prompts/get", "completion/complete", "logging/setLevel"} { // discovery does not declare these
 		w.say(t.Context(), method, `{"name":"x","level":"info","ref":{"type":"ref/prompt","name":"x"},"argument":{"name":"a","value":"b"}}`).is(t, method, -32601, http.StatusNotFound)
 	}
 	w.say(t.Context(), "tools/call", `{"name":"none"}`).is(t, "an unknown tool", -32602, 0)
 	w.say(t.Context(), "tools/call", `{"name":"one","arguments":[]}`).is(t, "arguments that are no object", -32602, 0)
 }
 
-// MT23, MT24, MT24a: without the extension a call asks by rounds of its request, and is one call.
+// TestRounds checks that without the extension a call asks in rounds of its request and stays one call (MT23, MT24, MT24a).
 func TestRounds(t *testing.T) {
 	w := newWorld(t, mcpserver.Options{})
 	w.caps = noTasks
@@ -223,7 +227,7 @@ func TestRounds(t *testing.T) {
 	}
 }
 
-// MT25: a held request whose client goes cancels its call, once; that of a task does not.
+// TestClientGoes checks that a client that leaves a held request cancels its call once, but not the call of a task (MT25).
 func TestClientGoes(t *testing.T) {
 	for caps, want := range map[string]int{noTasks: 1, withTasks: 0} {
 		synctest.Test(t, func(t *testing.T) {
@@ -246,7 +250,8 @@ func TestClientGoes(t *testing.T) {
 	}
 }
 
-// Threat 39: one owner has so many requests wait at once. One more is refused before it has made a call, and another owner's is not.
+// TestHeld checks how many requests of one owner may wait at once. One more is refused before it makes a call, while another
+// owner is served (threat 39).
 func TestHeld(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, mcpserver.Options{Held: 1})
@@ -278,7 +283,7 @@ func TestHeld(t *testing.T) {
 	})
 }
 
-// A server that closes ends what it holds and cancels nothing.
+// TestClose checks that closing a server ends its held requests and cancels no call.
 func TestClose(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, mcpserver.Options{})
@@ -295,7 +300,7 @@ func TestClose(t *testing.T) {
 	})
 }
 
-// The default of a choice is taken that the client cannot show, after a while.
+// TestUnasked checks that a choice that the client cannot show selects its default after 30 seconds.
 func TestUnasked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, mcpserver.Options{})
@@ -311,7 +316,7 @@ func TestUnasked(t *testing.T) {
 	})
 }
 
-// MT06: with a key, a repetition is the same call.
+// TestIdempotencyKey checks that a repetition with the same key is the same call (MT06).
 func TestIdempotencyKey(t *testing.T) {
 	w := newWorld(t, mcpserver.Options{})
 	for range 2 {

@@ -21,11 +21,12 @@ import (
 	"github.com/millrace/millrace/agentproto/mcpserver"
 )
 
-// thinks is how long a user takes to answer, and impatience how long a client waits that hears nothing of a call.
+// thinks is how long a user takes to answer. impatience is how long a client waits without hearing of its call.
 const thinks, impatience = 10 * time.Minute, time.Minute
 
-// MT33: a client of an older revision gives up a call that it hears nothing of for a minute. Its user takes ten to answer, and the call has its
-// result if the client has asked for progress. It would catch a server that is silent while it waits for its client's user.
+// TestProgressWhileTheUserThinks has an older client that gives up a call after a minute of silence. Its user takes ten minutes
+// to answer. The call returns its result if the client asked for progress. The test fails if the server is silent while it waits
+// for the user (MT33).
 func TestProgressWhileTheUserThinks(t *testing.T) {
 	for _, version := range []string{"2025-06-18", "2025-11-25"} {
 		for _, token := range []any{"p", nil} {
@@ -69,7 +70,7 @@ func TestProgressWhileTheUserThinks(t *testing.T) {
 				synctest.Wait()
 				mu.Lock()
 				switch {
-				case token == nil: // nothing in the revision keeps such a client waiting on a pair of streams
+				case token == nil: // the revision has no way to keep such a client waiting on a pair of streams
 					if err == nil || len(told) > 0 {
 						t.Errorf("%s: without a token: %v, told %q", version, err, told)
 					}
@@ -86,7 +87,7 @@ func TestProgressWhileTheUserThinks(t *testing.T) {
 	}
 }
 
-// A flowing answer can be read while it is written.
+// A flowing answer can be read while it is being written.
 type flowing struct {
 	*httptest.ResponseRecorder
 	mu sync.Mutex
@@ -104,8 +105,9 @@ func (f *flowing) text() string {
 	return f.Body.String()
 }
 
-// MT34: over HTTP the stream of a call whose user was asked has a comment every 20 s for a client without a token, and a notification every 15 s for one with a token; there is none before something was
-// asked, nor in what else the client posts. It would catch a stream that a proxy takes for dead.
+// TestCommentsWhileTheUserThinks checks the HTTP stream of a call that waits for its user: a comment every 20 s for a client
+// without a token, or a notification every 15 s for a client with one. There are none before the user is asked, nor in the
+// answers to other posts. The test fails if a proxy could take the stream for dead (MT34).
 func TestCommentsWhileTheUserThinks(t *testing.T) {
 	for _, version := range []string{"2025-06-18", "2025-11-25"} {
 		for token, want := range map[string]string{"": "29 comments, 0 notifications", `"_meta":{"progressToken":"p"},`: "0 comments, 39 notifications"} {
@@ -149,7 +151,7 @@ func TestCommentsWhileTheUserThinks(t *testing.T) {
 				if text := answer.text(); !strings.Contains(text, `"done"`) || len(text) != length {
 					t.Errorf("%s: the end is %q", version, text[max(0, len(text)-300):])
 				}
-				for line := range bytes.Lines(answer.Body.Bytes()) { // every event is whole
+				for line := range bytes.Lines(answer.Body.Bytes()) { // every event is valid JSON
 					if data, ok := bytes.CutPrefix(line, []byte("data: ")); ok && !json.Valid(data) {
 						t.Errorf("broken: %q", line)
 					}

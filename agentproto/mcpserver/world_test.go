@@ -19,7 +19,7 @@ import (
 	"github.com/millrace/millrace/agentproto/mcpserver"
 )
 
-// calls are calls that a test changes by hand. A version counts changes, and the others are told by a broadcast.
+// calls are calls that a test changes by hand. A version counts changes, and a broadcast announces them.
 type calls struct {
 	mu       sync.Mutex
 	changed  *sync.Cond
@@ -28,10 +28,10 @@ type calls struct {
 	answers  []int
 	filled   []string // questions of forms, with their values
 	canceled int
-	onCall   func(d *host.Description) // what a new call is like
-	more     []string                  // tools besides
+	onCall   func(d *host.Description) // sets up a new call
+	more     []string                  // additional tools
 	events   map[agentproto.CallKey]*agentproto.Events
-	looked   int // how often somebody looked where a call stands
+	looked   int // number of lookups of a call
 }
 
 func newCalls() *calls {
@@ -126,7 +126,7 @@ func (c *calls) AnswerPrompt(_ context.Context, key agentproto.CallKey, number, 
 	return nil
 }
 
-// AnswerForm fills in a form as a runtime does, and resolves the call when all of it is.
+// AnswerForm fills in a form as a runtime does, and resolves the call once every question has an answer.
 func (c *calls) AnswerForm(_ context.Context, key agentproto.CallKey, number int, values map[string]jsontext.Value) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -163,7 +163,7 @@ func (c *calls) Cancel(_ context.Context, key agentproto.CallKey) error {
 	return nil
 }
 
-// with changes the one call that there is.
+// with changes the only call.
 func (c *calls) with(do func(d *host.Description)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -198,7 +198,7 @@ type world struct {
 	server      *mcpserver.Server
 	caps        string // of the client
 	owner, user string
-	header      http.Header // more than a client sends, or instead
+	header      http.Header // added to the headers of the client, or replacing them
 }
 
 const (
@@ -215,7 +215,7 @@ func newWorld(t *testing.T, o mcpserver.Options) *world {
 	return w
 }
 
-// newWorldOf is newWorld with other calls than those that a test changes by hand.
+// newWorldOf is newWorld with calls other than those that a test changes by hand.
 func newWorldOf(t testing.TB, o mcpserver.Options, of mcpserver.Calls) *world {
 	w := &world{t: t, caps: withTasks, owner: "alice", header: http.Header{}}
 	o.Calls, o.Hosts = of, []string{"mcp.test"}
@@ -235,7 +235,7 @@ func newWorldOf(t testing.TB, o mcpserver.Options, of mcpserver.Calls) *world {
 	return w
 }
 
-// A reply is what is answered.
+// A reply is the answer to a request.
 type reply struct {
 	status int
 	Result map[string]any `json:"result"`
@@ -260,7 +260,7 @@ func (w *world) say(ctx context.Context, method, params string) reply {
 	r := httptest.NewRequestWithContext(ctx, "POST", "/mcp", strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"`+method+`","params":`+params+`}`))
 	r.Host = "mcp.test"
 	var named struct{ Name, TaskID string }
-	_ = json.Unmarshal([]byte(params), &named) // what is no name is none
+	_ = json.Unmarshal([]byte(params), &named) // no name on error
 	for k, v := range map[string]string{
 		"Content-Type": "application/json", "Accept": "application/json, text/event-stream", "Mcp-Protocol-Version": "2026-07-28",
 		"Mcp-Method": method, "Mcp-Name": named.Name + named.TaskID,
@@ -286,7 +286,7 @@ func (w *world) say(ctx context.Context, method, params string) reply {
 	return got
 }
 
-// task makes a call of a tool that is a task, and returns its id.
+// task makes a call that becomes a task, and returns the task ID.
 func (w *world) task() string {
 	w.t.Helper()
 	got := w.say(w.t.Context(), "tools/call", `{"name":"one","arguments":{}}`)

@@ -19,7 +19,7 @@ import (
 
 var seed = flag.Int64("seed", 0, "seed of the random tests; 0 takes one from the clock")
 
-// A caught is a test whose failure a property shrinks.
+// A caught is a testing.TB that panics at the first failure, so that a property can shrink it.
 type caught struct {
 	testing.TB
 	said string
@@ -34,9 +34,9 @@ func (c *caught) Fatalf(format string, args ...any) {
 	panic(c)
 }
 
-// TestN76_HistoryAccounts has random things be said and resolved in a thread, in an order that need not make sense, and compares the
-// bytes that the thread counts with those of the messages that are kept, after each step: see book.follow. It would
-// catch a thread that drops too much, or nothing, for a sum that has drifted.
+// TestN76_HistoryAccounts sends and resolves random things in a thread, in an order that may make no sense. After each step it
+// compares the thread's count of bytes with the size of the messages that it holds: see book.follow. It catches a thread that
+// drops too much or nothing because its sum has drifted.
 func TestN76_HistoryAccounts(t *testing.T) {
 	if *seed == 0 {
 		*seed = time.Now().UnixNano()

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// A busyThread is a thread whose model is being asked, and what it has wanted and told meanwhile.
+// A busyThread is a thread whose model is being asked. It records the thread's actions, notices and results.
 type busyThread struct {
 	m       machine
 	s       State
@@ -47,8 +47,9 @@ func (b *busyThread) event(call, text string, final bool) {
 	b.step(input{Kind: happened, Event: &Event{Call: Call{ID: call}, Text: text, Inline: true, Final: final}})
 }
 
-// More events than may wait are left out, which the next one of the same subscription tells; no result is, and no
-// end of a subscription. The host is asked to hold events before one is left out.
+// TestDeferredBound checks that a thread leaves out events above its bound, and that the next event of the same
+// subscription reports how many. Results and ends of subscriptions are never left out. The thread asks the host
+// to hold events before it leaves one out.
 func TestDeferredBound(t *testing.T) {
 	b := newBusyThread(Limits{Deferred: 2})
 	b.s.Deferred = []Event{{Call: Call{ID: "r"}, Result: textResult("r", "late")}}
@@ -76,7 +77,7 @@ func TestDeferredBound(t *testing.T) {
 	}
 }
 
-// Texts count by their bytes, and a subscription that is cancelled makes room.
+// TestDeferredBytes checks that texts count by their bytes, and that cancelling a subscription makes room.
 func TestDeferredBytes(t *testing.T) {
 	b := newBusyThread(Limits{DeferredBytes: 1700})
 	for range 9 {
@@ -91,7 +92,7 @@ func TestDeferredBytes(t *testing.T) {
 	}
 }
 
-// A thread that moves takes along what it has to tell, and shares nothing with what it leaves behind.
+// TestDeferredMoves checks that a thread that moves takes its deferred state along, as a copy.
 func TestDeferredMoves(t *testing.T) {
 	s := State{LeftOut: map[string]int{"a": 2}, Holding: true}
 	moved := s.copy()

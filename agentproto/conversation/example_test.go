@@ -25,7 +25,7 @@ func Example() {
 	// You said: hello
 }
 
-// A person, or a test, plays the model of a thread.
+// A person or a test can play the model of a thread.
 func ExampleManual() {
 	var model conversation.Manual
 	ctx := context.Background()

@@ -11,7 +11,7 @@ import (
 	"github.com/millrace/millrace/agentproto"
 )
 
-// messages returns what was written.
+// messages returns the messages that a step wrote.
 func messages(do *doing) []Message {
 	var all []Message
 	for _, e := range do.Emitted() {
@@ -22,18 +22,19 @@ func messages(do *doing) []Message {
 	return all
 }
 
-// A book is a thread and what is kept of its messages.
+// A book is a thread with its stored messages.
 type book struct {
 	t    testing.TB
 	m    machine
 	s    State
 	kept map[int]Message
-	over time.Duration // when the thread is forgotten, if it is
+	over time.Duration // when the thread is forgotten, if ever
 
-	bound     int // of what a model is shown; more is summarized
+	bound     int // limit on what a model is shown; more is summarized
 	summaries int
 
-	// sums has the messages counted and not read: a model may be asked while another action is about to write one.
+	// sums checks the sum of messages without reading them: a model may be asked while another action is about to
+	// write one.
 	sums bool
 }
 
@@ -43,8 +44,8 @@ func newBook(t testing.TB, l Limits) *book {
 	return b
 }
 
-// tell has the thread take in something, and everything that it wants done succeed: a model
-// says what is in say.
+// tell gives the thread an input and lets every action that follows succeed. The model answers with the replies in
+// say, then with "ok".
 func (b *book) tell(in input, say ...*Reply) {
 	b.t.Helper()
 	var do doing
@@ -105,7 +106,7 @@ func (b *book) follow(do *doing) {
 	}
 }
 
-// history returns the messages before number to that are kept.
+// history returns the stored messages before number to.
 func (b *book) history(to int) (all []Message) {
 	for _, n := range slices.Sorted(maps.Keys(b.kept)) {
 		if n < to {
@@ -115,7 +116,7 @@ func (b *book) history(to int) (all []Message) {
 	return all
 }
 
-// read reads the history as an agent does, and asserts that what a model is shown is whole.
+// read reads the history as an agent does and asserts that a model is shown all of it.
 func (b *book) read(k Kept, to int) {
 	b.t.Helper()
 	open, said, read := map[string]bool{}, 0, 0
@@ -146,13 +147,13 @@ func (b *book) read(k Kept, to int) {
 	}
 }
 
-// resolve resolves a call with a text of n bytes.
+// resolve resolves a call with a result of n bytes.
 func (b *book) resolve(id string, n int, say ...*Reply) {
 	b.tell(input{Kind: resolved, Call: id, Resolution: resolution(strings.Repeat("x", n))}, say...)
 }
 
-// A thread that goes on for ever keeps what its limit says, calls with their results and the
-// last words of the user.
+// TestHistoryBound checks that an endless thread stores as much as its limit allows, including calls with their
+// results and the user's last words.
 func TestHistoryBound(t *testing.T) {
 	const limit = 100_000
 	b := newBook(t, Limits{History: limit, Rounds: 1 << 30})
@@ -179,7 +180,7 @@ func TestHistoryBound(t *testing.T) {
 	}
 }
 
-// Identifiers stay different when some of them are no longer remembered.
+// TestIdentifiersBound checks that identifiers stay unique after some of them are forgotten.
 func TestIdentifiersBound(t *testing.T) {
 	b := newBook(t, Limits{History: 1 << 16, Rounds: 1 << 30})
 	var do doing
@@ -199,7 +200,7 @@ func TestIdentifiersBound(t *testing.T) {
 	}
 }
 
-// A thread has as many children as it may have; further subscriptions have none.
+// TestChildrenBound checks the limit on the children of a thread: further subscriptions get none.
 func TestChildrenBound(t *testing.T) {
 	b := newBook(t, Limits{Children: 2})
 	for _, id := range []string{"a", "b", "c", "b"} {
@@ -214,7 +215,7 @@ func TestChildrenBound(t *testing.T) {
 	}
 }
 
-// What is over is forgotten after its time, with all of its messages.
+// TestRetention checks that a closed thread is forgotten after its time, with all of its messages.
 func TestRetention(t *testing.T) {
 	b := newBook(t, Limits{History: 1000, Retain: time.Hour})
 	for range 20 {
@@ -226,7 +227,7 @@ func TestRetention(t *testing.T) {
 	}
 }
 
-// Nothing is remembered of what is told to a thread that there is not.
+// TestUnknownThread checks that an input to a thread that does not exist leaves no state.
 func TestUnknownThread(t *testing.T) {
 	for kind := asked; kind <= done; kind++ {
 		if kind == opened {
@@ -244,7 +245,7 @@ func TestUnknownThread(t *testing.T) {
 	}
 }
 
-// What another thread forwards is taken in once.
+// TestForwardedOnce checks that a thread takes an input forwarded by another thread once.
 func TestForwardedOnce(t *testing.T) {
 	b := newBook(t, Limits{})
 	for range 2 {
@@ -263,7 +264,7 @@ func TestForwardedOnce(t *testing.T) {
 	}
 }
 
-// A thread to which nothing happens is closed, unless something is still to come.
+// TestIdle checks that an idle thread is closed, unless a call is pending.
 func TestIdle(t *testing.T) {
 	b := newBook(t, Limits{Idle: time.Hour})
 	b.tell(input{Kind: said, Text: "go"}, &Reply{Calls: []Call{{ID: "a", Name: "x"}}})

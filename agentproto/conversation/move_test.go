@@ -14,7 +14,7 @@ import (
 	"github.com/millrace/millrace/agentproto"
 )
 
-// A place is a program of threads whose model says how many messages there are.
+// A place is a program of threads. Its model answers with the number of messages.
 type place struct {
 	*Program
 	t *testing.T
@@ -45,7 +45,7 @@ func (p *place) must(err error) {
 	}
 }
 
-// send freezes the thread and returns it.
+// send freezes the thread and exports it.
 func (p *place) send(migration string) *Export {
 	p.t.Helper()
 	p.must(p.Freeze(p.t.Context(), "s", migration))
@@ -84,8 +84,8 @@ func (p *place) story() string {
 	return strings.Join(words, " ")
 }
 
-// TestThereAndBackKeepsHistory has a thread come back before it is forgotten that it left. It would catch messages that are
-// dropped then although the thread is here again.
+// TestThereAndBackKeepsHistory moves a thread away and back before its move is forgotten. It catches messages that are
+// dropped at that time although the thread is here again.
 func TestThereAndBackKeepsHistory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		here, there := newPlace(t), newPlace(t)
@@ -106,7 +106,7 @@ func TestThereAndBackKeepsHistory(t *testing.T) {
 	})
 }
 
-// TestClosedOnItsWay closes a thread that is frozen, and one of which nobody knows where it is.
+// TestClosedOnItsWay closes a frozen thread, and one that has been exported, so that nobody knows where it is.
 func TestClosedOnItsWay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, here, there := t.Context(), newPlace(t), newPlace(t)
@@ -135,7 +135,7 @@ func TestClosedOnItsWay(t *testing.T) {
 	})
 }
 
-// TestStagedAndAborted has a thread be staged twice, and aborted. Its name is free then, with a history of its own.
+// TestStagedAndAborted stages a thread twice and aborts it. Its name is then free for a thread with its own history.
 func TestStagedAndAborted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, here, there := t.Context(), newPlace(t), newPlace(t)
@@ -153,7 +153,7 @@ func TestStagedAndAborted(t *testing.T) {
 				t.Errorf("it takes in %v", err)
 			}
 		}
-		here.must(there.Abort(ctx, "s", "1.m")) // it is over
+		here.must(there.Abort(ctx, "s", "1.m")) // the first migration is already over
 		here.must(there.Abort(ctx, "s", "2.m"))
 		if err := there.Stage(ctx, second); !errors.Is(err, ErrNotMoving) {
 			t.Errorf("what was aborted comes: %v", err)

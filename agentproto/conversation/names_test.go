@@ -18,7 +18,8 @@ func toolsNamed(own ...string) []Tool {
 	return tools
 }
 
-// A model is shown names that its API takes, and each tool by one of its own.
+// TestNames checks that a model is shown names that its API accepts, a different one for each
+// tool.
 func TestNames(t *testing.T) {
 	long := strings.Repeat("x", 64)
 	for _, tt := range []struct{ own, want []string }{
@@ -43,8 +44,8 @@ func TestNames(t *testing.T) {
 
 var accepted = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
 
-// checkNames wants what holds of every list of tools: each is shown by a name that the APIs
-// take and no other has, always by the same one, and a call by it is a call of the tool.
+// checkNames asserts what is true of every list of tools. Each tool is shown by a unique name
+// that the APIs accept, always the same one, and a call by that name is a call of the tool.
 func checkNames(t *testing.T, tools []Tool, history []Message) *names {
 	t.Helper()
 	n := nameTools(tools, history)
@@ -75,8 +76,8 @@ func checkNames(t *testing.T, tools []Tool, history []Message) *names {
 	return n
 }
 
-// TestNamesAreInverted tries many lists of names that are easily mistaken for each other, each
-// with a history of calls of another list.
+// TestNamesAreInverted tries many lists of names that are easily confused, each with a history
+// of calls from another list.
 func TestNamesAreInverted(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	parts := []string{"a", "b", "_", "-", ".", "/", "é", "_2", "_3", "2", strings.Repeat("x", 61), "cancel", "_", "subscription"}
@@ -113,7 +114,7 @@ func TestNamesAreInverted(t *testing.T) {
 	}
 }
 
-// FuzzNames has the names in the lines of a text.
+// FuzzNames takes the lines of a text as names.
 func FuzzNames(f *testing.F) {
 	f.Add("fs/read.file\nfs_read_file\nfs:read:file")
 	f.Add("a.b\na_b_2\na/b\na_b\n" + strings.Repeat("a.", 40))
@@ -124,8 +125,8 @@ func FuzzNames(f *testing.F) {
 	})
 }
 
-// What the model called a tool by in the history stays the tool's when the list is another
-// one. A tool that is no longer offered keeps no name.
+// TestNamesStay checks that a tool keeps the name that the model used in the history when the
+// list of tools changes. A tool that is no longer offered keeps no name.
 func TestNamesStay(t *testing.T) {
 	history := []Message{{Kind: Assistant, Calls: []Call{
 		{Name: "a.b", Alias: "a_b"}, {Name: "gone.tool", Alias: "gone_tool"}, {Name: "x", Alias: "not a name"},
@@ -143,7 +144,8 @@ func TestNamesStay(t *testing.T) {
 	}
 }
 
-// Many tools whose names become equal are named in time that grows with their number.
+// TestNamesOfManyTools checks that the time to name many tools with colliding names does not
+// explode.
 func TestNamesOfManyTools(t *testing.T) {
 	var own []string
 	for i := range 20_000 {
@@ -156,8 +158,8 @@ func TestNamesOfManyTools(t *testing.T) {
 	}
 }
 
-// A name that the model has made up, which the API would refuse in the history, is shown to
-// it in another form; its own answer is not changed.
+// TestMadeUpNames checks that an invented name, which the API would refuse in the history, is
+// shown to the model in a valid form. The stored reply is not changed.
 func TestMadeUpNames(t *testing.T) {
 	m := Message{Kind: Assistant, Calls: []Call{{ID: "a", Name: "functions.read"}, {ID: "b"}, {ID: "c", Name: "ok"}}}
 	got := asShown(m)
@@ -169,7 +171,8 @@ func TestMadeUpNames(t *testing.T) {
 	}
 }
 
-// A tool with the name of one of the conversation's own is called, and not mistaken for it.
+// TestReservedNames checks that a tool with a reserved name can be called and is not mistaken
+// for the conversation's own tool.
 func TestReservedNames(t *testing.T) {
 	n := nameTools(toolsNamed(CancelTool), nil)
 	reply := n.resolve(&Reply{Calls: []Call{{ID: "a", Name: CancelTool + "_2"}, {ID: "b", Name: CancelTool}}})
@@ -188,7 +191,7 @@ func TestReservedNames(t *testing.T) {
 	}
 }
 
-// An event of a subscription is shown with the name by which the model knows the tool.
+// TestNamesInEvents checks that a subscription event names the tool as the model knows it.
 func TestNamesInEvents(t *testing.T) {
 	s := State{Session: &Session{ID: "t"}, Used: map[string]bool{}, Undone: map[uint64]Action{}}
 	s.Subscriptions = []Subscription{{Call: Call{ID: "a", Name: "fs/watch", Alias: "fs_watch"}}}

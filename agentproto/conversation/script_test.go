@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// A script goes by what the model said before, so that a round that is made again gets the
-// same reply; what was only shown to the model does not count.
+// TestScript checks that a script continues from the model's earlier replies, so that a
+// repeated round gets the same reply. Synthetic messages do not count.
 func TestScript(t *testing.T) {
 	script := Script{{Text: "one"}, {Text: "two"}}
 	history := []Message{{Kind: User, Text: "hi"}}
@@ -25,7 +25,8 @@ func TestScript(t *testing.T) {
 	}
 }
 
-// A model that somebody plays: each question is there until it is answered, and no longer.
+// TestManual plays a model by hand. A question is pending only until it is answered or its
+// request ends.
 func TestManual(t *testing.T) {
 	var m Manual
 	replies := make(chan *Reply)
@@ -59,7 +60,7 @@ func TestManual(t *testing.T) {
 	}
 }
 
-// What is cut says so and stays UTF-8.
+// TestCut checks that a cut text says so and stays valid UTF-8.
 func TestCut(t *testing.T) {
 	for _, tt := range []struct{ text, want string }{
 		{"short", "short"}, {"12345678", "12345678"}, {"123456789", "12345678\n[cut here: 8 of 9 bytes]"},

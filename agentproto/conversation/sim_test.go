@@ -10,8 +10,8 @@ import (
 	"github.com/millrace/millrace/dataflow/sim"
 )
 
-// A stage is the threads of a program in a simulator. Calls are resolved by the test,
-// after they were made, by inputs that come in any order.
+// A stage is a program of threads in a simulator. After a call is made, the test resolves it
+// with an input that may arrive in any order.
 type stage struct {
 	s        *sim.Sim
 	calls    *agentproto.Program
@@ -32,8 +32,8 @@ func newStage(s *sim.Sim, reply func(a *Action) *Reply, limits Limits) *stage {
 	return st
 }
 
-// do does what a thread wants done. A call is resolved by its result or by being
-// cancelled, whichever comes first.
+// do performs a thread's actions. A call is resolved by its result or by its cancellation,
+// whichever is first.
 func (st *stage) do(_ context.Context, _ string, a *Action) *Outcome {
 	st.did = append(st.did, a.Kind)
 	switch a.Kind {
@@ -56,7 +56,7 @@ func (st *stage) resolve(id string, cause agentproto.Cause, text string) {
 	}
 }
 
-// post gives the thread an input that has no order with others.
+// post sends the thread an input that is unordered with others.
 func (st *stage) post(token string, in input) {
 	st.s.Check(st.threads.inputs.Send(st.s.Context(), "t", in))
 }
@@ -64,7 +64,7 @@ func (st *stage) post(token string, in input) {
 // tell gives a thread an input without waiting for an answer.
 func (st *stage) tell(in input) { st.s.Check(st.threads.inputs.Send(st.s.Context(), "t", in)) }
 
-// history drives the flow until it is quiet and returns what the models see.
+// history runs the flow until it is quiet and returns the messages that the models are shown.
 func (st *stage) history() []Message {
 	sim.Collect(st.s, effects{st.calls})
 	var all []Message
@@ -81,8 +81,8 @@ type effects struct{ p *agentproto.Program }
 
 func (e effects) Next(ctx context.Context) (agentproto.Effect, error) { return e.p.NextEffect(ctx) }
 
-// check asserts what holds of every history: each call has one result, behind it and before
-// anybody says anything else, in the order of the calls. It returns the history in short.
+// check asserts what is true of every history: each call has one result, after the call and
+// before any other speaker, in the order of the calls. It returns a short form of the history.
 func check(s *sim.Sim, all []Message) string {
 	var open []string
 	var short []string
@@ -114,7 +114,7 @@ func check(s *sim.Sim, all []Message) string {
 	return strings.Join(short, " ")
 }
 
-// with is a model that makes calls and then says how many messages there are.
+// with returns a model that makes calls and then answers with the number of messages.
 func with(ids ...string) func(*Action) *Reply {
 	return func(a *Action) *Reply {
 		if a.Round > 1 {
@@ -128,10 +128,10 @@ func with(ids ...string) func(*Action) *Reply {
 	}
 }
 
-// kept are limits with which threads stay for ever.
+// kept are limits under which threads are kept forever.
 var kept = Limits{Retain: -1, Idle: -1}
 
-// races are what the user may do while calls are pending.
+// races are the user's possible actions while calls are pending.
 var races = []struct {
 	name      string
 	then      func(st *stage)
@@ -144,11 +144,11 @@ var races = []struct {
 	{"text", func(st *stage) { st.tell(input{Kind: said, Text: "no"}) }, 104, 5},
 }
 
-// TestEverySchedule tries every order in which a result, the answers of the model and what
-// the user does can come, also before the text with which it begins, which another request
-// has brought. The histories are those in which the user is first, comes while
-// the call is pending, after its result, and after the model's last word; nothing that the
-// model says is in two of them, and nothing that it says too late in any.
+// TestEverySchedule tries every order in which a result, the model's answers and the user's
+// action can arrive. The action may arrive even before the opening text, which comes with
+// another request. The user acts first, while the call is pending, after its result, or after
+// the model's last word: each gives its own history. No reply is in two of them, and a late
+// reply is in none.
 func TestEverySchedule(t *testing.T) {
 	for _, race := range races {
 		t.Run(race.name, func(t *testing.T) {
@@ -166,7 +166,7 @@ func TestEverySchedule(t *testing.T) {
 }
 
 // TestEveryScheduleForgets is TestEverySchedule for a thread that is forgotten some time after
-// its closure: whatever comes then leaves nothing. A thread that was opened after all stays.
+// it is closed: later inputs leave no state. A thread that is opened after the closure stays.
 func TestEveryScheduleForgets(t *testing.T) {
 	stays := 0
 	n := sim.Exhaustive(t, func(s *sim.Sim) {
@@ -186,8 +186,8 @@ func TestEveryScheduleForgets(t *testing.T) {
 	}
 }
 
-// TestManySchedules is TestEverySchedule with three calls at once, of which there are too
-// many orders to try them all.
+// TestManySchedules is TestEverySchedule with three calls at once. It samples the orders,
+// because there are too many to try all.
 func TestManySchedules(t *testing.T) {
 	for _, race := range races {
 		t.Run(race.name, func(t *testing.T) {

@@ -12,8 +12,8 @@ import (
 	"github.com/millrace/millrace/agentproto"
 )
 
-// TestUnsummarized has summaries fail, for good and for a moment, and come to nothing. The history says so each time, and the session goes on;
-// when one can be made it is.
+// TestUnsummarized makes summaries fail for good, fail for a while, and come out empty. The history says so each time and the
+// session goes on. As soon as a summary can be made, it is.
 func TestUnsummarized(t *testing.T) {
 	var fails error
 	empty := false
@@ -55,7 +55,7 @@ func TestUnsummarized(t *testing.T) {
 		t.Fatal(err)
 	}
 	next := 1
-	// say returns the messages behind what the user says, up to the end of the turn.
+	// say sends the user's text and returns the messages after it, up to the end of the turn.
 	say := func(text string) (turn []Message) {
 		t.Helper()
 		if err := p.Say(ctx, "s", text); err != nil {

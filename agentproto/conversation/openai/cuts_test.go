@@ -13,20 +13,21 @@ import (
 	"github.com/millrace/millrace/agentproto/conversation"
 )
 
-// cut returns a reader of the two halves of a text, in a read each, and then an error.
+// cut returns a reader that returns the two halves of a text in one read each, and then an
+// error.
 func cut(text string, at int, end error) io.Reader {
 	return io.MultiReader(strings.NewReader(text[:at]), strings.NewReader(text[at:]), iotest.ErrReader(end))
 }
 
-// TestCuts has the connection divide an answer at every byte, break there, and end there.
-// Where it is divided makes no difference. One that breaks is an error that is retried.
-// One that ends never makes a call with other arguments than the model's.
+// TestCuts splits an answer at every byte, and breaks or ends the connection there. A split
+// makes no difference. A broken connection is an error that may be retried. A connection
+// that ends early never produces a call with arguments other than the model's.
 func TestCuts(t *testing.T) {
 	said, made := wantedText[:3], wantedCalls[1:]
 	texts := map[string]string{}
 	for name, text := range services(said, made) {
 		if !slices.Contains([]string{"plain, spaced", "no blank lines", "comments"}, name) {
-			continue // which would take long, and divides nothing else
+			continue // the others take long and add no other kind of split
 		}
 		texts[name] = text
 	}
@@ -71,9 +72,9 @@ func TestCuts(t *testing.T) {
 	}
 }
 
-// FuzzAnswer reads what no service sends. It is read in the same way however it is divided,
-// and a call of a reply has a name and, unless the service says that they are the model's
-// own, arguments in JSON.
+// FuzzAnswer reads answers that no service sends. An answer is read in the same way however
+// it is split. Each call in a reply has a name, and its arguments are JSON unless the
+// service marks them as the model's own.
 func FuzzAnswer(f *testing.F) {
 	for _, text := range services(wantedText, wantedCalls) {
 		f.Add([]byte(text))

@@ -17,7 +17,7 @@ import (
 	"github.com/millrace/millrace/agentproto/conversation"
 )
 
-// serve returns a model at a service of the test's.
+// serve returns a model that asks a server of the test.
 func serve(t *testing.T, opts Options, h func(w http.ResponseWriter, body string)) *Model {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -32,7 +32,8 @@ func serve(t *testing.T, opts Options, h func(w http.ResponseWriter, body string
 	return New(opts)
 }
 
-// stream answers with the deltas of a message, and says that it is complete.
+// stream answers with the deltas of a message, and marks it as complete if finish is not
+// empty.
 func stream(w http.ResponseWriter, finish string, deltas ...string) {
 	w.Header().Set("Content-Type", "text/event-stream")
 	for _, d := range deltas {
@@ -53,8 +54,8 @@ var history = []conversation.Message{
 	{Kind: conversation.Result, Result: &conversation.ToolResult{ID: "b", Content: []agentproto.Content{{Type: agentproto.KindText, Text: "nothing"}}}},
 }
 
-// The history and the tools are sent as the service wants them, and its answer is read from
-// its parts.
+// TestReply checks that the history and the tools are sent in the service's format, and that
+// the reply is assembled from its parts.
 func TestReply(t *testing.T) {
 	var sent string
 	m := serve(t, Options{}, func(w http.ResponseWriter, body string) {
@@ -89,8 +90,8 @@ func TestReply(t *testing.T) {
 	}
 }
 
-// TestThreat30_ModelsAreTold would catch a model that is shown what a tool server has written
-// as if the user, or whoever runs the conversation, had.
+// TestThreat30_ModelsAreTold catches a model that is shown text of a tool server as if the
+// user, or the operator of the conversation, had written it.
 func TestThreat30_ModelsAreTold(t *testing.T) {
 	var sent struct {
 		Messages []struct{ Role, Content string }
@@ -121,7 +122,7 @@ func TestThreat30_ModelsAreTold(t *testing.T) {
 	}
 }
 
-// Failures say whether to ask again, and never the key.
+// TestFailures checks that errors say whether to retry and never contain the key.
 func TestFailures(t *testing.T) {
 	tests := []struct {
 		name      string
@@ -253,12 +254,12 @@ func refuse(w http.ResponseWriter, status int, message string) {
 	fmt.Fprintf(w, `{"error":{"message":%q,"type":"x","code":"y"}}`, message)
 }
 
-// TestComments has a service that says nothing but that it is still there be given up.
+// TestComments checks that a service that sends only keep-alive comments times out.
 func TestComments(t *testing.T) {
 	m := serve(t, Options{Start: 50 * time.Millisecond}, func(w http.ResponseWriter, _ string) {
 		for {
 			if _, err := io.WriteString(w, ": still here\n\n"); err != nil || http.NewResponseController(w).Flush() != nil {
-				return // it was given up
+				return // the client has given up
 			}
 		}
 	})
@@ -267,8 +268,8 @@ func TestComments(t *testing.T) {
 	}
 }
 
-// A service that does not begin, or stops in the middle, is given up in time; and a round
-// that nobody waits for ends at once.
+// TestSlow checks that a service that does not begin, or stops in the middle, times out, and
+// that a cancelled request ends at once.
 func TestSlow(t *testing.T) {
 	held := make(chan struct{})
 	defer close(held)

@@ -13,8 +13,8 @@ import (
 	"github.com/millrace/millrace/agentproto/conversation"
 )
 
-// wanted is the answer that every service gives, in its own way: two calls of one tool and
-// one of another, without a text or with one.
+// wantedCalls and wantedText are the answer that every service gives in its own format: two
+// calls of one tool and one of another, with or without text.
 var (
 	wantedCalls = []conversation.Call{
 		{ID: "c1", Name: "see", Arguments: `{"n":"}{\"","a":[{}]}`}, {ID: "c2", Name: "see", Arguments: `{"n":2}`}, {ID: "c3", Name: "see_all", Arguments: `{}`},
@@ -23,29 +23,29 @@ var (
 	offeredTools = []conversation.Tool{{Name: "see"}, {Name: "see_all"}, {Name: "look"}}
 )
 
-// A mode is the way in which a service writes its answers.
+// A mode is the format in which a service writes its answers.
 type mode struct {
 	index  string // "own", "zero" or "none"
 	id     string // "first" part of a call, "each", "fresh" one in each, or "none"
-	name   string // "first", "each", "pieces", "growing" or "trailing", which is each and one more
+	name   string // "first", "each", "pieces", "growing" or "trailing": in each, and in one more
 	finish string // "last", "own" part, "each" or "none"
 	object bool   // arguments are an object, in one part
 	stand  bool   // an empty object comes before the arguments
 	size   int    // of the pieces of arguments
 	done   bool
 	eol    string
-	event  func(chunk string) string // what is written for a part; nil means one line
+	event  func(chunk string) string // writes a part; nil means one line
 }
 
 func (m mode) String() string {
 	return fmt.Sprintf("index=%s id=%s name=%s finish=%s object=%t stand=%t size=%d done=%t eol=%q", m.index, m.id, m.name, m.finish, m.object, m.stand, m.size, m.done, m.eol)
 }
 
-// clear reports whether a mode tells calls apart at all: a part with a new id and a name is
-// what begins one.
+// clear reports whether a mode separates calls at all: a call begins with a part that has a
+// new id and a name.
 func (m mode) clear() bool { return m.id != "fresh" || m.name == "first" }
 
-// write returns a stream of events in this mode.
+// write returns the answer as a stream of events in this mode.
 func (m mode) write(text string, calls []conversation.Call) string {
 	var out strings.Builder
 	put := func(delta map[string]any, finish string) {
@@ -62,7 +62,7 @@ func (m mode) write(text string, calls []conversation.Call) string {
 		each = "stop"
 	}
 	put(map[string]any{"role": "assistant", "content": ""}, each)
-	for i := 0; i < len(text); i += 3 { // which divides characters only between runes below
+	for i := 0; i < len(text); i += 3 { // the loop below moves each cut to the end of a rune
 		end := min(i+3, len(text))
 		for end < len(text) && text[end]&0xc0 == 0x80 {
 			end++
@@ -104,7 +104,7 @@ func (m mode) write(text string, calls []conversation.Call) string {
 	return out.String()
 }
 
-// parts returns the names and arguments of a call as its parts have them.
+// parts returns the parts in which a call's name and arguments are sent.
 func (m mode) parts(c conversation.Call) (parts []map[string]any) {
 	switch m.name {
 	case "pieces":
@@ -152,11 +152,12 @@ func marshal(v any) string {
 	return string(text)
 }
 
-// A body answers every request with a body, as a service whose end of the body can be seen.
+// body is a transport that answers every request with the same body. The client can see
+// where the body ends.
 type body struct {
 	io.Reader
 	kind      string // Content-Type
-	unlimited bool   // the end is where the connection ends
+	unlimited bool   // the body ends where the connection ends
 }
 
 func (b body) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -170,15 +171,15 @@ func (b body) RoundTrip(r *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// ask returns the reply to a body.
+// ask returns the model's reply to a service that answers with b.
 func ask(t testing.TB, b body) (*conversation.Reply, error) {
 	t.Helper()
 	m := New(Options{Name: "tiny", HTTP: &http.Client{Transport: b}})
 	return m.Reply(t.Context(), &conversation.Request{Messages: history[:1], Tools: offeredTools})
 }
 
-// check reports whether a reply is the one that is wanted. An identifier that the service
-// did not send has to be a new one.
+// check compares a reply with the expected one. The identifiers must be unique; with ids
+// they must also be the expected ones.
 func check(reply *conversation.Reply, text string, calls []conversation.Call, ids bool) error {
 	if reply.Text != text {
 		return fmt.Errorf("text %q, want %q", reply.Text, text)
@@ -199,7 +200,7 @@ func check(reply *conversation.Reply, text string, calls []conversation.Call, id
 	return nil
 }
 
-// TestModes reads one answer in all the ways in which services write it.
+// TestModes reads one answer in every format that services use.
 func TestModes(t *testing.T) {
 	tried := 0
 	for _, index := range []string{"own", "zero", "none"} {
@@ -232,8 +233,8 @@ func TestModes(t *testing.T) {
 	}
 }
 
-// services returns bodies with an answer that no [mode] writes. The arguments of its last
-// call are an empty object.
+// services returns bodies with an answer in formats that no [mode] writes. The arguments of
+// the last call are an empty object.
 func services(said string, made []conversation.Call) map[string]string {
 	plain := mode{index: "own", id: "first", name: "first", finish: "own", size: 5, done: true, eol: "\n"}
 	with := func(change func(m *mode)) string {
@@ -309,8 +310,7 @@ func services(said string, made []conversation.Call) map[string]string {
 	}
 }
 
-// TestServices reads one answer in the ways that differ from each other in more than the
-// parts of calls.
+// TestServices reads one answer in formats that differ in more than the parts of calls.
 func TestServices(t *testing.T) {
 	for name, text := range services(wantedText, wantedCalls) {
 		for _, kind := range []string{"text/event-stream", "application/json", "text/plain"} {
@@ -329,7 +329,7 @@ func TestServices(t *testing.T) {
 	}
 }
 
-// TestOlderServices reads the one call of services that have no others.
+// TestOlderServices reads the answers of services that support only one call.
 func TestOlderServices(t *testing.T) {
 	part := func(delta string) string { return `data: {"choices":[{"index":0,"delta":` + delta + "}]}\n\n" }
 	for name, text := range map[string]string{

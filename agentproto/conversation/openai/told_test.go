@@ -9,8 +9,8 @@ import (
 	"github.com/millrace/millrace/agentproto/conversation"
 )
 
-// What is told while an answer comes is what the reply says in the end, and the service's count of
-// tokens is in it.
+// TestTold checks that the streamed deltas add up to the reply, and that the reply contains the
+// service's token counts.
 func TestTold(t *testing.T) {
 	m := serve(t, Options{}, func(w http.ResponseWriter, body string) {
 		if !strings.Contains(body, `"include_usage":true`) {
@@ -48,7 +48,7 @@ func TestTold(t *testing.T) {
 	}
 }
 
-// Where the service takes back what it has written, nothing more is told.
+// TestToldNoMore checks that nothing more is streamed after the service has replaced its text.
 func TestToldNoMore(t *testing.T) {
 	m := serve(t, Options{}, func(w http.ResponseWriter, _ string) {
 		stream(w, "", `{"content":"one"}`)
@@ -61,7 +61,7 @@ func TestToldNoMore(t *testing.T) {
 	}
 }
 
-// A service that does not know how to count is asked without it, from then on.
+// TestNoCounts checks that a service that refuses to count tokens is no longer asked for counts.
 func TestNoCounts(t *testing.T) {
 	var asked []bool
 	m := serve(t, Options{}, func(w http.ResponseWriter, body string) {

@@ -28,9 +28,9 @@ const (
 	clientID = idp.DefaultClientID
 )
 
-// TestChaos kills runtimes and tool servers at random while they work. It would catch a
-// call that was accepted and is lost, or has two results; a callback that was answered 200
-// and is not in effect; events that are lost, repeated or out of order.
+// TestChaos kills runtimes and tool servers at random while they work. It catches an accepted
+// call that is lost or has two results, a callback that was answered 200 and has no effect,
+// and events that are lost, repeated or out of order.
 func TestChaos(t *testing.T) {
 	t.Run("own", func(t *testing.T) { chaos(t, nil) })
 	if !*sharing {
@@ -108,7 +108,7 @@ func chaos(t *testing.T, nats *natstest.Servers) {
 	}
 	t.Logf("everything has its result %v after the last kill", time.Since(start)-broken)
 
-	// What everybody was told must also be what is kept.
+	// What was reported must also be stored.
 	kills := map[string]int{}
 	for _, p := range all {
 		kills[p.config.Kind] += p.kills
@@ -130,7 +130,7 @@ func chaos(t *testing.T, nats *natstest.Servers) {
 	}
 }
 
-// cast returns the processes, which do not run yet. Tool servers come first.
+// cast returns the processes, which are not running yet, tool servers first.
 func cast(t *testing.T, nats *natstest.Servers, provider *idp.Provider, read func(*process, note)) (all []*process) {
 	folder := t.TempDir()
 	ports := freePorts(t, servers+2*runtimes)
@@ -160,8 +160,8 @@ func cast(t *testing.T, nats *natstest.Servers, provider *idp.Provider, read fun
 	return all
 }
 
-// wreck kills each process in each tick with some probability, and starts it again. It
-// returns how often NATS servers were killed, which are down for a second.
+// wreck kills and restarts each process in each tick with some probability. It returns the
+// number of kills of NATS servers, which stay down for a second.
 func wreck(t *testing.T, r *rand.Rand, all []*process, nats *natstest.Servers) (servers int) {
 	ctx, stop := context.WithTimeout(t.Context(), *duration)
 	defer stop()
@@ -195,7 +195,7 @@ func wreck(t *testing.T, r *rand.Rand, all []*process, nats *natstest.Servers) (
 	return servers
 }
 
-// readAgain asks for all outcomes and histories once more.
+// readAgain reads all outcomes and histories once more.
 func (l *load) readAgain(ctx context.Context, t *testing.T) {
 	var all sync.WaitGroup
 	turn := make(chan struct{}, 32)
@@ -204,8 +204,8 @@ func (l *load) readAgain(ctx context.Context, t *testing.T) {
 		all.Go(func() { defer func() { <-turn }(); do() })
 	}
 	for _, key := range l.ledger.keys() {
-		// What the last process was about to tell when it was killed, nobody has heard of, but
-		// it is kept like the rest.
+		// A killed process may have stored a call without reporting it. Such a call is stored
+		// like the rest.
 		var kept bool
 		l.ledger.on(key, func(e *entry) { kept = e.outcome != nil || e.accepted || len(e.results) > 0 })
 		if !kept {
@@ -245,7 +245,7 @@ func (l *load) readAgain(ctx context.Context, t *testing.T) {
 	all.Wait()
 }
 
-// A visitor is the user in front of a browser, who authorizes what is asked.
+// A visitor is the user at a browser, who grants every authorization.
 type visitor struct {
 	provider *idp.Provider
 	person   idp.User
@@ -254,8 +254,8 @@ type visitor struct {
 	all      sync.WaitGroup
 }
 
-// visit goes through an authorization. A tool server that is down when the browser comes
-// back to it is tried again, by reloading the page.
+// visit goes through an authorization. If the tool server is down when the browser returns to
+// it, visit reloads the page.
 func (v *visitor) visit(ctx context.Context, url string) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -279,7 +279,7 @@ func (v *visitor) visit(ctx context.Context, url string) {
 	})
 }
 
-// freePorts returns addresses at which processes can be started again and again.
+// freePorts returns addresses at which processes can be restarted.
 func freePorts(t *testing.T, n int) []string {
 	all, err := freeport.Addresses(n)
 	if err != nil {

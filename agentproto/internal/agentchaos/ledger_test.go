@@ -12,19 +12,19 @@ import (
 	"github.com/millrace/millrace/agentproto/conversation"
 )
 
-// A ledger is what the test was told: by runtimes that they have accepted a call, and what
-// came of it; by tool servers which callbacks were answered 200.
+// A ledger records what the processes reported: runtimes report accepted calls and their
+// outcomes, tool servers report callbacks that were answered 200.
 type ledger struct {
 	mu      sync.Mutex
 	calls   map[agentproto.CallKey]*entry
 	threads map[string]*agenda
 	wrong   []string
-	told    int // how often an outcome was told
-	again   int // of them, of a call whose outcome was known
+	told    int // number of reported outcomes
+	again   int // of those, for a call whose outcome was known
 	oks     map[string]int
 }
 
-// An entry is what is known of a call.
+// An entry is what the ledger records of a call.
 type entry struct {
 	operation string // without the name of the server
 	accepted  bool
@@ -34,18 +34,18 @@ type entry struct {
 	events    []string // those that were answered 200
 }
 
-// An agenda is what is known of a thread of a conversation.
+// An agenda is what the ledger records of a thread of a conversation.
 type agenda struct {
-	api   string // of a runtime that has it
+	api   string // of a runtime that holds it
 	calls []conversation.Call
-	said  bool // what the user said was accepted
+	said  bool // the user's text was accepted
 }
 
 func newLedger() *ledger {
 	return &ledger{calls: map[agentproto.CallKey]*entry{}, threads: map[string]*agenda{}, oks: map[string]int{}}
 }
 
-// entry returns that of a call. It is called with mu held.
+// entry returns the entry of a call. The caller holds mu.
 func (l *ledger) entry(key agentproto.CallKey) *entry {
 	e := l.calls[key]
 	if e == nil {
@@ -55,14 +55,15 @@ func (l *ledger) entry(key agentproto.CallKey) *entry {
 	return e
 }
 
-// on has something done with the entry of a call.
+// on calls do with the entry of a call.
 func (l *ledger) on(key agentproto.CallKey, do func(*entry)) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	do(l.entry(key))
 }
 
-// tell notes the outcome of a call, which may be told often, and is always the same.
+// tell records the outcome of a call. It may be reported often and must always be the
+// same.
 func (l *ledger) tell(key agentproto.CallKey, o outcome) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -78,7 +79,7 @@ func (l *ledger) tell(key agentproto.CallKey, o outcome) {
 	}
 }
 
-// ok notes a callback that was answered 200.
+// ok records a callback that was answered 200.
 func (l *ledger) ok(n note) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -92,7 +93,7 @@ func (l *ledger) ok(n note) {
 	}
 }
 
-// report counts and checks what there is in the end.
+// report counts and checks the entries at the end.
 func (l *ledger) report(t *testing.T) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -126,7 +127,7 @@ func (l *ledger) report(t *testing.T) {
 	}
 }
 
-// judge says what is wrong with the outcome of one call.
+// judge records what is wrong with the outcome of a call.
 func (l *ledger) judge(key agentproto.CallKey, e *entry) {
 	complain := func(format string, args ...any) {
 		l.wrong = append(l.wrong, fmt.Sprintf("%v (%s): ", key, e.operation)+fmt.Sprintf(format, args...))
@@ -152,7 +153,7 @@ func (l *ledger) judge(key agentproto.CallKey, e *entry) {
 			complain("interrupted by nobody")
 		}
 	case agentproto.ByRejection.String(), agentproto.ByDispatch.String():
-		// Its server could not be asked for its tools, or was down for long.
+		// The tools of its server could not be fetched, or the server was down for long.
 	default:
 		complain("resolved by %s: %q", cause, e.outcome.Text)
 	}
@@ -164,8 +165,8 @@ func (l *ledger) judge(key agentproto.CallKey, e *entry) {
 	}
 }
 
-// read compares a history with what was said and accepted. It returns what is missing
-// still, and notes what is wrong.
+// read compares a history with what was said and accepted. It returns what is still
+// missing and records what is wrong.
 func (l *ledger) read(thread string, history []conversation.Message) (missing string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -174,7 +175,7 @@ func (l *ledger) read(thread string, history []conversation.Message) (missing st
 	}
 	plan := l.threads[thread]
 	results := map[string]string{} // by call
-	brought := map[string]string{} // the subscription that a synthetic call is of
+	brought := map[string]string{} // the subscription of a synthetic call
 	events, open := map[string][]string{}, map[string]bool{}
 	said := 0
 	for _, m := range history {
@@ -244,7 +245,7 @@ func (l *ledger) read(thread string, history []conversation.Message) (missing st
 	return ""
 }
 
-// keys returns the calls that were accepted.
+// keys returns all calls in the ledger.
 func (l *ledger) keys() []agentproto.CallKey {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -15,16 +15,16 @@ import (
 	"github.com/millrace/millrace/agentproto/conversation"
 )
 
-// A load makes calls and reads what comes of them.
+// A load makes calls and reads their outcomes.
 type load struct {
 	ledger *ledger
 	client *http.Client
 	apis   []string // of the runtimes
 	tools  []string // names of the tool servers
-	shared bool     // every runtime knows of every call
+	shared bool     // every runtime knows every call
 }
 
-// request sends a request until it is answered as wanted, or ctx ends.
+// request repeats a request until it succeeds or ctx ends.
 func (l *load) request(ctx context.Context, method string, api func() string, path string, body any, into any) error {
 	text, err := json.Marshal(body)
 	if err != nil {
@@ -64,7 +64,7 @@ func (l *load) try(ctx context.Context, method, url string, body []byte, into an
 	return json.Unmarshal(text, into)
 }
 
-// operations are what the calls of a member are, by how often of a hundred.
+// operations are the calls of a member, with their percentages.
 var operations = []struct {
 	name  string
 	often int
@@ -80,7 +80,7 @@ func draw(r *rand.Rand) string {
 	return "work"
 }
 
-// at returns which runtime is asked about what the one with number i has accepted.
+// at returns a function that picks the runtime to ask about what runtime i has accepted.
 func (l *load) at(i int, r *rand.Rand) func() string {
 	if !l.shared {
 		return func() string { return l.apis[i] }
@@ -88,7 +88,7 @@ func (l *load) at(i int, r *rand.Rand) func() string {
 	return func() string { return l.apis[r.IntN(len(l.apis))] }
 }
 
-// call is a member that makes one call after the other until making ends, and reads each
+// call is a member that makes one call after another until making ends. It reads each
 // result until ctx ends.
 func (l *load) call(making, ctx context.Context, member int, r *rand.Rand) error {
 	home := l.at(member%len(l.apis), r)
@@ -109,7 +109,7 @@ func (l *load) call(making, ctx context.Context, member int, r *rand.Rand) error
 		o.Arguments = json.RawMessage(fmt.Sprintf(`{"ms":%d}`, ms))
 		l.ledger.on(key, func(e *entry) { e.operation = tool })
 		if err := l.request(making, http.MethodPost, home, "/calls", o, nil); err != nil {
-			break // and it is not known whether it was accepted
+			break // it is unknown whether it was accepted
 		}
 		l.ledger.on(key, func(e *entry) { e.accepted, e.cancelled = true, op == "cancelled" })
 		path := "/calls/" + o.Thread + "/" + o.ID
@@ -127,9 +127,9 @@ func (l *load) call(making, ctx context.Context, member int, r *rand.Rand) error
 	return nil
 }
 
-// converse is a member that opens one thread after the other until making ends. In each it
-// says one thing, which has the model make several calls at once, and waits until the
-// history has everything.
+// converse is a member that opens one thread after another until making ends. In each it
+// sends one text, which makes the model start several calls at once, and waits until the
+// history is complete.
 func (l *load) converse(making, ctx context.Context, member int, r *rand.Rand) error {
 	at := member % len(l.apis)
 	home := l.at(at, r)
@@ -151,7 +151,7 @@ func (l *load) converse(making, ctx context.Context, member int, r *rand.Rand) e
 		l.ledger.mu.Unlock()
 		if l.request(making, http.MethodPut, home, "/threads/"+thread, nil, nil) != nil ||
 			!l.say(making, home, thread, plan) {
-			break // and it is not known whether it was accepted
+			break // it is unknown whether it was accepted
 		}
 		l.ledger.mu.Lock()
 		plan.said = true
@@ -166,8 +166,8 @@ func (l *load) converse(making, ctx context.Context, member int, r *rand.Rand) e
 	return nil
 }
 
-// say says what there is to say in a thread, once if that can be told: to say it again
-// would interrupt the calls that it led to.
+// say sends the text of a thread, once if it can find out that it was accepted: sending it
+// again would interrupt its calls.
 func (l *load) say(ctx context.Context, home func() string, thread string, plan *agenda) bool {
 	text, err := json.Marshal(plan.calls)
 	if err != nil {
@@ -177,8 +177,8 @@ func (l *load) say(ctx context.Context, home func() string, thread string, plan 
 		if l.try(ctx, http.MethodPost, home()+"/threads/"+thread, text, nil) == nil {
 			return true
 		}
-		// Was it kept, and only the answer lost? What is kept is in the history soon after
-		// the runtime is back.
+		// The text may have been stored and only the answer lost. A stored text is in the
+		// history soon after the runtime is back.
 		for range 10 {
 			var history []conversation.Message
 			if l.request(ctx, http.MethodGet, home, "/threads/"+thread, nil, &history) != nil {
@@ -193,7 +193,7 @@ func (l *load) say(ctx context.Context, home func() string, thread string, plan 
 	return false
 }
 
-// finish waits until the history of a thread has everything that it is owed.
+// finish waits until the history of a thread is complete.
 func (l *load) finish(ctx context.Context, home func() string, thread string) error {
 	for {
 		var history []conversation.Message

@@ -24,10 +24,10 @@ var (
 	seed     = flag.Uint64("seed", rand.Uint64(), "of what is random")
 )
 
-// configEnv makes the test binary be one of the processes that are killed.
+// configEnv makes the test binary run as one of the processes that are killed.
 const configEnv = "MILLRACE_TEST_AGENTCHAOS"
 
-// A config says what a process is.
+// A config describes a process.
 type config struct {
 	Kind     string // runtime or tools
 	Name     string
@@ -48,7 +48,7 @@ func TestMain(m *testing.M) {
 		err := json.Unmarshal([]byte(text), &c)
 		if err == nil {
 			go func() {
-				io.Copy(io.Discard, os.Stdin) // ends with the parent, also when that is killed
+				io.Copy(io.Discard, os.Stdin) // ends with the parent, even if that is killed
 				os.Exit(0)
 			}()
 			err = map[string]func(config) error{"runtime": runRuntime, "tools": runTools}[c.Kind](c)
@@ -59,7 +59,7 @@ func TestMain(m *testing.M) {
 	os.Exit(natstest.Main(m))
 }
 
-// listen listens at an address that a process which was killed has just left.
+// listen listens at an address that a killed process has just released.
 func listen(addr string) (l net.Listener, err error) {
 	ctx, stop := context.WithTimeout(context.Background(), 5*time.Second)
 	defer stop()
@@ -70,7 +70,7 @@ func listen(addr string) (l net.Listener, err error) {
 	}
 }
 
-// pass lets time pass. It reports whether ctx has not ended.
+// pass waits for d and reports whether ctx has not ended.
 func pass(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -82,8 +82,8 @@ func pass(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// A note is a line by which a process says what it has seen. What was written before a
-// process is killed is read.
+// A note is a line in which a process reports an event. Everything written before a kill
+// is read.
 type note struct {
 	What    string // ready; told, by a runtime: a resolution; ok, by a tool server: answered 200; oauth
 	Type    string // of ok: the callback's

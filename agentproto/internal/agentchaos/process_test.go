@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// A process is a runtime or a tool server, as the test sees it.
+// A process is a runtime or a tool server, seen from the test.
 type process struct {
 	t      testing.TB
 	config config
@@ -19,13 +19,14 @@ type process struct {
 
 	cmd   *exec.Cmd // nil while it is down
 	in    io.Closer
-	ended chan struct{} // closed when it has ended and all it said was read
+	ended chan struct{} // closed when it has ended and its output was read
 	ready chan struct{} // closed when it serves
 	said  *tail
 	kills int
 }
 
-// start starts the process on what it has kept. It does not wait until it serves.
+// start starts the process on its stored state. It does not wait until the process
+// serves.
 func (p *process) start() {
 	text, err := json.Marshal(p.config)
 	if err != nil {
@@ -94,7 +95,7 @@ func (p *process) await() {
 	}
 }
 
-// A tail keeps the end of what was written.
+// A tail keeps the end of the text written to it.
 type tail struct {
 	mu   sync.Mutex
 	data []byte

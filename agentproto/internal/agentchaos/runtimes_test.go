@@ -17,7 +17,7 @@ import (
 	"github.com/millrace/millrace/dataflow/durable/natslog"
 )
 
-// runRuntime is what a runtime's process does.
+// runRuntime is the main function of a runtime's process.
 func runRuntime(c config) error {
 	book := new(notebook)
 	sealer, err := host.SealerOf([32]byte{7})
@@ -58,7 +58,7 @@ func runRuntime(c config) error {
 	return http.Serve(api, door{rt}.handler())
 }
 
-// decided is a user who always takes the same, and who authorizes what is asked.
+// decided is a user who always makes the same choice and grants every authorization.
 type decided struct {
 	book     *notebook
 	answerer host.Answerer
@@ -81,8 +81,8 @@ func (*decided) Withdraw(agentproto.CallKey, string)             {}
 func (*decided) Progress(agentproto.CallKey, agentproto.State)   {}
 func (*decided) View(agentproto.CallKey, *agentproto.ViewUpdate) {}
 
-// obey is a model that makes the calls which the user asks for, once, and says so when it
-// knows their results.
+// obey is a model that makes the calls that the user asks for, once. When it has their
+// results it says so.
 func obey(_ context.Context, r *conversation.Request) (*conversation.Reply, error) {
 	last := r.Messages[len(r.Messages)-1]
 	if last.Kind != conversation.User {
@@ -101,10 +101,10 @@ func obey(_ context.Context, r *conversation.Request) (*conversation.Reply, erro
 	return &conversation.Reply{Calls: calls}, nil
 }
 
-// A door is the API of a runtime's process. What it answers 202 is kept.
+// A door is the API of a runtime's process. A request that it answers 202 is stored.
 type door struct{ rt *host.Runtime }
 
-// An order is a call that the test makes.
+// An order is the test's request for a call.
 type order struct {
 	Thread, ID, Operation string
 	User                  string
@@ -112,7 +112,7 @@ type order struct {
 	Lifetime              time.Duration
 }
 
-// An outcome is what a call came to.
+// An outcome is the result of a call and its cause.
 type outcome struct{ Cause, Text string }
 
 func (d door) handler() http.Handler {
@@ -127,7 +127,7 @@ func (d door) handler() http.Handler {
 			GroupID: o.Thread, ID: o.ID, Operation: o.Operation, UserID: o.User, Arguments: []byte(o.Arguments), Lifetime: o.Lifetime,
 		})
 		if errors.Is(err, host.ErrDuplicateCall) {
-			err = nil // it was made before, and is kept
+			err = nil // it was made before, and is stored
 		}
 		d.answer(w, http.StatusAccepted, nil, err)
 	})

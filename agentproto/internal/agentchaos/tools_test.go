@@ -20,14 +20,14 @@ import (
 // countTo is the last event of a subscription.
 const countTo = 8
 
-// offered is what is to be chosen from, and chosen what the user always takes.
+// offered are the choices, and chosen is the index of the one that the user always takes.
 var offered = []string{"tea", "coffee", "cake"}
 
 const chosen = 2
 
-// runTools is what a tool server's process does. Every result begins with the id of its
-// call and ends with a text that no other run of a function gives, so that two results of
-// one call would differ.
+// runTools is the main function of a tool server's process. Every result begins with the
+// id of its call and ends with a text that is unique to the run of the function, so that
+// two results of one call differ.
 func runTools(c config) error {
 	book := new(notebook)
 	l, err := listen(c.Listen)
@@ -58,7 +58,7 @@ func runTools(c config) error {
 	return http.Serve(l, server)
 }
 
-// A work is how long a tool takes.
+// work holds how long a tool takes.
 type work struct {
 	MS int `json:"ms,omitempty"`
 }
@@ -70,15 +70,15 @@ func (w work) wait(ctx context.Context) error {
 	return nil
 }
 
-// A place is how far a subscription has come.
+// A place is the position of a subscription.
 type place struct{ Next int }
 
-// answer is a result of this run of a function.
+// answer returns a result that is unique to this run of a function.
 func answer(ctx context.Context, text string) string {
 	return fmt.Sprintf("%s %s %s", toolserver.Invocation(ctx).ID, text, rand.Text())
 }
 
-// addTools adds the tools, whose names begin with that of their server.
+// addTools adds the tools. Their names begin with the name of their server.
 func addTools(server *toolserver.Server, name string, direct *http.Client) {
 	toolserver.Add(server, name+"-work", "Works for a while.", func(ctx context.Context, in work) (string, error) {
 		return answer(ctx, "worked"), in.wait(ctx)
@@ -122,8 +122,8 @@ func addTools(server *toolserver.Server, name string, direct *http.Client) {
 		})
 }
 
-// postResult posts a result past the server, which would post one only. That it is not
-// accepted is no error: the one that the server posts will be.
+// postResult posts a result directly, because the server would post only one. A refused
+// post is not an error: the server's own result will be accepted.
 func postResult(ctx context.Context, client *http.Client, text string) error {
 	inv := toolserver.Invocation(ctx)
 	body, err := agentproto.Encode(&agentproto.ToolResult{GroupID: inv.GroupID, ID: inv.ID, CallID: inv.CallID, Text: &text})
@@ -142,7 +142,7 @@ func postResult(ctx context.Context, client *http.Client, text string) error {
 	return ctx.Err()
 }
 
-// A witness notes each callback that is answered 200, before the tool server knows.
+// A witness records each callback that is answered 200, before the tool server knows.
 type witness struct {
 	book *notebook
 	http.RoundTripper

@@ -13,7 +13,7 @@ import (
 	"github.com/millrace/millrace/keyedstream"
 )
 
-// A safe is a vault and a provider. They outlive the processes.
+// A safe is a vault and a provider that outlive the processes.
 type safe struct {
 	mu        sync.Mutex
 	codes     map[string]string // "code", "sent", or "token"
@@ -22,7 +22,7 @@ type safe struct {
 	lost      int
 }
 
-// do is what a process does for a job: it may end before, and after.
+// do performs a job. The process may end before and after it.
 func (s *safe) do(_ context.Context, _ string, j Job) Outcome {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -46,8 +46,8 @@ func (s *safe) do(_ context.Context, _ string, j Job) Outcome {
 	return Outcome{Class: Lost}
 }
 
-// TestCrashes ends the process before and after everything that it makes durable, once and once more, while a call
-// waits for a user who comes. Its code is sent once, the call has its outcome, and nothing is left.
+// TestCrashes ends the process before and after each write, once and a second time, while a call waits for a user
+// who arrives. The code is sent once, the call gets its outcome, and no state is left.
 func TestCrashes(t *testing.T) {
 	type ports struct {
 		in   *dataflow.SharedKeyedInputPort[string, In]

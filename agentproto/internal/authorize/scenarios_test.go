@@ -12,7 +12,7 @@ import (
 	"github.com/millrace/millrace/internal/long"
 )
 
-// A scenario is what happens to one call, or two.
+// A scenario is a sequence of events for one call, or for two.
 type scenario struct {
 	calls   string // "one", "two" of one user, or two of two "runtimes"
 	event   string
@@ -56,7 +56,7 @@ func (x scenario) once(s *sim.Sim) {
 		w.fails = Failed
 	}
 	if x.calls == "runtimes" {
-		s.CallsShareNothing() // but the numbers of tokens
+		s.CallsShareNothing() // except the numbers of tokens
 	}
 	all := x.callers(w)
 	for _, c := range all {
@@ -89,7 +89,7 @@ func (x scenario) once(s *sim.Sim) {
 	}
 }
 
-// act has users do what they do. Time may pass before anything.
+// act performs the users' actions. Time may pass before each.
 func (x scenario) act(w *world, all []*caller) {
 	first, last := all[0], all[len(all)-1]
 	ends := slices.Clone(all) // those that wait for an outcome
@@ -143,7 +143,7 @@ func (x scenario) act(w *world, all []*caller) {
 	}
 }
 
-// wait waits for what becomes of a call, and confirms it.
+// wait waits for the outcome of a call and confirms it.
 func (x scenario) wait(w *world, c, first *caller, void bool) {
 	class := c.outcome()
 	if class == Unconfirmed {
@@ -175,7 +175,7 @@ func (x scenario) wait(w *world, c, first *caller, void bool) {
 	}
 }
 
-// scenarios returns all of them. Where one thing more makes many more orders that show the same, it is left out.
+// scenarios returns all scenarios. It omits a variation that multiplies the orders and shows nothing new.
 func scenarios() (all []scenario) {
 	for _, calls := range []string{"one", "two", "runtimes"} {
 		for _, confirm := range []bool{false, true} {
@@ -183,7 +183,7 @@ func scenarios() (all []scenario) {
 				for _, token := range []string{"none", "unrenewable", "renewable"} {
 					switch {
 					case event == "wrong number" && !confirm, event == "other call" && calls == "one":
-					case (event == "renewal fails" || event == "revoked") && token != "none": // it has one of its own
+					case (event == "renewal fails" || event == "revoked") && token != "none": // these events bring a token
 					case event == "wrong number" && token != "none":
 					case token == "renewable" && event != "allowed": // nobody is asked
 					case calls == "two" && token != "none" && (event == "closed" || confirm && event == "twice"):
@@ -201,8 +201,8 @@ func scenarios() (all []scenario) {
 
 var update = flag.Bool("update", false, "write the numbers of schedules")
 
-// TestEveryScenario goes through all schedules of each scenario. How many there are is in a file: with another
-// number, less is shown than before, or the flow does something that it did not do.
+// TestEveryScenario tries all schedules of each scenario. Their numbers are in a file. A different number means
+// that the test now shows less, or that the flow does something new.
 func TestEveryScenario(t *testing.T) {
 	const file = "testdata/schedules.txt"
 	var got strings.Builder

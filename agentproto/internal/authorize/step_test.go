@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// A play makes steps of one runtime by hand. Its time stands still: a step that is to see a later one is given it.
+// A play makes steps of one runtime by hand. Its time stands still; turn gives a step a later time.
 type play struct {
 	t    *testing.T
 	s    *State
@@ -26,7 +26,7 @@ func (p *play) take(in In) { p.turn(0, func(t step) { take(p.s, in, t.do) }) }
 
 func (p *play) outcome(j Job, o Outcome) { p.turn(0, func(t step) { outcome(p.s, j, o, t.do) }) }
 
-// told returns what a token is told in the last step.
+// told returns the last step's answer for a token.
 func (p *play) told(token string) Told {
 	p.t.Helper()
 	for _, o := range p.outs {
@@ -38,7 +38,7 @@ func (p *play) told(token string) Told {
 	return Told{}
 }
 
-// job returns the one job of a kind that the last step has asked for.
+// job returns the job of a kind that the last step requested.
 func (p *play) job(kind Kind) Job {
 	p.t.Helper()
 	i := slices.IndexFunc(p.jobs, func(j Job) bool { return j.Kind == kind })
@@ -54,7 +54,7 @@ func request(call string) *Request {
 	return &Request{Call: call, ID: "of " + call, State: "state of " + call, Start: "start of " + call, Print: "p", Confirm: true, Epoch: "e", For: 10 * time.Minute}
 }
 
-// ask has a call ask, with nothing in the vault, and returns the answer.
+// ask makes a call ask for a token, with an empty vault, and returns the answer.
 func (p *play) ask(k Key, r *Request) Told {
 	p.t.Helper()
 	p.take(In{Token: "ask", Ask: &Ask{Key: k, User: r}})
@@ -62,7 +62,7 @@ func (p *play) ask(k Key, r *Request) Told {
 	return p.told("ask")
 }
 
-// arrive brings a user back, and returns the job for the code.
+// arrive brings the user of a call back and returns the job for the code.
 func (p *play) arrive(call string) Job {
 	p.t.Helper()
 	p.take(In{Token: "page", Redirect: &Redirect{ID: "of " + call, State: "state of " + call, Code: "code of " + call}})
@@ -78,8 +78,8 @@ func (p *play) pick(call string, c Class) Class {
 	return p.told("pick").Class
 }
 
-// TestN17_Limits opens as many authorizations as may be of a user and of a runtime, and one more. It would miss one
-// that counts although it is over, and a runtime that uses up those of others.
+// TestN17_Limits opens the most authorizations that a user and a runtime may have, and one more. It catches one that
+// still counts after its end, and a runtime that uses up the limit of another.
 func TestN17_Limits(t *testing.T) {
 	p := &play{t: t, s: newState()}
 	for i := range maxOfRuntime {
@@ -110,7 +110,7 @@ func TestN17_Limits(t *testing.T) {
 	}
 }
 
-// TestN17_OfOneCall has a call lose its authorization again and again.
+// TestN17_OfOneCall makes a call lose its authorization again and again, up to its limit.
 func TestN17_OfOneCall(t *testing.T) {
 	p := &play{t: t, s: newState()}
 	r := request("c")
@@ -132,8 +132,8 @@ func TestN17_OfOneCall(t *testing.T) {
 	}
 }
 
-// TestN12_Pause has a user pick a wrong number. It would miss a pause that another session, another tab or a right
-// number in between goes round, and one that does not become longer.
+// TestN12_Pause makes a user pick a wrong number. It catches a pause that another session, another tab or a right
+// number in between evades, and one that does not grow.
 func TestN12_Pause(t *testing.T) {
 	for _, user := range []string{"user:u", "thread:t"} {
 		p := &play{t: t, s: newState()}
@@ -149,7 +149,7 @@ func TestN12_Pause(t *testing.T) {
 		p.outcome(p.arrive("guess"), Outcome{Class: Unconfirmed})
 		second := p.arrive("second tab")
 		p.outcome(second, Outcome{Class: Unconfirmed})
-		third := p.arrive("third tab") // its exchange is under way
+		third := p.arrive("third tab") // its exchange is running
 		if c := p.pick("guess", Wrong); c != Wrong {
 			t.Fatalf("a wrong number: %s", c)
 		}
@@ -173,7 +173,7 @@ func TestN12_Pause(t *testing.T) {
 	}
 }
 
-// TestN12_PauseIsLonger counts the pauses after wrong numbers.
+// TestN12_PauseIsLonger checks the length of the pauses after wrong numbers, and when they are forgotten.
 func TestN12_PauseIsLonger(t *testing.T) {
 	s := newState()
 	h := s.holder(idp)
@@ -196,8 +196,8 @@ func TestN12_PauseIsLonger(t *testing.T) {
 	}
 }
 
-// TestCancelledWhileExchanged cancels a call while its code is exchanged. It would miss an authorization that is left
-// for ever, and a token that nobody can confirm.
+// TestCancelledWhileExchanged cancels a call while its code is being exchanged. It catches an authorization that is
+// left forever, and a token that nobody can confirm.
 func TestCancelledWhileExchanged(t *testing.T) {
 	for class, want := range map[Class]Class{Unconfirmed: Over, Good: Good, Failed: Failed} {
 		p := &play{t: t, s: newState()}
@@ -218,7 +218,7 @@ func TestCancelledWhileExchanged(t *testing.T) {
 	}
 }
 
-// TestBegunAnew has the function of a call begin anew, in this process and in another one.
+// TestBegunAnew restarts the function of a call, in this process and in another one.
 func TestBegunAnew(t *testing.T) {
 	p := &play{t: t, s: newState()}
 	p.ask(idp, request("c"))
@@ -250,7 +250,7 @@ func TestBegunAnew(t *testing.T) {
 	}
 }
 
-// TestOneRenewalForAll has many calls wait for a token that has expired, and some find the new one refused.
+// TestOneRenewalForAll makes many calls wait for an expired token. One of them has already had the new token refused.
 func TestOneRenewalForAll(t *testing.T) {
 	p := &play{t: t, s: newState()}
 	p.take(In{Token: "0", Ask: &Ask{Key: idp}})

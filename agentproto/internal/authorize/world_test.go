@@ -17,7 +17,7 @@ import (
 
 type server struct{ dataflow.Process }
 
-// A token is one in the vault.
+// A token is a token in the vault.
 type token struct {
 	name    string
 	scopes  []string
@@ -29,7 +29,8 @@ func (t *token) good(a *Ask) bool {
 	return t != nil && !t.expired && t.name != a.Refused && Covers(t.scopes, a.Need)
 }
 
-// A world is what is around the flow in one schedule: the vault, a provider, and what calls and users do.
+// A world is the environment of the flow in one schedule: the vault, a provider, and the actions of calls
+// and users.
 type world struct {
 	s       *sim.Sim
 	calls   *dataflow.KeyedInputPort[string, In]
@@ -38,7 +39,7 @@ type world struct {
 	settled *dataflow.EntryOutputPort[string, Class]
 
 	confirm   bool
-	fails     Class // what an exchange ends with, if not with a token
+	fails     Class // the class with which exchanges fail, if they do
 	vault     map[string]*token
 	memory    map[string]*token // not confirmed
 	issued    int
@@ -47,9 +48,9 @@ type world struct {
 	renewals  int
 	entries   map[string]bool // codes in the vault
 	left      map[string]*State
-	ends      map[string]int // how often an authorization was settled
+	ends      map[string]int // number of times each authorization was settled
 	tokens    int            // numbers the tokens of asks
-	pages     []func()       // that nobody has looked at
+	pages     []func()       // the pages that are still to be looked at
 }
 
 func newWorld(s *sim.Sim, confirm bool) *world {
@@ -76,7 +77,7 @@ func newWorld(s *sim.Sim, confirm bool) *world {
 	return w
 }
 
-// output shows the first of what steps say about a name.
+// output shows the first value that the steps emit for a name.
 func output[V any](out said[server], name string, f func(Out) (string, V, bool)) *dataflow.EntryOutputPort[string, V] {
 	var ks dataflow.KeyedStream[string, V, server, bounds.Unbounded, dataflow.NoOrder, dataflow.ExactlyOnce] = dataflow.Keyed(dataflow.FilterMap(keyedstream.Entries(out), func(e dataflow.Entry[string, Out]) (dataflow.Entry[string, V], bool) {
 		k, v, ok := f(e.Value)
@@ -85,7 +86,7 @@ func output[V any](out said[server], name string, f func(Out) (string, V, bool))
 	return keyedsingleton.Output(keyedstream.First(keyedstream.AssumeOrder(ks, "it is said once")), name)
 }
 
-// look checks what holds between steps.
+// look checks what is true between steps.
 func (w *world) look(st *State, do *turn) {
 	w.left[do.Key()] = st
 	if do.Forgets() {
@@ -98,7 +99,7 @@ func (w *world) look(st *State, do *turn) {
 		case o.Open != nil && !o.Open.Finished:
 			_, a := st.find(func(a *Authorization) bool { return a.ID == o.Open.ID })
 			if a == nil {
-				continue // it has ended in the same step
+				continue // it ended in the same step
 			}
 			if t := w.vault[name(do.Key(), o.Open.Key)]; t.good(&Ask{Need: a.Need, Refused: a.Refused}) {
 				w.s.Errorf("%s is asked for, and there is %v", a.ID, *t)
@@ -131,7 +132,7 @@ func (w *world) look(st *State, do *turn) {
 
 func name(runtime string, k Key) string { return runtime + " " + k.User + " " + k.Provider }
 
-// do is the vault and the provider.
+// do performs the jobs of the vault and the provider.
 func (w *world) do(_ context.Context, runtime string, j Job) Outcome {
 	at := name(runtime, j.Key)
 	t := w.vault[at]
@@ -206,7 +207,7 @@ type caller struct {
 	runtime, user, key string
 	refused            string
 	scopes             []string
-	id                 string // of the authorization that it was told of
+	id                 string // of the authorization that it last heard of
 	asked              int
 	token              string
 }
@@ -232,18 +233,18 @@ func (c *caller) hear() Class {
 	return told.Class
 }
 
-// end says that the call has ended.
+// end ends the call.
 func (c *caller) end() {
 	c.w.s.Check(c.w.calls.Send(c.w.s.Context(), c.runtime, In{Ended: c.key}))
 }
 
-// close says that the thread was closed.
+// close closes the thread.
 func (c *caller) close() {
 	key := c.k()
 	c.w.s.Check(c.w.calls.Send(c.w.s.Context(), c.runtime, In{Closed: &key}))
 }
 
-// redirect has the user come back; code is empty if he has refused.
+// redirect brings the user back; code is empty if the user refused.
 func (c *caller) redirect(token, code string) {
 	r := &Redirect{ID: c.id, State: "state of " + c.id, Code: code}
 	if code == "" {
@@ -255,24 +256,24 @@ func (c *caller) redirect(token, code string) {
 	c.w.s.Check(c.w.users.Send(c.w.s.Context(), c.runtime, In{Token: token, Redirect: r}))
 }
 
-// page waits for what the user is shown.
+// page waits for the page that the user is shown.
 func (c *caller) page(token, code string) Class {
 	told, err := c.w.told.Await(c.w.s.Context(), token)
 	c.w.s.Check(err)
 	if told.Class == Over && c.w.exchanges[code] == 0 {
-		delete(c.w.entries, code) // somebody else was first
+		delete(c.w.entries, code) // another redirect was first
 	}
 	return told.Class
 }
 
-// outcome waits for what becomes of an authorization.
+// outcome waits for the outcome of an authorization.
 func (c *caller) outcome() Class {
 	class, err := c.w.settled.Await(c.w.s.Context(), c.id)
 	c.w.s.Check(err)
 	return class
 }
 
-// pick has the user answer the questions for the code.
+// pick answers the questions about the code as the user.
 func (c *caller) pick(class Class) Class {
 	token := "confirm " + c.id
 	c.w.s.Check(c.w.calls.Send(c.w.s.Context(), c.runtime, In{Token: token, Confirm: &Confirm{ID: c.id, Class: class}}))
@@ -281,7 +282,7 @@ func (c *caller) pick(class Class) Class {
 	return told.Class
 }
 
-// check says what is wrong when all calls have ended.
+// check reports what is wrong after all calls have ended.
 func (w *world) check() {
 	for _, look := range w.pages {
 		look()
@@ -304,7 +305,7 @@ func (w *world) check() {
 	}
 }
 
-// one fails unless a class is among those that may be.
+// one fails unless a class is one of those wanted.
 func (w *world) one(what string, got Class, want ...Class) {
 	if !slices.Contains(want, got) {
 		w.s.Errorf("%s: %s, want one of %v", what, got, want)

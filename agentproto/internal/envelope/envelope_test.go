@@ -17,7 +17,7 @@ func of(t *testing.T, secret byte, purpose string) *Envelope {
 	return e
 }
 
-// A message opens for the same secret, purpose and context, and for nothing else.
+// TestOpen checks that a message opens only with the same secret, purpose and context.
 func TestOpen(t *testing.T) {
 	e := of(t, 1, "p")
 	sealed := e.Seal([]byte("state"), "session", "here")
@@ -51,7 +51,7 @@ func TestOpen(t *testing.T) {
 	}
 }
 
-// A message that was held back, or comes from a clock that is ahead, is not opened.
+// TestStale checks that a message that was delayed too long is not opened.
 func TestStale(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := of(t, 1, "p")
@@ -67,7 +67,7 @@ func TestStale(t *testing.T) {
 	})
 }
 
-// A secret that can be guessed is refused.
+// TestShortSecret checks that a secret that could be guessed is refused.
 func TestShortSecret(t *testing.T) {
 	if _, err := New(make([]byte, MinSecret-1), "p"); err == nil {
 		t.Error("a short secret is taken")

@@ -51,7 +51,8 @@ func TestStream(t *testing.T) {
 	}
 }
 
-// A stream that was changed in any way is an error, and nothing of what was changed is read.
+// TestStreamAltered checks that a stream altered in any way is an error, and that no altered
+// data is returned.
 func TestStreamAltered(t *testing.T) {
 	e := streams(t)
 	text := make([]byte, 150_000)
@@ -91,13 +92,14 @@ func TestStreamAltered(t *testing.T) {
 	}
 }
 
-// What cannot be read to its end is not sealed to its end.
+// TestStreamBroken checks that a source that cannot be read to its end yields no complete
+// stream.
 func TestStreamBroken(t *testing.T) {
 	e := streams(t)
 	broken := errors.New("broken")
 	for i, n := range []int64{0, 10, 100_000, 0, 10, 100_000} {
 		if i == 3 {
-			broken = io.ErrUnexpectedEOF // as of a request that is cut off
+			broken = io.ErrUnexpectedEOF // as for a request that is cut off
 		}
 		r := io.MultiReader(io.LimitReader(zeros{}, n), iotest.ErrReader(broken))
 		sealed, err := io.ReadAll(e.SealStream(r, "a"))

@@ -16,38 +16,38 @@ type (
 	Destination struct{ dataflow.Process }
 )
 
-// A message is what one side says to the other, or what happens to one.
+// A message is sent from one side to the other, or to one side from outside.
 type message struct {
 	Step     Step // 0 for a result of the call
 	Transfer string
-	Taken    bool  // of an answer: the step was made, now or before
-	Results  []int // of Stage: those that came while it was frozen
+	Taken    bool  // in an answer: the step was made, now or before
+	Results  []int // in Stage: the results that arrived while it was frozen
 	Result   int   // from 1 on
-	Again    bool  // the process has crashed, or has waited long enough: it asks again for what it does not know
+	Again    bool  // the process has crashed or waited long enough: it asks again for what it does not know
 }
 
-// An emission is what a side says to the other, or what became of a result here.
+// An emission is a message to the other side, or the fate of a result at this side.
 type emission struct {
 	Say      *message
 	Result   int
 	Resolved bool
 }
 
-// A side is one of the two. It has one thing, which has one call.
+// A side is one of the two. It holds one thing, which has one call.
 type side struct {
 	State
 	Resolved bool
-	Held     []int // results that came while it was on its way
+	Held     []int // results that arrived during the transfer
 	Exported bool
-	Sent     int   // of Held, that leave with the state: the same whenever it is sent
-	Passed   []int // results that are forwarded and not acknowledged
+	Sent     int   // number of Held that leave with the state, fixed at the first export
+	Passed   []int // results that are forwarded and not yet acknowledged
 }
 
 type sideTurn = keyedstream.Turn[string, emission, struct{}]
 
 func say(do *sideTurn, m message) { do.Emit(emission{Say: &m}) }
 
-// resolve takes in results where the call is served.
+// resolve handles results where the call is served.
 func (s *side) resolve(do *sideTurn, results ...int) {
 	for _, n := range results {
 		do.Emit(emission{Result: n, Resolved: !s.Resolved})
@@ -55,14 +55,14 @@ func (s *side) resolve(do *sideTurn, results ...int) {
 	}
 }
 
-// goOn takes in what was held.
+// goOn handles the results that were held.
 func (s *side) goOn(do *sideTurn) {
 	held := s.Held
 	s.Held = nil
 	s.resolve(do, held...)
 }
 
-// ask has the source ask for what it does not know.
+// ask makes the source ask for what it does not know.
 func (s *side) ask(do *sideTurn, again bool) {
 	switch {
 	case s.Place == Frozen:
@@ -88,7 +88,7 @@ func leave(s *side, m message, do *sideTurn) {
 		if changed, _ := s.Take(Freeze, "1.move"); changed {
 			s.ask(do, false)
 		}
-	case m.Step == 0 && m.Taken: // it is there
+	case m.Step == 0 && m.Taken: // it has arrived
 		if i := slices.Index(s.Passed, m.Result); i >= 0 {
 			s.Passed = slices.Delete(s.Passed, i, i+1)
 			s.ask(do, false)
@@ -107,7 +107,7 @@ func leave(s *side, m message, do *sideTurn) {
 		s.Take(Abort, m.Transfer)
 		s.goOn(do)
 	case m.Step != Stage && s.Place == Doubt:
-		if (m.Step == Commit) == m.Taken { // it has committed, or it can no longer be aborted
+		if (m.Step == Commit) == m.Taken { // it has committed, or can no longer be aborted
 			s.Take(Commit, m.Transfer)
 			s.Passed, s.Held = append(s.Passed, s.Held[s.Sent:]...), nil
 		} else {
@@ -147,7 +147,7 @@ type (
 	emittedAt[L dataflow.Location]                    = dataflow.KeyedStream[string, emission, L, bounds.Unbounded, dataflow.TotalOrder, dataflow.ExactlyOnce]
 )
 
-// said are the messages for the other side.
+// said returns the messages for the other side.
 func said[L dataflow.Location](emitted emittedAt[L]) messagesAt[L, dataflow.NoOrder] {
 	return keyedstream.WeakenOrder(keyedstream.FilterMap(emitted, func(e emission) (message, bool) {
 		if e.Say == nil {
@@ -157,15 +157,16 @@ func said[L dataflow.Location](emitted emittedAt[L]) messagesAt[L, dataflow.NoOr
 	}))
 }
 
-// results are what became of results at one side.
+// results returns the fates of results at one side.
 func results[L dataflow.Location](emitted emittedAt[L], name string) *dataflow.OutputPort[dataflow.Entry[string, emission]] {
 	return keyedstream.Output(keyedstream.Filter(emitted, func(e emission) bool { return e.Say == nil }), name)
 }
 
-// TestN82 moves a thing with a call from one location to another, while a result comes at the source, and tries all orders: of
-// the messages, of which one is lost, repeated or both, and of a crash of the source, after which it asks again. All that the
-// destination has is kept, so a crash of it is a message that is lost. The thing is never here at both, and gone at the
-// source when that knows that it is here at the destination; the call is resolved once, by the result that the source took.
+// TestN82 moves a thing with a call from one location to another while a result arrives at the source. It tries all orders: of
+// the messages, with one lost, repeated or both, and of a crash of the source, after which the source asks again. The
+// destination stores all its state, so its crash is the same as a lost message. The thing is never here at both. It is gone at
+// the source once the source knows that it is here at the destination. The call is resolved once, by the result that the
+// source accepted.
 func TestN82(t *testing.T) {
 	for _, test := range []struct {
 		name      string
@@ -219,7 +220,7 @@ func play(s *sim.Sim, faults sim.Faults, again int, ends map[Place]int) {
 		s.Check(in.Send(ctx, thing, message{Again: true}))
 	}
 	s.Quiesce()
-	for source.Place.Leaving() || len(source.Passed) > 0 { // in the end all is asked again
+	for source.Place.Leaving() || len(source.Passed) > 0 { // at the end everything is asked again
 		s.Check(in.Send(ctx, thing, message{Again: true}))
 		s.Quiesce()
 	}

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// The transfers of the table, as they are to a state whose last one is this.
+// The transfers in the table, relative to a state whose last transfer is this.
 const (
 	this  = "5.this"
 	early = "4.early"
@@ -17,7 +17,7 @@ const (
 	other = "other" // has no number
 )
 
-// rows are all states that there are, by the words of the table, and allSteps all steps.
+// rows are all possible states, with their names in the table.
 var rows = []struct {
 	name  string
 	state State
@@ -37,7 +37,8 @@ var rows = []struct {
 
 var allSteps = []Step{Freeze, Send, Stage, Commit, Abort, Forget}
 
-// The whole table: - is refused, = changes nothing, and else it says the place, with a + if the transfer was committed.
+// table is the whole table. A "-" means refused and "=" unchanged. Otherwise the cell is the new place, with a "+" if the
+// transfer was committed.
 const table = `
 here            this   frozen    -         -         -         =         =
 here            early  frozen    -         -         -         =         =
@@ -84,7 +85,7 @@ staged again    early  -         -         -         -         =         -
 staged again    late   -         -         staged    -         gone      -
 staged again    other  -         -         -         -         =         -`
 
-// TestTable tries every step of this, an earlier, a later and an unnumbered transfer in every state.
+// TestTable tries every step in every state, for this, an earlier, a later and an unnumbered transfer.
 func TestTable(t *testing.T) {
 	var got strings.Builder
 	for _, row := range rows {
@@ -121,7 +122,7 @@ func TestTable(t *testing.T) {
 	}
 }
 
-// trimmed returns the lines of a text without the spaces at their ends.
+// trimmed returns the lines of a text without trailing spaces.
 func trimmed(text string) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		for line := range strings.Lines(text) {
@@ -132,7 +133,8 @@ func trimmed(text string) iter.Seq[string] {
 	}
 }
 
-// TestNames: transfers of one thing are numbered by whoever has it, and a name without a number is neither before nor after another.
+// TestNames checks that the holder of a thing numbers its transfers, and that a name without a number is neither before nor after
+// another.
 func TestNames(t *testing.T) {
 	var s State
 	began := time.UnixMilli(1_000_000)

@@ -14,7 +14,7 @@ import (
 	"testing"
 )
 
-// percent encodes every byte, or, if all is false, what an address needs.
+// percent encodes every byte, or, if all is false, only what a URL requires.
 func percent(s string, all bool) string {
 	if !all {
 		return url.QueryEscape(s)
@@ -33,7 +33,7 @@ func quote(s string) string {
 
 func TestO19_EveryEncoding(t *testing.T) {
 	secrets := []string{
-		"canary-1", // the shortest that is looked for
+		"canary-1", // as short as a secret may be
 		"eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiJhZGEifQ.c2lnbmF0dXJl-_c2ln",
 		`pa"ss\word/with+all=of&it?>` + "\u00fc\u2603",
 		strings.Repeat("long-token_", 20),
@@ -88,7 +88,7 @@ func TestO19_EveryEncoding(t *testing.T) {
 					t.Errorf("%s of %.20q is not found in the message %.100q", name, s, body)
 				}
 			}
-			// What lacks a byte of the last ones, or has another there, is not the secret.
+			// A text that lacks one of the last bytes, or differs there, is not the secret.
 			others := []string{s[:len(s)-1], s[:len(s)-5] + "\x00" + s[len(s)-4:]}
 			if len(s) < windowBytes {
 				others = append(others, s[1:], "x"+s[1:])
@@ -105,8 +105,8 @@ func TestO19_EveryEncoding(t *testing.T) {
 	}
 }
 
-// TestO19_PartsOfSecrets says what of a long secret is looked for: its last 16 bytes, or those
-// before them if the last ones say nothing.
+// TestO19_PartsOfSecrets checks which part of a long secret the guard searches for: the last
+// 16 bytes, or the bytes before them if the last ones are too regular.
 func TestO19_PartsOfSecrets(t *testing.T) {
 	const jwt = "eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiJhZGEifQ.c2lnbmF0dXJl-_c2ln"
 	var g Guard
@@ -137,8 +137,8 @@ func TestO19_PartsOfSecrets(t *testing.T) {
 	}
 }
 
-// TestO19_ValuesOfUsers has one user have more values issued than are looked for, while
-// others have one each.
+// TestO19_ValuesOfUsers issues one user more values than the guard searches for, while others
+// have one each.
 func TestO19_ValuesOfUsers(t *testing.T) {
 	var g Guard
 	ada, bob := Owner{User: "ada"}, Owner{User: "bob"}
@@ -160,7 +160,7 @@ func TestO19_ValuesOfUsers(t *testing.T) {
 			t.Errorf("%q: found %t", text, !want)
 		}
 	}
-	// A token that is used is looked for, however many others there are.
+	// A token in use is searched for, however many others exist.
 	for i := range maxWindows/2 + 1000 {
 		g.Replace(Owner{User: fmt.Sprint(i)}, fmt.Sprintf("token of user %d", i), "")
 		if i%10_000 == 0 {
@@ -176,8 +176,8 @@ func TestO19_ValuesOfUsers(t *testing.T) {
 	}
 }
 
-// TestO19_AddedMeanwhile adds secrets while others search. What was added before a search
-// begins is found by it.
+// TestO19_AddedMeanwhile adds secrets during searches. A search finds every secret added
+// before it began.
 func TestO19_AddedMeanwhile(t *testing.T) {
 	var g Guard
 	var added atomic.Int64
@@ -202,7 +202,7 @@ func TestO19_AddedMeanwhile(t *testing.T) {
 	all.Wait()
 }
 
-// manySecrets is a guard with 100,000 tokens that begin and end alike.
+// manySecrets returns a guard with 100,000 tokens that begin or end alike.
 func manySecrets() *Guard {
 	g := new(Guard)
 	for i := range 50_000 {
@@ -212,8 +212,8 @@ func manySecrets() *Guard {
 	return g
 }
 
-// TestLeakCost has texts that are as bad as can be. The work, in slots that are looked at, is
-// a few for each byte and each encoding, whatever the text and however many secrets there are.
+// TestLeakCost searches worst-case texts. The work, counted in slots read, is a few per byte
+// and encoding, whatever the text and the number of secrets.
 func TestLeakCost(t *testing.T) {
 	g := manySecrets()
 	for name, unit := range map[string]string{
@@ -252,8 +252,7 @@ func BenchmarkLeakGuard(b *testing.B) {
 	})
 }
 
-// FuzzPeel checks that what is peeled off gets no longer, and that encoding is
-// undone.
+// FuzzPeel checks that decoding never makes a text longer, and that it undoes the encoding.
 func FuzzPeel(f *testing.F) {
 	for _, s := range []string{"", `\`, `\u`, `\u00e`, `\x4`, `%`, `%4`, `%zz`, `a\nb`, `\ud83d\ude00`, "%41%42"} {
 		f.Add(s)

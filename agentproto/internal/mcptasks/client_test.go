@@ -14,7 +14,8 @@ type answer func(r *http.Request) *http.Response
 
 func (f answer) RoundTrip(r *http.Request) (*http.Response, error) { return f(r), nil }
 
-// TestEvents has a server write a task in several lines and pieces, between other things.
+// TestEvents makes a server write a task in several lines and pieces, between other
+// events.
 func TestEvents(t *testing.T) {
 	const task = `{"jsonrpc":"2.0","id":1,"result":{"resultType":"task","taskId":"a"}}`
 	const want = `{"id":1,"jsonrpc":"2.0","result":{"_meta":{"io.millrace/task":{"resultType":"task","taskId":"a"}},"content":[],"resultType":"complete"}}`
@@ -56,7 +57,7 @@ func TestEvents(t *testing.T) {
 	}
 }
 
-// TestName looks at the headers of requests about tasks and others.
+// TestName checks the headers of requests about tasks and of others.
 func TestName(t *testing.T) {
 	for method, want := range map[string]string{"tasks/get": "a-task", "tools/call": "", "server/discover": ""} {
 		name := ""

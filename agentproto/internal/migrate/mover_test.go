@@ -19,7 +19,7 @@ func TestDestination(t *testing.T) {
 	for raw, want := range map[string]string{
 		"https://b.example":         "https://b.example",
 		"HTTPS://B.example/":        "https://b.example",
-		"https://b.example/path":    "https://b.example/path", // an origin stands for all below it
+		"https://b.example/path":    "https://b.example/path", // an origin includes everything below it
 		"https://c.example/tools":   "https://c.example/tools",
 		"http://127.0.0.1:8080":     "http://127.0.0.1:8080",
 		"https://c.example":         "",
@@ -31,7 +31,7 @@ func TestDestination(t *testing.T) {
 		"https://b.example?query":   "",
 		"https://b.example.evil":    "",
 		"http://127.0.0.2:8080":     "",
-		"http://10.0.0.1":           "", // it is allowed by name, and not by the networks
+		"http://10.0.0.1":           "", // allowed by name, but not by the networks
 		"ftp://b.example":           "",
 		"https:b.example":           "",
 		"//b.example":               "",
@@ -44,7 +44,8 @@ func TestDestination(t *testing.T) {
 	}
 }
 
-// TestNoTool starts an instance again without what moves sessions, while one is in doubt.
+// TestNoTool restarts an instance without the function that moves sessions while a move
+// is in doubt.
 func TestNoTool(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := New(t.Context(), Options{})

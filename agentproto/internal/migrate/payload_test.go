@@ -10,7 +10,7 @@ import (
 	"github.com/millrace/millrace/agentproto/internal/tools"
 )
 
-// encode makes what an instance sends of a session that is written like that.
+// encode returns what an instance sends for a session with this encoding.
 func encode(session string) []byte {
 	data, err := json.Marshal(payload{Session: []byte(session)})
 	if err != nil {
@@ -19,13 +19,14 @@ func encode(session string) []byte {
 	return data
 }
 
-// read reads what an instance has sent of a session of the runtime rt.
+// read decodes what an instance has sent for a session of the runtime rt.
 func read(data []byte, session string) error {
 	_, err := readPayload(data, tools.Place{Runtime: "rt", Session: session})
 	return err
 }
 
-// TestG12_Payloads has the key and sends payloads that reach for what is not theirs.
+// TestG12_Payloads sends payloads from a sender that has the key and tries to reach other
+// sessions' state.
 func TestG12_Payloads(t *testing.T) {
 	inv := func(group, callback string) string {
 		return `{"operation":"add","arguments":{},"id":"c1","group_id":` + group + `,"callback_url":"` + callback + `"}`
@@ -91,7 +92,7 @@ func TestG12_Payloads(t *testing.T) {
 	}
 }
 
-// queued returns the queue of a call with one message.
+// queued returns a call's queue with one message.
 func queued(kind, body string) string {
 	all, err := json.Marshal([]any{map[string]any{"kind": kind, "id": "msg_1", "body": []byte(body), "number": 1}})
 	if err != nil {
@@ -100,8 +101,8 @@ func queued(kind, body string) string {
 	return string(all)
 }
 
-// FuzzPayload looks for payloads that panic, or that are accepted and are not of the
-// session.
+// FuzzPayload looks for payloads that panic, or that are accepted although they belong to
+// another session.
 func FuzzPayload(f *testing.F) {
 	f.Add([]byte(`{"version":2,"place":{"Runtime":"rt","Session":"s"},"calls":[{"runtime":"rt","invocation":{"operation":"o","arguments":{},"id":"i","group_id":"s","callback_url":"https://r.example/"},"phase":"running"}],"done":[],"grants":[]}`))
 	f.Add([]byte(`{"version":2,"place":{"Runtime":"rt","Session":"s"},"calls":[{"runtime":"rt","invocation":{"operation":"o","arguments":{},"id":"i","group_id":"c","thread_ancestors":["s"],"callback_url":"https://r.example/"},"phase":"resolved","number":1,"queue":` +
@@ -120,7 +121,7 @@ func FuzzPayload(f *testing.F) {
 				} `json:"invocation"`
 			} `json:"calls"`
 		}
-		if err := strict.Unmarshal(data, &p); err != nil { // which knows Group_ID from group_id
+		if err := strict.Unmarshal(data, &p); err != nil { // distinguishes Group_ID from group_id
 			t.Fatalf("accepts %q: %v", data, err)
 		}
 		for _, c := range p.Calls {

@@ -36,7 +36,7 @@ func (p *provider) RoundTrip(r *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: p.status, Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(strings.NewReader(p.body)), Request: r}, nil
 }
 
-// A memory is a vault.
+// memory is a vault in memory.
 type memory map[vault.Key]*vault.Token
 
 func (m memory) Load(_ context.Context, key vault.Key) (*vault.Token, error) {
@@ -94,8 +94,8 @@ func TestFetch(t *testing.T) {
 		body          string
 		class         authorize.Class
 		asked         int
-		access        string // which is in the vault afterwards
-		refresh, kept string // the refresh token that is sent, and the one in the vault afterwards
+		access        string // in the vault afterwards
+		refresh, kept string // the refresh token sent, and the one in the vault afterwards
 	}{
 		"none":           {class: authorize.None},
 		"good":           {token: &vault.Token{Access: "a1", Expiry: future}, class: authorize.Good, access: "a1"},
@@ -137,7 +137,7 @@ func TestFetch(t *testing.T) {
 	}
 }
 
-// TestExchange exchanges a code once, also if the job is done again.
+// TestExchange checks that a code is exchanged once, even if the job is repeated.
 func TestExchange(t *testing.T) {
 	idp, tokens := &provider{status: 200, body: `{"access_token":"a1","token_type":"bearer","scope":"write base"}`}, memory{}
 	c := newClient(t, idp, tokens, false)
@@ -172,7 +172,8 @@ func TestExchange(t *testing.T) {
 	}
 }
 
-// TestConfirm keeps a token when the numbers were right, and revokes it otherwise.
+// TestConfirm checks that a token is kept if the numbers were right, and revoked
+// otherwise.
 func TestConfirm(t *testing.T) {
 	idp, tokens := &provider{status: 200, body: `{"access_token":"a1","token_type":"bearer"}`}, memory{}
 	c := newClient(t, idp, tokens, true)

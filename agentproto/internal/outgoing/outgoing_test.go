@@ -16,7 +16,8 @@ import (
 
 const canary = "canary-4711-canary"
 
-// TestMake has a tool write a secret into its messages, which leave without it.
+// TestMake checks that a secret that a tool writes into its messages is removed before
+// they leave.
 func TestMake(t *testing.T) {
 	guard, inv := new(leak.Guard), &agentproto.Invocation{GroupID: "g", ID: "c", Operation: "op"}
 	guard.Add(canary)
@@ -46,7 +47,7 @@ func TestMake(t *testing.T) {
 	}
 }
 
-// answers is a runtime.
+// answers is a transport that plays a runtime.
 type answers func(r *http.Request) (*http.Response, error)
 
 func (a answers) RoundTrip(r *http.Request) (*http.Response, error) { return a(r) }

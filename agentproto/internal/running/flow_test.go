@@ -15,7 +15,7 @@ import (
 
 var at = tools.Place{Runtime: "r", Session: "root"}
 
-// options has a function that notes that it has run, and has an outcome if there is one.
+// options returns options whose jobs run do.
 func options(do func(ctx context.Context, j tools.Job) tools.Outcome) tools.Options {
 	return tools.Options{
 		Rules: tools.Rules{Horizon: time.Hour, Remember: time.Hour, Pauses: []time.Duration{time.Second}, Most: time.Hour},
@@ -45,8 +45,8 @@ func stop(t *testing.T, f *Flow) {
 	}
 }
 
-// TestFlow tells a flow of a call. Another process does its job, which has not been done, but not
-// before it is ready.
+// TestFlow invokes a call in a flow. Another process repeats the unfinished job, but not before
+// it is ready.
 func TestFlow(t *testing.T) {
 	folder, log := t.TempDir(), slog.New(slog.DiscardHandler)
 	ctx, end := context.WithCancel(t.Context())
@@ -102,7 +102,7 @@ func TestFlow(t *testing.T) {
 }
 
 func TestFlowInMemory(t *testing.T) {
-	ctx, end := context.WithCancel(t.Context()) // which ends a flow in memory
+	ctx, end := context.WithCancel(t.Context()) // its end ends a flow in memory
 	defer end()
 	f := New(ctx)
 	if err := f.Start(options(func(context.Context, tools.Job) tools.Outcome { return tools.Outcome{} }), "", slog.New(slog.DiscardHandler), func() {}); err != nil {

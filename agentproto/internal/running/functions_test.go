@@ -42,7 +42,7 @@ func TestFunctions(t *testing.T) {
 	}
 }
 
-// TestSpend posts messages until too many are not delivered.
+// TestSpend posts messages until too many are undelivered.
 func TestSpend(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var l Functions
@@ -71,7 +71,7 @@ func TestSpend(t *testing.T) {
 			end <- err
 		}()
 		synctest.Wait()
-		j.Queue, j.Credit = maxQueue-1, sent // the message was put into the queue, and one has left
+		j.Queue, j.Credit = maxQueue-1, sent // the message was queued, and one was delivered
 		l.Attempted(j)
 		if err := <-end; err != nil {
 			t.Errorf("Spend = %v", err)
@@ -85,7 +85,7 @@ func TestAcknowledged(t *testing.T) {
 		id := tools.CallID{Runtime: "r", ID: "1"}
 		l.Acknowledged(t.Context(), id) // nobody has asked for it
 		left := l.Acknowledging(id)
-		l.Acknowledging(id)() // the same request again does not let it begin
+		l.Acknowledging(id)() // a repeated request does not let it begin
 		begun := false
 		go func() {
 			l.Acknowledged(t.Context(), id)

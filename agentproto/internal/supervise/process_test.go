@@ -20,7 +20,7 @@ import (
 	"github.com/millrace/millrace/internal/edge"
 )
 
-// TestMain makes the test binary the programs of these tests.
+// TestMain lets the test binary act as the programs of these tests.
 func TestMain(m *testing.M) {
 	switch what, file := os.Getenv("SUPERVISE_ACT"), os.Getenv("SUPERVISE_FILE"); what {
 	case "":
@@ -39,7 +39,7 @@ func TestMain(m *testing.M) {
 		signal.Ignore(os.Interrupt)
 		sign(file)
 		io.Copy(io.Discard, os.Stdin)
-	case "parent": // starts another one, which ignores everything
+	case "parent": // starts another process, which ignores interrupts
 		sign(file + ".parent")
 		child := exec.Command(os.Args[0])
 		child.Env = append(os.Environ(), "SUPERVISE_ACT=stubborn")
@@ -50,7 +50,7 @@ func TestMain(m *testing.M) {
 	case "fails":
 		fmt.Fprintln(os.Stderr, "starting\nlisten tcp 127.0.0.1:8801: address \x1b[31min use")
 		os.Exit(3)
-	case "supervisor": // supervises another one, until it is killed
+	case "supervisor": // supervises another process until it is killed
 		env := append(os.Environ(), "SUPERVISE_ACT="+os.Getenv("SUPERVISE_CHILD"))
 		if _, err := supervise.Start(supervise.Command{Args: os.Args[:1], Env: env}, supervise.Options{Ready: signed(file)}); err != nil {
 			panic(err)
@@ -59,7 +59,7 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// sign writes the number of this process to a file, in a line of its own.
+// sign appends the process id to a file, on its own line.
 func sign(file string) {
 	f, err := os.OpenFile(file, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -69,7 +69,7 @@ func sign(file string) {
 	f.Close()
 }
 
-// pids returns the processes that have signed.
+// pids returns the process ids in the file.
 func pids(file string) (all []int) {
 	f, err := os.Open(file)
 	if err != nil {
@@ -83,7 +83,7 @@ func pids(file string) (all []int) {
 	return all
 }
 
-// signed reports whether the last process that has signed is there.
+// signed returns a check that the process that signed last is running.
 func signed(file string) func(context.Context) error {
 	return func(context.Context) error {
 		if all := pids(file); len(all) > 0 && alive(all[len(all)-1]) {
@@ -93,15 +93,15 @@ func signed(file string) func(context.Context) error {
 	}
 }
 
-// alive reports whether a process runs. One that has ended may have its number until its
-// parent has asked.
+// alive reports whether a process is running. An ended process may keep its id until its
+// parent has waited for it.
 func alive(pid int) bool {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	_, state, _ := strings.Cut(string(stat), ") ")
 	return syscall.Kill(pid, 0) == nil && (err != nil || !strings.HasPrefix(state, "Z"))
 }
 
-// wantGone waits until there is no such process.
+// wantGone waits until the process no longer exists.
 func wantGone(t *testing.T, pid int) {
 	t.Helper()
 	for again := time.NewTicker(10 * time.Millisecond); alive(pid); {
@@ -115,7 +115,7 @@ func wantGone(t *testing.T, pid int) {
 	}
 }
 
-// program returns a command of the test binary, and the file that it signs.
+// program returns a command that runs the test binary, and the file that it signs.
 func program(t *testing.T, what string) (supervise.Command, string) {
 	file := filepath.Join(t.TempDir(), "pids")
 	return supervise.Command{Args: os.Args[:1], Env: append(os.Environ(), "SUPERVISE_ACT="+what, "SUPERVISE_FILE="+file)}, file
@@ -148,7 +148,7 @@ func up(t *testing.T, p *supervise.Process) {
 	}
 }
 
-// A program that is killed is started again, and one that is stopped is not.
+// TestKilled checks that a killed program is restarted, and a stopped one is not.
 func TestKilled(t *testing.T) {
 	c, file := program(t, "serve")
 	ended := make(chan error, 10)
@@ -179,8 +179,8 @@ func TestKilled(t *testing.T) {
 	}
 }
 
-// A program that ends at once is started again after pauses that grow, however often it is
-// asked for, and the error names it and has what it said last.
+// TestEndsAtOnce checks that a program that ends at once is restarted after growing pauses,
+// however often Up is called. The error names the program and includes its last output.
 func TestEndsAtOnce(t *testing.T) {
 	c, _ := program(t, "fails")
 	var began time.Time
@@ -199,7 +199,7 @@ func TestEndsAtOnce(t *testing.T) {
 			t.Errorf("pause %d is %v, want at least %v", i, pause, least)
 		}
 	}
-	asked := time.Now() // asking does not make it a loop
+	asked := time.Now() // Up does not shorten the pauses
 	for n := 0; n < 2; n++ {
 		if err := p.Up(t.Context()); err == nil {
 			t.Error("it is up")
@@ -210,7 +210,8 @@ func TestEndsAtOnce(t *testing.T) {
 	}
 }
 
-// What cannot be started is an error that names it, at once or when it is gone later.
+// TestNoProgram checks that a program that cannot be started, at once or later, is an error
+// that names it.
 func TestNoProgram(t *testing.T) {
 	ready := func(context.Context) error { return nil }
 	for _, args := range [][]string{nil, {"/nowhere/at/all", "x"}, {t.TempDir()}, {"no-such-program-anywhere"}} {
@@ -229,7 +230,7 @@ func TestNoProgram(t *testing.T) {
 	}
 }
 
-// Up waits for a program that is not ready, for as long as its caller does.
+// TestNotReady checks that Up waits for a program that is not ready until its context ends.
 func TestNotReady(t *testing.T) {
 	c, file := program(t, "serve")
 	p := start(t, c, supervise.Options{Ready: func(context.Context) error { return errors.New("no") }})
@@ -244,7 +245,8 @@ func TestNotReady(t *testing.T) {
 	}
 }
 
-// A program that is told to end and does not is killed, and so is what it has started.
+// TestStubborn checks that a program that ignores its interrupt is killed, with the
+// processes that it started.
 func TestStubborn(t *testing.T) {
 	for _, what := range []string{"stubborn", "parent"} {
 		c, file := program(t, what)
@@ -262,7 +264,8 @@ func TestStubborn(t *testing.T) {
 	wantGone(t, pids(file)[0])
 }
 
-// What a program has started does not outlive it: it may keep the port.
+// TestLeftOver checks that processes started by a program do not outlive it: they might
+// keep its port.
 func TestLeftOver(t *testing.T) {
 	c, file := program(t, "parent")
 	p := start(t, c, supervise.Options{Ready: signed(file), Pauses: soon})
@@ -273,8 +276,8 @@ func TestLeftOver(t *testing.T) {
 	up(t, p)
 }
 
-// A program ends with the process that supervises it, though that is killed: by its
-// parent-death signal on Linux, and by the end of its standard input anywhere.
+// TestSupervisorKilled checks that a program ends when its supervisor is killed: by the
+// parent-death signal on Linux, and by the end of its standard input everywhere.
 func TestSupervisorKilled(t *testing.T) {
 	for _, what := range []string{"leashed", "stubborn"} {
 		if what == "stubborn" && !diesWithParent {
@@ -295,7 +298,8 @@ func TestSupervisorKilled(t *testing.T) {
 	}
 }
 
-// Everything that a program prints is read, however much, and its end is what an error has.
+// TestOutput checks that all output of a program is read, and that the error contains its
+// end.
 func TestOutput(t *testing.T) {
 	var all strings.Builder
 	c := supervise.Command{Args: []string{"sh", "-c", "seq 1 200000; printf 'the last\x1b[1m line' >&2; exit 1"}, Output: &all}

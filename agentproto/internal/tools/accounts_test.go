@@ -23,7 +23,7 @@ import (
 
 var seed = flag.Int64("seed", 0, "seed of the random tests; 0 takes one from the clock")
 
-// accounts are what a session has said of itself, summed up as the flow does.
+// accounts are the sums of a session's emissions, as the flow computes them.
 type accounts struct {
 	Loads  map[string]Load
 	Alive  map[Name]int
@@ -65,7 +65,7 @@ func (a accounts) String() string {
 	}(a))
 }
 
-// recount is what a session ought to have said.
+// recount computes the accounts from the state of a session.
 func recount(s *Session) accounts {
 	a := newAccounts()
 	add := func(runtime string, l Load) { a.add([]Out{{Load: &LoadOf{runtime, l}}}) }
@@ -97,15 +97,15 @@ func recount(s *Session) accounts {
 	return a
 }
 
-// A clerk does random things to one session, and keeps its accounts.
+// A clerk does random things to a session and keeps its accounts.
 type clerk struct {
 	*play
 	a        accounts
-	open     []Job // that have no outcome yet
+	open     []Job // jobs without an outcome
 	moved    *Moved
-	transfer int // number of the last one
+	transfer int // number of the last transfer
 	steps    int
-	seen     map[string]int // what has happened, to see that a run has all of it
+	seen     map[string]int // what has happened, to check that a run covers everything
 }
 
 func (k *clerk) note() string {
@@ -114,7 +114,7 @@ func (k *clerk) note() string {
 	k.open = append(k.open, k.jobs...)
 	for _, o := range k.outs {
 		if o.Token != "" && o.Told != nil && o.Told.Data != nil {
-			k.moved = new(Moved) // of the place that a turn by hand has, which is none
+			k.moved = new(Moved) // of the place of a turn made by hand, which is empty
 			if err := json.Unmarshal(o.Told.Data, k.moved); err != nil {
 				return "what was exported cannot be read: " + err.Error()
 			}
@@ -148,10 +148,10 @@ func (k *clerk) note() string {
 	return ""
 }
 
-// tooLong is the text of a result that is not kept.
+// tooLong is the text of a result that is too long to be kept.
 var tooLong = strings.Repeat("x", maxKept)
 
-// do makes a step of a number.
+// do makes the step that n encodes.
 func (k *clerk) do(n int) string {
 	draw := func(most int) (x int) { x, n = n%most, n/most; return x }
 	what := draw(16)
@@ -258,9 +258,8 @@ func (k *clerk) do(n int) string {
 	return k.note()
 }
 
-// TestN76_Accounts does random things to a session, and after each step compares what it has said of its load, its calls,
-// its grants and its jobs with what it has. It would catch a sum that drifts, which would refuse calls for ever or bound nothing,
-// and an entry that stays.
+// TestN76_Accounts does random things to a session. After each step it compares the accounts of its load, calls, grants and jobs
+// with its state. It catches a sum that drifts, which would refuse calls forever or bound nothing, and an entry that is left.
 func TestN76_Accounts(t *testing.T) {
 	if *seed == 0 {
 		*seed = time.Now().UnixNano()

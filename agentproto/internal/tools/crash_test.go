@@ -13,12 +13,11 @@ import (
 	"github.com/millrace/millrace/internal/long"
 )
 
-// peers are what is around a flow whose process dies, by the epoch of the call: a function, and a runtime that takes
-// messages. They outlive the processes.
+// peers are a function, and a runtime that accepts messages. Both count by the epoch of the call, and outlive the processes.
 type peers struct {
 	mu        sync.Mutex
 	runs      map[string]int
-	delivered map[string]int // by webhook-id, which has the epoch
+	delivered map[string]int // by webhook-id, which contains the epoch
 }
 
 func (p *peers) do(_ context.Context, _ Place, j Job) Outcome {
@@ -32,22 +31,22 @@ func (p *peers) do(_ context.Context, _ Place, j Job) Outcome {
 		return Outcome{Final: message(agentproto.TypeSubscriptionEvent, "final"+j.Epoch)}
 	case Attempt:
 		if p.delivered[j.ID]++; p.delivered[j.ID] == 1 && j.Message.Failed == 0 {
-			return Outcome{Class: Again} // it was taken, and nobody has heard of it
+			return Outcome{Class: Again} // it was accepted, and the answer was lost
 		}
 		return Outcome{Class: Accepted}
 	}
 	return Outcome{}
 }
 
-// TestN60_Crashes ends the process before and after everything that it makes durable, once and once more. The call ends,
-// with one result and one final event, and its function does not run more often than there are processes, which are four at most.
+// TestN60_Crashes ends the process before and after each write, once and a second time. The call ends with one result and one
+// final event. Its function runs at most once per process, and there are at most four processes.
 func TestN60_Crashes(t *testing.T) {
 	for name, ahead := range map[string]bool{"durable": false, "read ahead": true} {
 		t.Run(name, func(t *testing.T) { crashes(t, ahead) })
 	}
 }
 
-// crashes makes the runs on a log that shows records before they are durable, or does not.
+// crashes makes the runs. With ahead, the log shows records before they are durable.
 func crashes(t *testing.T, ahead bool) {
 	all := &peers{runs: make(map[string]int), delivered: make(map[string]int)}
 	drives := 0

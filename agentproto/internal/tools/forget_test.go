@@ -12,8 +12,8 @@ import (
 	"github.com/millrace/millrace/dataflow"
 )
 
-// TestN94_NothingIsKept has many calls come, end and be forgotten. It would catch any table of the flow that keeps
-// something of each.
+// TestN94_NothingIsKept starts, ends and forgets many calls. It catches any table of the flow that keeps something
+// for each call.
 func TestN94_NothingIsKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		flow := dataflow.New()
@@ -59,7 +59,7 @@ func TestN94_NothingIsKept(t *testing.T) {
 			runtime.ReadMemStats(&m)
 			return m.HeapAlloc
 		}
-		heap() // tables grow to what they need, and a little more or less each time
+		heap() // let tables grow to their usual size, which varies a little
 		first := heap()
 		before := n
 		heap()

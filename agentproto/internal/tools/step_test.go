@@ -10,7 +10,7 @@ import (
 	"github.com/millrace/millrace/agentproto/internal/handover"
 )
 
-// A play makes steps of one session by hand. Its time stands still, but for what is done with At.
+// A play makes steps of one session by hand. Its time stands still.
 type play struct {
 	t     *testing.T
 	rules Rules
@@ -50,7 +50,7 @@ func (p *play) invoke(url, text string) {
 	p.take(In{Invoke: &Invoke{Call: callID, Inv: inv, Print: PrintOf(inv), Epoch: "e"}})
 }
 
-// job returns the one job that the last step has asked for.
+// job returns the one job that the last step requested.
 func (p *play) job(kind Kind) Job {
 	p.t.Helper()
 	if len(p.jobs) != 1 || p.jobs[0].Kind != kind {
@@ -59,7 +59,7 @@ func (p *play) job(kind Kind) Job {
 	return p.jobs[0]
 }
 
-// resolved makes a call whose result is on its way, and returns the attempt.
+// resolved makes a call whose result is being sent, and returns the attempt.
 func (p *play) resolved() Job {
 	p.t.Helper()
 	p.invoke(firstURL, "one")
@@ -76,8 +76,8 @@ func (p *play) stopped() (numbers []uint64) {
 	return numbers
 }
 
-// TestN65_OutcomeTwice gives the outcome of an attempt twice, and that of an attempt before it late. It would catch a
-// second message that is taken for delivered.
+// TestN65_OutcomeTwice delivers the outcome of an attempt twice, so that the second is late. It catches a second
+// message that is taken for delivered.
 func TestN65_OutcomeTwice(t *testing.T) {
 	p := newPlay(t)
 	p.invoke(firstURL, "one")
@@ -97,8 +97,8 @@ func TestN65_OutcomeTwice(t *testing.T) {
 	}
 }
 
-// TestN58_OtherURL invokes a key again with another callback_url while it runs, while its result is on its way, when
-// that was delivered, and when it is no longer remembered.
+// TestN58_OtherURL invokes a key again with another callback_url while it runs, while its result is being sent, after
+// delivery, and after it was forgotten.
 func TestN58_OtherURL(t *testing.T) {
 	p := newPlay(t)
 	p.invoke(firstURL, "one")
@@ -109,7 +109,7 @@ func TestN58_OtherURL(t *testing.T) {
 	if a.To != otherURL || !strings.HasPrefix(a.ID, "msg_result_") {
 		t.Errorf("the result goes to %s as %s", a.To, a.ID)
 	}
-	p.invoke(firstURL, "one") // late on its way
+	p.invoke(firstURL, "one") // a delayed repetition
 	if len(p.jobs) > 0 {
 		t.Errorf("an address from before is taken again: %+v", p.jobs)
 	}
@@ -140,11 +140,11 @@ func TestN58_OtherURL(t *testing.T) {
 	}
 }
 
-// TestN66_LongPause has a runtime ask for a pause, and messages fail again and again until it is too late.
+// TestN66_LongPause makes a runtime ask for a long pause, and messages fail repeatedly until it is too late.
 func TestN66_LongPause(t *testing.T) {
 	p := newPlay(t)
 	a := p.resolved()
-	p.outcome(a, Outcome{Class: Again, After: time.Hour}) // edge cuts what is longer
+	p.outcome(a, Outcome{Class: Again, After: time.Hour}) // package edge cuts longer pauses
 	if m := p.s.Calls[0].Queue[0]; m.Wake != time.Hour || m.Failed != 1 {
 		t.Errorf("the message waits for %v after %d attempts", m.Wake, m.Failed)
 	}
@@ -159,7 +159,7 @@ func TestN66_LongPause(t *testing.T) {
 	}
 }
 
-// TestN91_Barred has a cancellation come before its invocation.
+// TestN91_Barred sends a cancellation before its invocation.
 func TestN91_Barred(t *testing.T) {
 	p := newPlay(t)
 	p.take(In{Cancel: &Cancel{"g", "c"}})
@@ -179,7 +179,7 @@ func TestN91_Barred(t *testing.T) {
 	}
 }
 
-// TestN92_Unknown tells a session of calls that it does not know.
+// TestN92_Unknown sends a session inputs for calls that it does not know.
 func TestN92_Unknown(t *testing.T) {
 	for _, in := range []In{
 		{Cancel: &Cancel{"g", "c"}}, {Cancel: &Cancel{"g", ""}}, {Answer: &UserAnswer{Call: callID, Question: "q"}},
@@ -203,7 +203,7 @@ func TestN92_Unknown(t *testing.T) {
 	}
 }
 
-// TestRepliesAreBounded has many invocations with the id of one call.
+// TestRepliesAreBounded sends many different invocations with the id of one call.
 func TestRepliesAreBounded(t *testing.T) {
 	p := newPlay(t)
 	p.resolved()
@@ -215,7 +215,7 @@ func TestRepliesAreBounded(t *testing.T) {
 	}
 }
 
-// TestRememberedResults bounds what is remembered of results and keys.
+// TestRememberedResults checks the bounds on remembered results and keys.
 func TestRememberedResults(t *testing.T) {
 	p := newPlay(t)
 	st := step{p.rules, p.s, new(turn), place, 0}

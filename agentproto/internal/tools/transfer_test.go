@@ -9,7 +9,7 @@ import (
 	"github.com/millrace/millrace/agentproto/internal/handover"
 )
 
-// A taking is the steps of one transfer, made by hand.
+// A taking runs the steps of one transfer by hand.
 type taking struct {
 	s       Transfer
 	told    handover.State
@@ -32,8 +32,8 @@ func (x *taking) take(in TransferIn) {
 	}
 }
 
-// TestN84_LargeSession has a session of 60 MB come in pieces, and break off at piece 30. It goes on, with pieces that were there
-// before, and there is one copy of it.
+// TestN84_LargeSession transfers a session of 60 MB in pieces and stops after piece 30. The transfer then resumes and repeats
+// some pieces that have already arrived. The session is staged exactly once.
 func TestN84_LargeSession(t *testing.T) {
 	m := Moved{Version: movedVersion, Place: place}
 	for i := range 690 {

@@ -22,7 +22,7 @@ const (
 
 var rules = Rules{Horizon: 24 * time.Hour, Remember: Forever, Pauses: []time.Duration{time.Second, 5 * time.Second}, Most: time.Hour}
 
-// A world is what is around the flow in one schedule: a function, a producer, and a runtime.
+// A world is the environment of the flow in one schedule: a function, a producer, and a runtime.
 type world struct {
 	s         *sim.Sim
 	p         *Ports
@@ -33,7 +33,7 @@ type world struct {
 	delivered []sent
 }
 
-// A sent is a message that the runtime has taken.
+// A sent is a message that the runtime has received.
 type sent struct {
 	to, kind, id string
 	number       uint64
@@ -89,7 +89,7 @@ func (w *world) invoke(url, text string) {
 	w.tell(In{Invoke: &Invoke{Call: callID, Inv: inv, Print: PrintOf(inv), Epoch: "e"}})
 }
 
-// check says what is wrong when the flow is at rest.
+// check reports what is wrong once the flow is at rest.
 func (w *world) check() {
 	w.s.Quiesce()
 	if n := w.p.Alive.Len() + w.p.Places.Len() + w.p.Stops.Len(); n > 0 {
@@ -102,7 +102,7 @@ func (w *world) check() {
 	if w.runs > 1 {
 		w.s.Errorf("the function has run %d times", w.runs)
 	}
-	// An attempt at an address that the call had before may be late.
+	// An attempt to an address that the call had earlier may arrive late.
 	results, ended, last := make(map[string]int), make(map[string]bool), make(map[string]uint64)
 	for _, m := range w.delivered {
 		switch {
@@ -126,7 +126,7 @@ func (w *world) check() {
 	}
 }
 
-// results returns where results went, in order.
+// results returns the addresses that received results, in order.
 func (w *world) results() (to []string) {
 	for _, m := range w.delivered {
 		if m.kind == agentproto.TypeToolResult && !m.reply {
@@ -136,11 +136,11 @@ func (w *world) results() (to []string) {
 	return to
 }
 
-// A scenario is what happens to one call.
+// A scenario describes what happens to one call.
 type scenario struct {
 	function string
 	fault    string
-	other    string // what else comes
+	other    string // what else arrives
 	posts    int    // views
 }
 
@@ -169,7 +169,7 @@ func (x scenario) once(s *sim.Sim) {
 		w.invoke(otherURL, "two")
 	}
 	w.check()
-	// Whoever hears of it says how it ended. A call that was not cancelled has one result.
+	// Every message says how the call ended. A call that was not cancelled has one result.
 	wanted := x.other != "cancel" && x.other != "close"
 	if to := w.results(); wanted && x.fault != "refused" && x.fault != "gone" && len(to) == 0 {
 		s.Errorf("there is no result: %v", w.delivered)
@@ -184,7 +184,7 @@ func (x scenario) once(s *sim.Sim) {
 	}
 }
 
-// scenarios returns all of them. Where one thing more makes many more orders that show the same, it is left out.
+// scenarios returns all scenarios. It omits those that add many schedules but show nothing new.
 func scenarios() (all []scenario) {
 	for _, function := range []string{"result", "subscription"} {
 		for _, fault := range []string{"none", "again", "again twice", "refused", "gone"} {
@@ -206,8 +206,8 @@ func scenarios() (all []scenario) {
 
 var update = flag.Bool("update", false, "write the numbers of schedules")
 
-// TestEveryScenario goes through all schedules of each scenario. How many there are is in a file: with another
-// number, less is shown than before, or the flow does something that it did not do.
+// TestEveryScenario runs all schedules of each scenario and compares their number with the one in a file. A different number
+// means that the test covers less than before, or that the flow does something new.
 func TestEveryScenario(t *testing.T) {
 	const file = "testdata/schedules.txt"
 	want, err := os.ReadFile(file)

@@ -10,7 +10,7 @@ import (
 
 const good = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 
-// The cases are those of W3C Trace Context, §3.2.
+// TestExtract covers the cases of W3C Trace Context, §3.2.
 func TestExtract(t *testing.T) {
 	for text, want := range map[string]string{
 		good:                      good,

@@ -14,7 +14,7 @@ func key(i int) agentproto.CallKey {
 	return agentproto.CallKey{GroupID: "t", ID: fmt.Sprint("c", i)}
 }
 
-// Of a call the first event stays and the last ones, in order.
+// TestEventsOfCall checks that a trail keeps the first event of a call and the latest ones, in order.
 func TestEventsOfCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began, tr := time.Now(), New()
@@ -38,7 +38,7 @@ func TestEventsOfCall(t *testing.T) {
 	})
 }
 
-// What is given out does not change when more happens.
+// TestEventsAreCopied checks that later events do not change a slice that Of has returned.
 func TestEventsAreCopied(t *testing.T) {
 	tr := New()
 	for range MaxEvents {
@@ -54,13 +54,13 @@ func TestEventsAreCopied(t *testing.T) {
 	}
 }
 
-// Calls of which nothing has happened for long make room for others.
+// TestCallsAreBounded checks that calls without recent events make room for new ones.
 func TestCallsAreBounded(t *testing.T) {
 	tr := New()
 	for i := range MaxCalls {
 		tr.Note(key(i), "made", "")
 	}
-	tr.Note(key(0), "resolved", "") // so number 1 is the one that goes first
+	tr.Note(key(0), "resolved", "") // so call 1 is evicted first
 	for i := range 10 {
 		tr.Note(key(MaxCalls+i), "made", "")
 	}
@@ -75,7 +75,7 @@ func TestCallsAreBounded(t *testing.T) {
 	}
 }
 
-// What is noted late is where it belongs.
+// TestOrderIsThatOfTime checks that an event noted late is put in its place by time.
 func TestOrderIsThatOfTime(t *testing.T) {
 	tr := New()
 	at := time.Now()

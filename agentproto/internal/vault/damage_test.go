@@ -14,8 +14,8 @@ import (
 	"go.etcd.io/bbolt"
 )
 
-// fillStore makes a store with records of many sizes, in buckets that have a page of their own
-// and in ones that have not, and returns what is in it.
+// fillStore creates a store with records of many sizes, in buckets that have their own page and in
+// buckets that do not. It returns the contents.
 func fillStore(t *testing.T, folder string, changes int) map[string]string {
 	t.Helper()
 	s, err := Open(folder)
@@ -77,8 +77,8 @@ func copyFile(t *testing.T, from, to string) {
 	}
 }
 
-// TestDamagedFile damages a state in every way that disks, copies and people have. Each is an
-// error when it is opened, which says what to do.
+// TestDamagedFile damages the state file in the ways that disks, copies and people do. Opening it
+// returns an error that says what to do.
 func TestDamagedFile(t *testing.T) {
 	origin := t.TempDir()
 	fillStore(t, origin, 30)
@@ -135,14 +135,14 @@ func TestDamagedFile(t *testing.T) {
 				t.Fatal(err)
 			}
 			s, err := Open(folder)
-			if c.want == "" && err == nil { // what is cut off was free
+			if c.want == "" && err == nil { // the part that was cut off was free
 				s.Close()
 				return
 			}
 			if err == nil || !strings.Contains(err.Error(), c.want) || !strings.HasPrefix(err.Error(), "toolserver: the state ") || !strings.Contains(err.Error(), FileName) {
 				t.Fatalf("Open: %v", err)
 			}
-			// The next start says the same, and has not made it worse.
+			// The next start returns the same error: the first one has not made the damage worse.
 			if _, again := Open(folder); again == nil || again.Error() != err.Error() {
 				t.Errorf("then: %v", again)
 			}
@@ -150,7 +150,7 @@ func TestDamagedFile(t *testing.T) {
 	}
 }
 
-// TestFlippedBits flips bits everywhere in a file: either it is noticed, or everything is still there.
+// TestFlippedBits flips single bits throughout a file: either the damage is detected, or all contents are still there.
 func TestFlippedBits(t *testing.T) {
 	folder := t.TempDir()
 	want := fillStore(t, folder, 12)
@@ -183,7 +183,7 @@ func TestFlippedBits(t *testing.T) {
 		case found.sum != good.sum || *found.known != *good.known:
 			t.Fatalf("bit %#x of byte %d: not noticed", bit, at)
 		default:
-			if harmless++; harmless%200 == 0 { // bbolt is of the same opinion
+			if harmless++; harmless%200 == 0 { // bbolt agrees
 				if err := os.WriteFile(path, data, 0o600); err != nil {
 					t.Fatal(err)
 				}
@@ -205,7 +205,7 @@ func TestFlippedBits(t *testing.T) {
 	}
 }
 
-// FuzzCheckFile looks for files with which reading does not end, or goes wrong.
+// FuzzCheckFile looks for files that make checkFile loop forever or fail with an error other than ErrDamaged.
 func FuzzCheckFile(f *testing.F) {
 	folder := f.TempDir()
 	s, err := Open(folder)
@@ -232,8 +232,8 @@ func FuzzCheckFile(f *testing.F) {
 	})
 }
 
-// TestFileFromBefore opens a state that was written before there were sums and marks, and one
-// whose mark is an earlier one or has gone: nothing is lost, and from then on it is checked.
+// TestFileFromBefore opens a state that was written before checksums and marks existed, and states
+// whose mark is outdated or missing. Nothing is lost, and the state is checked from then on.
 func TestFileFromBefore(t *testing.T) {
 	folder := t.TempDir()
 	want := fillStore(t, folder, 20)

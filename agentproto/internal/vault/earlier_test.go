@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestEarlierState opens the state of a version that kept its calls in the file of the vault. It would catch calls that
-// are dropped in silence, and a state that is refused although nothing in it is lost.
+// TestEarlierState opens the state of a version that kept its calls in the file of the vault. It fails if calls are dropped
+// silently, or if a state is refused although opening it would lose nothing.
 func TestEarlierState(t *testing.T) {
 	folder := t.TempDir()
 	open := func() (*State, error) { return OpenState(folder, nil, false, slog.New(slog.DiscardHandler)) }

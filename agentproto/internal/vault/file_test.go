@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// list returns the keys and values that begin with prefix.
+// list returns the keys that begin with prefix, with their values.
 func list(t *testing.T, s *File, bucket, prefix string) string {
 	t.Helper()
 	var all []string

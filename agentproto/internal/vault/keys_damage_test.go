@@ -9,7 +9,8 @@ import (
 	"testing"
 )
 
-// TestDamagedKeys damages the keys of a state, which are never made anew beside one.
+// TestDamagedKeys damages the keys of a state. Opening the state fails, because new keys are never created beside an existing
+// state.
 func TestDamagedKeys(t *testing.T) {
 	for name, damage := range map[string]func(path string, data []byte) error{
 		"removed":   func(path string, _ []byte) error { return os.Remove(path) },
@@ -25,7 +26,7 @@ func TestDamagedKeys(t *testing.T) {
 	} {
 		for _, elsewhere := range []bool{false, true} {
 			if elsewhere && name != "removed" && name != "empty" && name != "cut" && name != "zeroed" {
-				continue // nothing was encrypted with them that is still there
+				continue // nothing encrypted with these keys is left in the state
 			}
 			folder := t.TempDir()
 			open := func() error {
@@ -48,7 +49,7 @@ func TestDamagedKeys(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			for range 2 { // the first start has not made it look whole
+			for range 2 { // the first start has not hidden the damage
 				if err := open(); err == nil || !strings.Contains(err.Error(), "keys") || !strings.Contains(err.Error(), folder) {
 					t.Errorf("%s, tokens elsewhere %t: %v", name, elsewhere, err)
 				}

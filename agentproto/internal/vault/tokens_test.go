@@ -19,7 +19,7 @@ import (
 	"github.com/millrace/millrace/agentproto/internal/leak"
 )
 
-// A lab is a folder with keys and one with a vault.
+// A lab is a folder for a vault, and the file of its keys.
 type lab struct {
 	t            *testing.T
 	folder, keys string
@@ -53,7 +53,7 @@ func (l lab) open(k *Keyset) *Tokens {
 	return v
 }
 
-// has checks that a token is in the vault, or, if want is empty, that none is.
+// has checks that the vault contains a token, or that it contains none if want is empty.
 func (l lab) has(v *Tokens, key Key, want string) {
 	l.t.Helper()
 	switch got, err := v.Load(key); {
@@ -68,7 +68,7 @@ func testToken(access string, scopes ...string) *Token {
 	return &Token{Access: access, Refresh: "refresh-" + access, Expiry: time.Unix(2e9, 0), Scopes: scopes}
 }
 
-// all returns everything below a folder, names included.
+// all returns the names and contents of all files below a folder.
 func (l lab) all(folder string) []byte {
 	l.t.Helper()
 	var all bytes.Buffer
@@ -107,7 +107,7 @@ func TestO20_VaultIsEncrypted(t *testing.T) {
 	}
 	v.file.Close()
 
-	// The file that somebody has copied shows neither tokens nor users.
+	// A copy of the file reveals neither tokens nor users.
 	var guard leak.Guard
 	for _, s := range []string{"canary-access-ada", "canary-access-bob", "refresh-canary-access", "user:ada", "https://runtime.example"} {
 		guard.Add(s)
@@ -120,7 +120,7 @@ func TestO20_VaultIsEncrypted(t *testing.T) {
 			t.Errorf("%s: %v, %v", path, info.Mode(), err)
 		}
 	}
-	// With other keys it cannot even be opened.
+	// With other keys the vault cannot even be opened.
 	thief := lab{t, l.folder, filepath.Join(t.TempDir(), "keys.json")}
 	file, err := Open(l.folder)
 	if err != nil {
@@ -131,7 +131,7 @@ func TestO20_VaultIsEncrypted(t *testing.T) {
 	}
 	file.Close()
 
-	v = l.open(l.load()) // and with the right ones after all that
+	v = l.open(l.load()) // the right keys still work after that
 	l.has(v, ada, "canary-access-ada")
 	if err := v.Delete(ada); err != nil {
 		t.Error(err)
@@ -174,7 +174,7 @@ func TestO20_RecordsCannotBeMoved(t *testing.T) {
 		l.has(v, bob, "bob")
 	}
 	v.file.Close()
-	v = l.open(l.load()) // one damaged record does not keep the others from their users
+	v = l.open(l.load()) // one damaged record does not make the others unreadable
 	l.has(v, bob, "bob")
 }
 
@@ -195,7 +195,7 @@ func TestO20_Rotation(t *testing.T) {
 	if n := copied.handle.Len(); n != 2 {
 		t.Fatalf("%d keys", n)
 	}
-	v = l.open(copied) // opening encrypts ada's token anew
+	v = l.open(copied) // opening re-encrypts ada's token
 	if n, err := v.Reseal(); n != 0 || err != nil {
 		t.Errorf("Reseal = %d, %v after opening", n, err)
 	}
@@ -217,7 +217,7 @@ func TestO20_Rotation(t *testing.T) {
 	l.has(v, ada, "ada")
 	l.has(v, bob, "bob-2")
 	last.Rotate()
-	last.Retire() // too early: nothing was encrypted anew
+	last.Retire() // too early: nothing was re-encrypted
 	if _, err := v.Load(ada); !errors.Is(err, errUnsealed) {
 		t.Errorf("Load = %v with a key that is gone", err)
 	}
@@ -226,7 +226,7 @@ func TestO20_Rotation(t *testing.T) {
 	}
 }
 
-// TestVaultTogether changes keys and tokens at the same time.
+// TestVaultTogether changes keys and tokens concurrently.
 func TestVaultTogether(t *testing.T) {
 	l := newLab(t)
 	keys := l.load()
@@ -262,7 +262,7 @@ func TestVaultTogether(t *testing.T) {
 
 func TestKeysetFile(t *testing.T) {
 	l := newLab(t)
-	loaded := make([]*Keyset, 8) // one file, whoever comes first
+	loaded := make([]*Keyset, 8) // all load the same file, whoever creates it
 	var all sync.WaitGroup
 	for i := range loaded {
 		all.Go(func() { loaded[i] = l.load() })
@@ -308,7 +308,7 @@ func TestKeysetFile(t *testing.T) {
 	}
 }
 
-// A countedKMS is a key service that counts what it is asked.
+// A countedKMS is a key service that counts its requests.
 type countedKMS struct {
 	tink.AEAD
 	asked int

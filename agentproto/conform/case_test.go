@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestTable wants the whole of the table: 169 cases, each with everything, in their
-// order.
+// TestTable checks that the table holds all 169 cases, each complete, and that Cases
+// returns a copy.
 func TestTable(t *testing.T) {
 	seen := make(map[string]bool)
 	id := regexp.MustCompile(`^[A-Z][0-9]{2}$`)

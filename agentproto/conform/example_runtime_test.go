@@ -9,7 +9,7 @@ import (
 	"github.com/millrace/millrace/agentproto/conform"
 )
 
-// The cases about results are tried on a runtime that is started with a command.
+// Run the cases about results against a runtime that is started with a command.
 func ExampleRunRuntime() {
 	report, err := conform.RunRuntime(context.Background(), conform.RuntimeCommand{
 		Args: []string{"my-runtime", "--conformance"}, // the file with the configuration is appended
@@ -21,7 +21,7 @@ func ExampleRunRuntime() {
 	os.Exit(report.ExitCode())
 }
 
-// A client of the control interface is of use without the cases, too.
+// A client of the control interface is useful without the cases, too.
 func ExampleControl() {
 	ctx := context.Background()
 	c := conform.NewControl("http://127.0.0.1:41234", "token") // the members control and token of the line that the runtime has printed

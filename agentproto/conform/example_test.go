@@ -12,8 +12,8 @@ import (
 	"github.com/millrace/millrace/agentproto/toolserver"
 )
 
-// A profile says which operation of a server plays which role. What has no role here
-// is not tested, and is reported so.
+// A profile maps roles to a server's operations. Cases whose role is missing are not run
+// and are reported as not applicable.
 func Example() {
 	web := httptest.NewUnstartedServer(nil)
 	server := toolserver.New(toolserver.Options{

@@ -10,8 +10,8 @@ import (
 	"github.com/millrace/millrace/agentproto/internal/undertest"
 )
 
-// serveArg makes the test binary serve tools instead of testing, with the
-// configuration that is its next argument, so that there is a process to kill.
+// serveArg makes the test binary serve tools instead of running tests, so that there is a
+// process to kill. The next argument is the configuration.
 const serveArg = "serve-under-test"
 
 func TestMain(m *testing.M) {
@@ -24,7 +24,7 @@ func TestMain(m *testing.M) {
 	}
 	flag.Parse()
 	if p := flag.Lookup("test.parallel"); p.Value.String() == p.DefValue {
-		p.Value.Set("6") // they wait for processes more than they compute
+		p.Value.Set("6") // the tests wait for processes more than they compute
 	}
 	os.Exit(m.Run())
 }

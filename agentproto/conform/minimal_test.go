@@ -16,12 +16,12 @@ import (
 	"github.com/millrace/millrace/agentproto/conform"
 )
 
-// A minimal is a tool server with nothing but what a runtime needs to call its one tool: a
-// manifest and an address for calls. It keeps to the protocol, is slow, says what it likes
+// A minimal is a tool server with only what a runtime needs to call its one tool: a
+// manifest and an address for calls. It follows the protocol, is slow, puts arbitrary text
 // in its acknowledgements, and has no notifications.
 type minimal struct {
 	slow  time.Duration
-	added map[string]int // paths that it answers with a status, too
+	added map[string]int // further paths and the status each answers with
 
 	calls sync.WaitGroup
 	url   string
@@ -72,7 +72,7 @@ func (m *minimal) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// report runs the cases against the server.
+// report runs the cases against the server and returns the report.
 func (m *minimal) report(t *testing.T, opts conform.Options, roles map[string]conform.Role) *conform.Report {
 	t.Helper()
 	server := httptest.NewServer(m)
@@ -88,8 +88,8 @@ func (m *minimal) report(t *testing.T, opts conform.Options, roles map[string]co
 
 var greets = map[string]conform.Role{"any": {Operation: "greet", Arguments: json.RawMessage(`{"name":"Ada"}`), Result: "^Good day, Ada$"}}
 
-// TestMinimalTool has a server that keeps to the protocol, and to nothing else, fail no
-// case that the protocol demands.
+// TestMinimalTool checks that a server that implements only the protocol's requirements
+// fails no required case.
 func TestMinimalTool(t *testing.T) {
 	t.Parallel()
 	report := (&minimal{slow: 200 * time.Millisecond}).report(t, conform.Options{}, greets)
@@ -101,7 +101,7 @@ func TestMinimalTool(t *testing.T) {
 	for status, ids := range map[conform.Status]string{
 		conform.Passed:       "D01 A02 A04 A12 C02 C08 W03 W06 W10",
 		conform.Inapplicable: "K04 K05 K06 K07 X04 X05 S14 S15 A01 A06",
-		conform.Failed:       "C01", // it does not send a result again, which is level S
+		conform.Failed:       "C01", // it does not retry sending a result, which is level S
 	} {
 		for id := range strings.FieldsSeq(ids) {
 			if r, ok := report.Result(id); !ok || r.Status != status {
@@ -114,7 +114,8 @@ func TestMinimalTool(t *testing.T) {
 	}
 }
 
-// TestMinimalWrong has what a server with one tool does wrong found all the same.
+// TestMinimalWrong checks that the cases still find the mistakes of a server with one
+// tool.
 func TestMinimalWrong(t *testing.T) {
 	t.Parallel()
 	other := map[string]conform.Role{"any": {Operation: "greet", Result: "^Good night"}}

@@ -25,8 +25,8 @@ func twice(next http.RoundTripper) http.RoundTripper {
 	})
 }
 
-// freshID makes each invocation another one for the server; oldID undoes it on the
-// way back.
+// freshID gives each invocation a new id, so that the server takes it for a new call.
+// oldID restores the id on the way back.
 func freshID(m map[string]any) {
 	if id, ok := m["id"].(string); ok {
 		m["id"] = id + "~" + rand.Text()
@@ -39,7 +39,7 @@ func oldID(m map[string]any) {
 	}
 }
 
-// impatient does not see when the runtime wants to be asked again.
+// impatient hides the runtime's Retry-After from the server.
 func impatient(next http.RoundTripper) http.RoundTripper {
 	return tripper(func(r *http.Request) (*http.Response, error) {
 		resp, err := next.RoundTrip(r)
@@ -59,7 +59,7 @@ func renumbered() func(http.RoundTripper) http.RoundTripper {
 	}
 }
 
-// following goes where a redirect leads.
+// following follows redirects.
 func following(next http.RoundTripper) http.RoundTripper {
 	return tripper(func(r *http.Request) (*http.Response, error) {
 		data := bodyOf(r)
@@ -90,7 +90,7 @@ func mixedUp() func(http.RoundTripper) http.RoundTripper {
 	})
 }
 
-// byIDAlone finds the call to cancel by its id in whatever thread it is.
+// byIDAlone cancels a call by its id, in whatever thread the call is.
 func byIDAlone() func(http.Handler) http.Handler {
 	var threads sync.Map
 	return func(next http.Handler) http.Handler {
@@ -104,7 +104,7 @@ func byIDAlone() func(http.Handler) http.Handler {
 	}
 }
 
-// overtaking sends what was not accepted behind what came after it.
+// overtaking sends a rejected event after the event that follows it.
 func overtaking() func(http.RoundTripper) http.RoundTripper {
 	return func(next http.RoundTripper) http.RoundTripper {
 		var mu sync.Mutex
@@ -142,7 +142,7 @@ func overtaking() func(http.RoundTripper) http.RoundTripper {
 	}
 }
 
-// lastQuestion is the path of the question that was asked last.
+// lastQuestion holds the path of the latest question.
 var lastQuestion sync.Map
 
 func rememberQuestion(m map[string]any) {
@@ -153,7 +153,7 @@ func rememberQuestion(m map[string]any) {
 
 func text(v any) string { s, _ := v.(string); return s }
 
-// anyAnswer takes an answer at any address for the last question.
+// anyAnswer takes an answer at any address as the answer to the latest question.
 func anyAnswer(next http.Handler) http.Handler {
 	return request(func(r *http.Request) {
 		if path, ok := lastQuestion.Load(""); ok && strings.HasPrefix(r.URL.Path, "/choice/") {
@@ -162,7 +162,7 @@ func anyAnswer(next http.Handler) http.Handler {
 	})(next)
 }
 
-// anySelection takes what is no choice for the first one.
+// anySelection replaces every selection by the first choice.
 func anySelection(next http.Handler) http.Handler {
 	return request(func(r *http.Request) {
 		if strings.HasPrefix(r.URL.Path, "/choice/") {

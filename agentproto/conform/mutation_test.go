@@ -18,13 +18,12 @@ import (
 	"github.com/millrace/millrace/agentproto/toolserver"
 )
 
-// A wrong is a mistake that somebody could make in a tool server, and the case that
-// is there for it.
+// A wrong is a mistake that a tool server could make, and the case that catches it.
 type wrong struct {
 	name     string
 	caughtBy string
-	in       func(http.Handler) http.Handler           // what stands in front of the server
-	out      func(http.RoundTripper) http.RoundTripper // what stands behind it
+	in       func(http.Handler) http.Handler           // middleware in front of the server
+	out      func(http.RoundTripper) http.RoundTripper // transport for its callbacks
 	options  func(*toolserver.Options)
 }
 
@@ -91,13 +90,13 @@ var wrongs = []wrong{
 	{name: "ids of ASCII", caughtBy: "W11", out: sent(ascii)},
 }
 
-// TestWrongTools runs, against servers that are wrong on purpose, the cases that are
-// there for it. Each has to fail: a runner that finds nothing proves nothing. That
-// the cases pass without the mistake is TestOurTools.
+// TestWrongTools runs cases against servers that are wrong on purpose. Each case must
+// fail: a runner that finds nothing proves nothing. TestOurTools checks that the cases
+// pass without the mistake.
 func TestWrongTools(t *testing.T) {
 	t.Parallel()
 	var all sync.WaitGroup
-	room := make(chan struct{}, 16) // they wait more than they compute
+	room := make(chan struct{}, 16) // the servers wait more than they compute
 	all.Go(func() { t.Run("keeps nothing", forgetfulTools) })
 	for _, w := range wrongs {
 		room <- struct{}{}
@@ -137,7 +136,7 @@ type tripper func(*http.Request) (*http.Response, error)
 
 func (f tripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// bodyOf reads the body of a request, which can be read again.
+// bodyOf reads the body of a request and restores it for the next reader.
 func bodyOf(r *http.Request) []byte {
 	data, err := io.ReadAll(r.Body)
 	if err != nil {
@@ -175,7 +174,7 @@ func sent(change func(map[string]any)) func(http.RoundTripper) http.RoundTripper
 	}
 }
 
-// received changes every message that comes to a path.
+// received changes every message that arrives at a path.
 func received(path string, change func(map[string]any)) func(http.Handler) http.Handler {
 	return request(func(r *http.Request) {
 		if r.URL.Path == path {
@@ -194,7 +193,7 @@ func request(change func(*http.Request)) func(http.Handler) http.Handler {
 	}
 }
 
-// response changes every answer.
+// response changes every response.
 func response(change func(*http.Request, *httptest.ResponseRecorder)) func(http.Handler) http.Handler {
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -219,7 +218,7 @@ func answer(from, to int) func(http.Handler) http.Handler {
 	})
 }
 
-// answered lets the server see another status than the one that came.
+// answered replaces a response status before the server reads it.
 func answered(from, to int) func(http.RoundTripper) http.RoundTripper {
 	return func(next http.RoundTripper) http.RoundTripper {
 		return tripper(func(r *http.Request) (*http.Response, error) {
@@ -255,7 +254,7 @@ func withStack(m map[string]any) {
 	}
 }
 
-// late acknowledges after a while.
+// late delays the acknowledgement.
 func late(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/invoke" {
@@ -278,7 +277,8 @@ func reflectHost(next http.Handler) http.Handler {
 	})(next)
 }
 
-// trusting gives strangers the credentials that somebody else had.
+// trusting gives a request without credentials the last credentials that another request
+// had.
 func trusting() func(http.Handler) http.Handler {
 	var last sync.Map
 	return request(func(r *http.Request) {
@@ -308,7 +308,7 @@ func noSuchCall(next http.Handler) http.Handler {
 	})(next)
 }
 
-// deaf answers a path and does nothing.
+// deaf answers a path with 200 and does nothing.
 func deaf(path string) func(http.Handler) http.Handler {
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -319,7 +319,7 @@ func deaf(path string) func(http.Handler) http.Handler {
 	}
 }
 
-// echoing puts a parameter into the page.
+// echoing writes a parameter into the page unescaped.
 func echoing(parameter string) func(http.Handler) http.Handler {
 	return response(func(r *http.Request, rec *httptest.ResponseRecorder) {
 		if v := r.URL.Query().Get(parameter); v != "" {
@@ -355,7 +355,7 @@ func talkative(next http.Handler) http.Handler {
 	})(next)
 }
 
-// known refuses what it does not know.
+// known refuses messages with unknown members.
 func known(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodPost && strings.Contains(string(bodyOf(r)), "x-future") {
@@ -366,7 +366,7 @@ func known(next http.Handler) http.Handler {
 	})
 }
 
-// ascii takes out of an id what is not ASCII.
+// ascii removes all non-ASCII characters from an id.
 func ascii(m map[string]any) {
 	m["id"] = strings.Map(func(r rune) rune {
 		if r > 127 {

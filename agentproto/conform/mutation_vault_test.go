@@ -13,7 +13,7 @@ import (
 	"github.com/millrace/millrace/agentproto/toolserver"
 )
 
-// A forgetful vault has nothing of what it was given.
+// forgetful is a vault that stores nothing.
 type forgetful struct{}
 
 func (forgetful) Load(context.Context, toolserver.TokenKey) (*toolserver.UserToken, error) {
@@ -22,7 +22,7 @@ func (forgetful) Load(context.Context, toolserver.TokenKey) (*toolserver.UserTok
 func (forgetful) Save(context.Context, toolserver.TokenKey, *toolserver.UserToken) error { return nil }
 func (forgetful) Delete(context.Context, toolserver.TokenKey) error                      { return nil }
 
-// An openVault writes tokens into a file that everybody can read.
+// An openVault writes tokens unencrypted into a file.
 type openVault struct {
 	folder string
 	tokens sync.Map
@@ -45,8 +45,8 @@ func (v *openVault) Delete(_ context.Context, key toolserver.TokenKey) error {
 	return nil
 }
 
-// forgetfulTools runs the cases about restarts against a server that keeps nothing.
-// Each has to fail.
+// forgetfulTools runs the cases about restarts against a server that stores nothing. Each
+// case must fail.
 func forgetfulTools(t *testing.T) {
 	self, err := os.Executable()
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// trials of every outcome there is.
+// outcomes holds trials with every possible outcome.
 var outcomes = map[string]trial{
 	"A01": {run: func(*probe) {}},
 	"A02": {run: func(p *probe) { p.fail("a call", "\x1b[31mnothing", "a result") }},
@@ -63,8 +63,9 @@ func TestPerform(t *testing.T) {
 	})
 }
 
-// TestLimits has a case wait for what the profile allows: that does not count for its
-// limit, what it does itself does, and a target that has it wait for ever is stopped.
+// TestLimits lets a case wait as long as the profile allows. Such waits do not count
+// toward the case's limit; its own time does. A target that makes a case wait forever is
+// stopped.
 func TestLimits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		wait := func(p *probe, times int) {
@@ -126,7 +127,7 @@ func checkFormats(t *testing.T, report *Report) {
 	}
 }
 
-// TestChosen wants filters that choose nothing, or are none, to be told.
+// TestChosen checks that a filter that is invalid or selects no case is a usage error.
 func TestChosen(t *testing.T) {
 	for _, c := range []struct {
 		opts Options

@@ -13,7 +13,7 @@ import (
 	"github.com/millrace/millrace/agentproto"
 )
 
-// callback takes in what tools post.
+// callback handles the messages that tools post.
 func (s *sample) callback(w http.ResponseWriter, r *http.Request) {
 	secret, ok := strings.CutPrefix(r.URL.Path, "/cb/")
 	s.mu.Lock()
@@ -71,7 +71,7 @@ func (s *sample) callback(w http.ResponseWriter, r *http.Request) {
 	s.take(c, m)
 }
 
-// lenient reads as encoding/json does: the last of two members counts.
+// lenient decodes as encoding/json does: the last of two equal members wins.
 func lenient(data []byte) []byte {
 	var v any
 	if json.Unmarshal(data, &v) != nil {
@@ -91,8 +91,8 @@ func addressOf(data []byte) string {
 	return m.AuthURL
 }
 
-// other finds the call of a message that came to another call's URL: there is none to a
-// runtime that does nothing wrong.
+// other finds the call that a message names when it arrives at another call's URL. A
+// correct runtime looks up no such call.
 func (s *sample) other(key agentproto.CallKey) *sampleCall {
 	for _, c := range s.calls {
 		if s.wrong == "believes the body" && c.thread == key.GroupID && c.id == key.ID || s.wrong == "looks for ids alone" && c.id == key.ID {
@@ -102,7 +102,7 @@ func (s *sample) other(key agentproto.CallKey) *sampleCall {
 	return nil
 }
 
-// take handles a good message. It is answered 200 whatever comes of it.
+// take handles a valid message. The answer is 200 whatever the message does.
 func (s *sample) take(c *sampleCall, m agentproto.Callback) {
 	h := s.threads[c.thread]
 	if h.Closed && s.wrong != "hears closed threads" {
@@ -149,7 +149,7 @@ func (s *sample) take(c *sampleCall, m agentproto.Callback) {
 	}
 }
 
-// mutants are what the sample runtime may do wrong, each with the cases that are for it.
+// mutants maps each mistake of the sample runtime to the cases that catch it.
 var mutants = map[string][]string{
 	"shows every result":           {"R06", "R07", "R08"},
 	"believes the body":            {"Z01", "Z03"},
@@ -178,8 +178,8 @@ var mutants = map[string][]string{
 	"takes every answer for yes":   {"I05", "I10"},
 }
 
-// TestMutants has each wrong of the sample runtime found by the cases that are for it,
-// and wants those cases to pass on a sample that does nothing wrong.
+// TestMutants checks that each mistake of the sample runtime is found by its cases, and
+// that those cases pass on a sample without mistakes.
 func TestMutants(t *testing.T) {
 	t.Parallel()
 	var all []string
@@ -189,7 +189,7 @@ func TestMutants(t *testing.T) {
 	judge := func(t *testing.T, wrong string, cases []string, want Status) {
 		opts := Options{Run: strings.Join(cases, "|"), Parallel: 4}
 		if want == Failed {
-			opts.Timeout = 4 * time.Second // which some wait for in vain
+			opts.Timeout = 4 * time.Second // some cases wait for all of it
 		}
 		report, err := RunRuntime(t.Context(), sampleCommand(t, wrong), opts)
 		if err != nil {

@@ -19,10 +19,10 @@ import (
 	"github.com/millrace/millrace/agentproto"
 )
 
-// wrongEnv makes the test binary act as a sample runtime, and names what it does wrong.
+// wrongEnv makes the test binary act as a sample runtime and names its mistake.
 const wrongEnv = "CONFORM_SAMPLE_RUNTIME"
 
-// TestActAsSample is no test: it is the process of the sample runtime.
+// TestActAsSample is not a test: it is the process of the sample runtime.
 func TestActAsSample(t *testing.T) {
 	wrong, ok := os.LookupEnv(wrongEnv)
 	if !ok {
@@ -58,8 +58,8 @@ func TestActAsSample(t *testing.T) {
 	t.Fatal(http.Serve(control, s.control())) // until it is killed
 }
 
-// A sample is a small runtime that keeps to what the cases of TestMutants ask, except for
-// what it does wrong. It is in memory and knows neither schemas nor time.
+// A sample is a small runtime that satisfies the cases of TestMutants, except for its
+// mistake. It works in memory and implements neither schemas nor timers.
 type sample struct {
 	wrong  string
 	config RuntimeConfig
@@ -81,7 +81,7 @@ type sampleThread struct {
 type sampleCall struct {
 	secret, thread, id string
 	tool               sampleTool
-	resolved, open     bool // open: it has a subscription
+	resolved, open     bool // open: the call has a subscription
 	choice             *agentproto.UserChoice
 }
 
@@ -164,7 +164,7 @@ func (s *sample) control() http.Handler {
 	return mux
 }
 
-// discover asks every server what it offers.
+// discover fetches the manifest of every server and returns the tools on offer.
 func (s *sample) discover() Session {
 	out := Session{Tools: []string{}, Problems: []ToolsetProblem{}}
 	s.tools = map[string]sampleTool{}
@@ -217,13 +217,13 @@ func (s *sample) manifest(base string) (*agentproto.Manifest, error) {
 	return m, nil
 }
 
-// allowed reports whether a URL has the origin of a server, or one that is allowed.
+// allowed reports whether the origin of a URL is the server's own or a configured one.
 func (s *sample) allowed(base, raw string) bool {
 	u, err := url.Parse(raw)
 	return err == nil && u.User == nil && (u.Scheme+"://"+u.Host == base || slices.Contains(s.config.AllowOrigins, u.Scheme+"://"+u.Host))
 }
 
-// call makes a call of the model.
+// call starts a call of the model.
 func (s *sample) call(h *sampleThread, in TurnCall) {
 	c := &sampleCall{secret: rand.Text(), thread: h.ID, id: in.ID}
 	h.calls = append(h.calls, c)
@@ -303,7 +303,7 @@ func (s *sample) broadcast(path string, m any) {
 	}
 }
 
-// resolve puts a result into the history, and the call out of the pending ones.
+// resolve adds a result to the history and removes the call from the pending ones.
 func (s *sample) resolve(c *sampleCall, text string) {
 	h := s.threads[c.thread]
 	if c.resolved && s.wrong != "shows every result" {
@@ -326,7 +326,7 @@ func (s *sample) end(c *sampleCall) {
 	h.Subscriptions = slices.DeleteFunc(h.Subscriptions, func(x Subscription) bool { return x.Call == c.id })
 }
 
-// sampleCommand starts the sample runtime.
+// sampleCommand returns the command that starts the sample runtime.
 func sampleCommand(t *testing.T, wrong string) RuntimeCommand {
 	self, err := os.Executable()
 	if err != nil {

@@ -8,8 +8,8 @@ import (
 	"github.com/millrace/millrace/agentproto/internal/undertest"
 )
 
-// TestOurTools runs every case of tool servers against our own one, in processes of
-// its own. Each case is a subtest: -run TestOurTools/O18.
+// TestOurTools runs every tool server case against our own server, in separate processes.
+// Each case is a subtest: -run TestOurTools/O18.
 func TestOurTools(t *testing.T) {
 	t.Parallel()
 	self, err := os.Executable()
@@ -21,7 +21,7 @@ func TestOurTools(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(end)
-	// Other tests run meanwhile; the documented limit is for millrace conform.
+	// Other tests run at the same time; the documented limit is for millrace conform.
 	target.Profile.Limits.Ack = 500
 	conform.TestTool(t, target)
 }

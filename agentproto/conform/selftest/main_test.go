@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// TestMain makes the test binary the servers under test.
+// TestMain lets the test binary also act as the servers under test.
 func TestMain(m *testing.M) {
 	if len(os.Args) == 3 && os.Args[1] == serveFlag {
 		main()
@@ -18,8 +18,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// TestSelf runs some cases against our own server, as processes, and reads the report and the
-// exit status. What it says about every case is tested in package conform.
+// TestSelf runs some cases against our own server, in processes, and checks the report and
+// the exit status. Package conform tests what the report says about every case.
 func TestSelf(t *testing.T) {
 	dir := t.TempDir()
 	baseline, junit := filepath.Join(dir, "baseline"), filepath.Join(dir, "junit.xml")

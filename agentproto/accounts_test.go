@@ -16,9 +16,9 @@ import (
 	"github.com/millrace/millrace/internal/rerun"
 )
 
-// TestN76_Results has random results come, be read and grow old in two threads, and counts after each step what is there of
-// those that nobody has read. It would catch a thread that keeps more than its bound, one that cuts a result for which there is
-// room, and a sum that has what is gone.
+// TestN76_Results lets random results arrive, be read and age in two threads. After each step it counts the unread results that
+// the program still holds. It catches a thread that holds more than its bound, a result that is cut although there is room for
+// it, and a sum that includes deleted results.
 func TestN76_Results(t *testing.T) {
 	if *seed == 0 {
 		*seed = time.Now().UnixNano()
@@ -61,7 +61,7 @@ func TestN76_Results(t *testing.T) {
 					time.Sleep([]time.Duration{time.Second, time.Minute, 11 * time.Minute, 40 * time.Minute}[draw(4)])
 				}
 				synctest.Wait()
-				kept, after := map[string]int{}, map[string]int{} // bytes, of those that are younger than the last sweeps
+				kept, after := map[string]int{}, map[string]int{} // bytes: unread and still held; newer than the result at hand
 				for i := len(made) - 1; i >= 0; i-- {
 					c := made[i]
 					r, ok := h.Resolved(c.key)

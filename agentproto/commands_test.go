@@ -17,13 +17,13 @@ import (
 	"github.com/millrace/millrace/dataflow"
 )
 
-// An acted is a program that acts are done to.
+// An acted is a program to which a test applies acts.
 type acted struct {
 	*host
 	mu     sync.Mutex
 	posted map[CallKey]chan DispatchOutcome
-	seen   model // what the program was seen to do
-	read   int   // effects
+	seen   model // what the program was observed to do
+	read   int   // number of effects read
 }
 
 func startActed(t *testing.T) *acted {
@@ -38,7 +38,7 @@ func startActed(t *testing.T) *acted {
 	return a
 }
 
-// end ends the program, and dispatches that have not.
+// end ends the program and its unfinished dispatches.
 func (a *acted) end() {
 	for _, done := range a.posted {
 		done <- DispatchOutcome{Accepted: true}
@@ -48,7 +48,7 @@ func (a *acted) end() {
 
 var timesOf = map[string]EventKind{"result": ResultArrived, "malformed": Malformed, "interrupt": Interrupted, "undelivered": AnswerFailed, "unsubscribe": SubscriptionCancelled}
 
-// do does an act and returns what was seen since the program began.
+// do applies an act and returns everything observed since the program began.
 func (a *acted) do(x act) string {
 	c := a.seen.calls[x.Key]
 	address := fmt.Sprint(x.Do, x.N)
@@ -105,7 +105,7 @@ func (a *acted) do(x act) string {
 	return a.watch().String()
 }
 
-// watch takes in what the program has done.
+// watch reads the program's new effects into the observed model.
 func (a *acted) watch() model {
 	a.host.mu.Lock()
 	defer a.host.mu.Unlock()
@@ -138,10 +138,10 @@ func (a *acted) watch() model {
 	return a.seen
 }
 
-// TestAgainstModel does random acts to a program and to the model of it, and shrinks a sequence
-// after which they differ: in the state or the cause of a call, in what the user and the
-// tool were asked, or in what was dropped and why. It catches rules that are right alone and
-// wrong behind one another.
+// TestAgainstModel applies random acts to a program and to its model. If they differ, it
+// shrinks the sequence. It compares the state and the cause of each call, the questions to the
+// user and the tool, and what was dropped and why. It catches rules that are right alone and
+// wrong in sequence.
 func TestAgainstModel(t *testing.T) {
 	if *seed == 0 {
 		*seed = time.Now().UnixNano()

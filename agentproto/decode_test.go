@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// resultJSON returns a tool_result with further members.
+// resultJSON returns a tool_result with additional members.
 func resultJSON(members string) string {
 	return `{"type":"tool_result","group_id":"g","id":"i"` + members + `}`
 }
@@ -18,7 +18,7 @@ func choiceJSON(members string) string {
 
 func ptr(s string) *string { return &s }
 
-// nested returns depth arrays inside one another.
+// nested returns depth nested arrays.
 func nested(depth int) string {
 	return strings.Repeat("[", depth) + strings.Repeat("]", depth)
 }
@@ -139,8 +139,8 @@ func TestDecodeCallback(t *testing.T) {
 	}
 }
 
-// O02: an auth_url that could mislead a person is refused, and the error names the
-// call, so that it can be resolved.
+// TestAuthURL checks that an auth_url that could mislead a person is refused (case O02). The error names the
+// call, so that the call can be resolved.
 func TestAuthURL(t *testing.T) {
 	for _, test := range []struct{ url, want string }{
 		{"https://login.example/authorize?scope=a%20b&state=x#y", ""},
@@ -214,8 +214,8 @@ func TestMessageErrorKey(t *testing.T) {
 	}
 }
 
-// TestLimits has one message at each limit and above it. It would miss a limit that is one off, which
-// refuses what the other side may send.
+// TestLimits decodes one message at each limit and one above it. It catches a limit that is off by one and
+// refuses what a peer may send.
 func TestLimits(t *testing.T) {
 	in := []byte(resultJSON(`,"text":"0123456789","x":[1,2,[123456]]`))
 	for _, test := range []struct {
@@ -242,7 +242,7 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// What is decoded must not change when the buffer it was read into is used again.
+// TestDecodeDoesNotAlias checks that a decoded message does not change when its input buffer is reused.
 func TestDecodeDoesNotAlias(t *testing.T) {
 	in := []byte(`{"operation":"op","arguments":{"a":"b"},"id":"i","group_id":"g","callback_url":"http://r/cb","thread_ancestors":["t"]}`)
 	i, err := DecodeInvocation(in, Limits{})
@@ -290,7 +290,8 @@ func TestToolResult(t *testing.T) {
 	}
 }
 
-// TestBorders has values at the borders of what is taken and shown. It would catch a border that is off by one.
+// TestBorders tries values at the borders of what is accepted and shown. It catches a border that is off by
+// one.
 func TestBorders(t *testing.T) {
 	if l := (Limits{Bytes: 1 << 40}).orDefaults(); l.StringBytes != 1<<31-1 {
 		t.Errorf("a string may have %d bytes, want what fits in 32 bits", l.StringBytes)

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// messages has one full and one minimal message of each kind, by the name of the
-// golden file.
+// messages returns a full and a minimal message of each kind, by the name of the golden
+// file.
 func messages() map[string]any {
 	key := CallKey{"thread-1", "call-1"}
 	return map[string]any{

@@ -2,8 +2,8 @@ package agentproto
 
 import "testing"
 
-// TestClip cuts texts of peers where a rune begins. It would miss one that is cut although it
-// fits, that is longer than it may be, that ends in half a rune, or that has no beginning of a rune.
+// TestClip cuts texts of peers at rune boundaries. It catches a text that is cut although it fits,
+// that is too long, that ends in half a rune, or that contains no start of a rune.
 func TestClip(t *testing.T) {
 	tests := []struct {
 		s    string

@@ -6,12 +6,12 @@ import (
 	"testing/synctest"
 )
 
-// TestIncompleteEvents delivers and relays events that lack what their kind has. It would miss one that the program
-// takes: it panics where it needs what is not there, and a durable program does so each time that it starts.
+// TestIncompleteEvents delivers and relays events that lack a member of their kind. It catches an event that the
+// program accepts and then panics on; a durable program would panic at each start.
 func TestIncompleteEvents(t *testing.T) {
 	tests := []struct {
 		e     Event
-		inner bool // of the program itself, and of another program that forwards it
+		inner bool // the program's own, also refused when another program forwards it
 		err   string
 	}{
 		{Event{Kind: ResultArrived}, false, "kind 1 without its Result"},

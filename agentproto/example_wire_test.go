@@ -7,7 +7,7 @@ import (
 	"github.com/millrace/millrace/agentproto"
 )
 
-// A tool server reads a call, and posts its result to the callback URL.
+// A tool server reads a call and posts the result to the callback URL.
 func Example() {
 	body := []byte(`{"operation":"greet","arguments":{"whom":"Ada"},"id":"call-1","group_id":"thread-1",
 		"callback_url":"https://runtime.example/cb/1"}`)
@@ -45,8 +45,7 @@ func ExampleDecodeCallback() {
 	// Output: thread-1/call-1 waits for the user to visit https://login.example/authorize
 }
 
-// A tool does not repeat a message that was refused, so the call that it names has
-// to be resolved with an error.
+// A tool does not repeat a refused message, so the call that the message names has to be resolved with an error.
 func ExampleDecodeCallback_refused() {
 	body := []byte(`{"type":"tool_result","group_id":"thread-1","id":"call-1"}`)
 	_, err := agentproto.DecodeCallback(body, agentproto.Limits{})

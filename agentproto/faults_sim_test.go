@@ -9,29 +9,28 @@ import (
 	"github.com/millrace/millrace/internal/long"
 )
 
-// TestEveryCrash has the runtime crash once at any moment, while several calls with inputs and lifetimes
-// are under way: each call has one result, its inputs are accounted for, and it was
-// posted once or, if the crash came before it was known what became of that, twice. It would
-// miss a call that is posted again after its outcome was kept, and a result that is counted twice.
+// TestEveryCrash crashes the runtime once at any moment while several calls with inputs and lifetimes are
+// pending. Each call has one result, and its inputs are accounted for. It was posted once, or twice if the
+// crash came before the outcome of the first post was stored. The test catches a call that is posted again
+// after its outcome was stored, and a result that is counted twice.
 //
-// For a call alone, its start, its lifetime and two results come in 4!/2 = 12 orders, and one
-// result in 3; each may have been posted twice. Calls have nothing to do with each other, so
-// for two it is the product.
+// For a single call, its start, its lifetime and two results arrive in 4!/2 = 12 orders, and one result in 3.
+// Each may have been posted twice. Calls are independent, so the number for two calls is the product.
 //
-// The calls are of threads of one session, so a crash is one of all: see TestEverySessionCrash.
+// The calls belong to threads of one session, so a crash affects all of them: see TestEverySessionCrash.
 func TestEveryCrash(t *testing.T) {
 	all := []crashes{{1, 2, 0, 12}, {1, 2, 1, 24}, {2, 0, 1, 4}, {2, 1, 1, 36}, {2, 2, 1, 576}, {3, 2, 1, 13_824}}
 	everyCrash(t, func(i int) string { return InSession("session", fmt.Sprint(i)) }, all[:long.Of(4, len(all))])
 }
 
-// TestEverySessionCrash is TestEveryCrash of calls of different sessions. Where they are in several partitions, one
-// crashes and another does not: nobody can tell that from the outside, since a call may have been posted twice or
-// not in a crash of all as well, so there are as many schedules.
+// TestEverySessionCrash is TestEveryCrash for calls of different sessions. In several partitions, one may crash
+// while another does not. This cannot be seen from outside, because a call may also have been posted once or twice
+// in a crash of all partitions. So the number of schedules is the same.
 func TestEverySessionCrash(t *testing.T) {
 	everyCrash(t, func(i int) string { return fmt.Sprint("session ", i) }, []crashes{{1, 2, 1, 24}, {2, 0, 1, 4}, {2, 1, 1, 36}})
 }
 
-// crashes are calls with inputs, and how many schedules there are with so many crashes.
+// crashes are calls with inputs, and the number of schedules with that many crashes.
 type crashes struct{ calls, inputs, crashes, schedules int }
 
 func everyCrash(t *testing.T, thread func(i int) string, tests []crashes) {

@@ -6,7 +6,8 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// A form is filled in by several answers: of two to one question the first counts, and one that has nothing new is a repetition.
+// TestFirstAnswerCounts fills in a form with several answers. The first answer to a question counts. An answer that adds nothing
+// is a repetition.
 func TestFirstAnswerCounts(t *testing.T) {
 	open := &openDetour{Choice: &UserChoice{Form: jsontext.Value(`{"questions":[
 		{"name":"a","message":"A?","schema":{"type":"object","properties":{"x":{"type":"string"}}}},

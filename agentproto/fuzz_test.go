@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// fuzz checks what holds for every decoder: it does not panic; what it accepts is
-// accepted by encoding/json, is encoded again, and reads as the same value then.
+// fuzz checks what is true of every decoder. It does not panic. What it accepts is valid
+// for encoding/json too, can be encoded again, and then decodes to the same value.
 func fuzz[M any](f *testing.F, prefix []string, decode func([]byte, Limits) (M, error)) {
 	files, err := filepath.Glob("testdata/golden/*.json")
 	if err != nil || len(files) == 0 {
@@ -80,7 +80,7 @@ func FuzzDecodeCancelToolCall(f *testing.F) {
 
 func FuzzDecodeMigrate(f *testing.F) { fuzz(f, []string{"migrate"}, DecodeMigrate) }
 
-// FuzzSchema looks for schemas and arguments that panic or take long.
+// FuzzSchema looks for schemas and arguments that panic or take too long.
 func FuzzSchema(f *testing.F) {
 	f.Add([]byte(`{"$defs":{"s":{"items":{"$ref":"#/$defs/s"},"contains":{"$ref":"#/$defs/s"}}},"properties":{"a":{"not":{"$ref":"#/$defs/s"}}}}`), []byte(`{"a":[[[1]]]}`))
 	f.Add([]byte(`{"$schema":"http://json-schema.org/draft-07/schema#","properties":{"a":{"type":"string","pattern":"^(a|b)+$","format":"uri"}},"dependencies":{"a":["b"]},"if":{},"then":false}`), []byte(`{"a":"b"}`))

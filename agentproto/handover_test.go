@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// TestOlderMigration has migrations of one thread come in an order in which they were not begun. It would catch a
-// snapshot that a later one was to replace, and comes after it.
+// TestOlderMigration stages migrations of a thread in another order than they were begun. It catches a snapshot that is accepted
+// after a later one, which was to replace it.
 func TestOlderMigration(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, ctx := startMovers(t), t.Context()
@@ -22,7 +22,7 @@ func TestOlderMigration(t *testing.T) {
 			return thread
 		}
 		lost, half := attempt("1.lost"), attempt("2.half")
-		m.must(m.d.Stage(ctx, half)) // and nobody tells it that this was aborted
+		m.must(m.d.Stage(ctx, half)) // and the destination is never told that this was aborted
 		m.s.deliver(k1, choice("r"))
 		synctest.Wait()
 		m.must(m.s.Freeze(ctx, "thread", "3.last"))
@@ -48,7 +48,7 @@ func TestOlderMigration(t *testing.T) {
 	})
 }
 
-// TestNameAfterAbort has a thread of a name that was to come from elsewhere, and did not.
+// TestNameAfterAbort opens a thread under a name whose migration was aborted.
 func TestNameAfterAbort(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, ctx := startMovers(t), t.Context()
@@ -72,8 +72,8 @@ func TestNameAfterAbort(t *testing.T) {
 	})
 }
 
-// TestForwarderIsKept has a call that moved away be forgotten while what came for it is on its way. It would catch a result that
-// was taken and is lost because the other host could not be reached for long.
+// TestForwarderIsKept makes a call that moved away reach its retention while a result for it is still being forwarded. It
+// catches a result that was accepted and is lost because the other host was unreachable for a long time.
 func TestForwarderIsKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, ctx, opts := &movers{t: t}, t.Context(), retaining
@@ -100,7 +100,7 @@ func TestForwarderIsKept(t *testing.T) {
 	})
 }
 
-// TestCallThatCameLasts: whoever cancels a call that came looks for it among those that last, at once.
+// TestCallThatCameLasts checks that a migrated call is at once among the lasting calls, where cancellation looks for it.
 func TestCallThatCameLasts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, ctx := startMovers(t), t.Context()

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// heard is what is kept of the subscription of a call.
+// heard returns the stored events of a call's subscription.
 func (h *host) heard(key CallKey) (Events, bool) {
 	synctest.Wait()
 	e, found, err := EventsOf(h.t.Context(), h.App(), key)
@@ -19,7 +19,8 @@ func (h *host) heard(key CallKey) (Events, bool) {
 	return e, found
 }
 
-// The last events are kept, as many as there is room for, under their numbers; of a call whose conversation is told there are none.
+// TestHeard checks that the last events are stored under their numbers, as many as there is room for. None are stored for a call
+// whose conversation receives them.
 func TestHeard(t *testing.T) {
 	long := strings.Repeat("x", HeardBytes/4)
 	for _, x := range []struct {
@@ -43,7 +44,7 @@ func TestHeard(t *testing.T) {
 				}
 				h.deliver(k1, subscribed("x"))
 				for i, text := range x.texts {
-					if i < 10 { // of which a repetition is none
+					if i < 10 { // a repetition of these is not a new event
 						h.deliver(k1, news(text, fmt.Sprint(i)))
 					}
 					h.deliver(k1, news(text, fmt.Sprint(i)))
@@ -72,8 +73,8 @@ func TestHeard(t *testing.T) {
 	})
 }
 
-// A thread's open subscriptions are listed, also when it knows their calls only because they say that they go on. What ends them is
-// said behind their events.
+// TestSubscriptionsOf lists a thread's open subscriptions, including those whose calls the thread knows only from their results.
+// The reason for the end of a subscription follows its events.
 func TestSubscriptionsOf(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := startProgram(t, ProgramOptions{Retain: retaining.Retain})
@@ -119,8 +120,8 @@ func TestSubscriptionsOf(t *testing.T) {
 	})
 }
 
-// What is kept of a subscription that has ended is bounded as results that nobody reads are: it goes in an hour, earlier if its thread has too many, and
-// with the call.
+// TestHeardIsForgotten checks that the events of an ended subscription are bounded as unread results are. They are deleted after
+// an hour, earlier if their thread has too many, and together with the call.
 func TestHeardIsForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		opts := retaining
@@ -173,7 +174,7 @@ func TestHeardIsForgotten(t *testing.T) {
 	})
 }
 
-// A subscription that moves takes its events along, and goes on with their numbers.
+// TestHeardMoves checks that a subscription that moves takes its events along and continues their numbers.
 func TestHeardMoves(t *testing.T) {
 	s := callState{
 		State: Completed, Cause: ByResult, More: &more{Sub: &subscription{Key: k1}},

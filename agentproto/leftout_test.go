@@ -5,8 +5,8 @@ import (
 	"testing/synctest"
 )
 
-// An event that follows others that were left out says so, once, and whatever else comes in
-// between: an event that is dropped as a repetition does not lose the number.
+// TestLeftOutIsTold checks that the event after a gap says once how many events were left out. An event that is dropped as
+// a duplicate in between does not lose the number.
 func TestLeftOutIsTold(t *testing.T) {
 	gap := Event{Kind: EventsLeftOut}
 	with := func(e Event, n int) Event { e.LeftOut = n; return e }
@@ -44,7 +44,7 @@ func TestLeftOutIsTold(t *testing.T) {
 	}
 }
 
-// A subscription that moves takes along what it has to tell.
+// TestLeftOutMoves checks that a subscription that moves keeps its number of left-out events.
 func TestLeftOutMoves(t *testing.T) {
 	s := callState{State: Completed, Cause: ByResult, More: &more{Sub: &subscription{Key: k1, Left: 3, Gap: true}}}
 	taken := turn{machine{}, &s, new(doing)}.snapshot(&order{Move: &move{}})

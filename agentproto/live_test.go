@@ -9,7 +9,7 @@ import (
 	"github.com/millrace/millrace/keyedstream"
 )
 
-// TestLiveCollections: what is built on the program sees what its readers see.
+// TestLiveCollections checks that a flow built on the program receives the same effects and resolutions as its readers.
 func TestLiveCollections(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, built := startBuiltUpon(t)
@@ -27,7 +27,7 @@ func TestLiveCollections(t *testing.T) {
 	})
 }
 
-// What was seen through the live collections of a program.
+// builtUpon records what was read through the live collections of a program.
 type builtUpon struct {
 	kinds    []EffectKind
 	resolved []CallKey

@@ -8,7 +8,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// steps returns how many steps it takes to check arguments.
+// steps returns the number of steps that checking arguments takes.
 func steps(t *testing.T, schema, args string) int {
 	t.Helper()
 	c, refused := compile(jsontext.Value(schema))
@@ -25,8 +25,8 @@ func steps(t *testing.T, schema, args string) int {
 	return budget - c.meter.left
 }
 
-// TestSteps has what schemas cost. It would catch a step that is free, with which a small schema takes long, and one that
-// is charged without being made.
+// TestSteps checks the cost of schemas. It fails if a step is free, so that a small schema could take long, or if a step is
+// charged without being made.
 func TestSteps(t *testing.T) {
 	for _, x := range []struct {
 		schema, args string
@@ -34,7 +34,7 @@ func TestSteps(t *testing.T) {
 	}{
 		{`{"type":"object"}`, `{}`, 10},
 		{`{"required":["a","b"]}`, `{}`, 12},
-		{`{"pattern":"(?=a)"}`, `"aaaa"`, 10}, // which cannot be checked here, so nothing is
+		{`{"pattern":"(?=a)"}`, `"aaaa"`, 10}, // an unsupported pattern, so nothing is checked
 		{`{"pattern":"a"}`, `"aaaa"`, 16},
 	} {
 		if got := steps(t, x.schema, x.args); got != x.want {
@@ -43,7 +43,7 @@ func TestSteps(t *testing.T) {
 	}
 }
 
-// TestComparisonSteps compares what it costs to compare a value with its size.
+// TestComparisonSteps checks the cost of comparing a value, which depends on its size.
 func TestComparisonSteps(t *testing.T) {
 	a := func(n int) string { return strings.Repeat("a", n) }
 	for _, x := range []struct {
@@ -59,7 +59,7 @@ func TestComparisonSteps(t *testing.T) {
 	}
 }
 
-// TestBudget uses a budget up. It would catch one that ends a step early or late.
+// TestBudget uses up a budget. It fails if the budget ends a step early or late.
 func TestBudget(t *testing.T) {
 	ended := func(m *meter, n int) (yes bool) {
 		defer func() { yes = recover() == errBudget }()
@@ -70,7 +70,7 @@ func TestBudget(t *testing.T) {
 	if ended(m, 2) || ended(m, 1) || !ended(m, 1) {
 		t.Errorf("three steps of three, and one more: %d are left", m.left)
 	}
-	// The validator compiles a pattern that is an argument, as of the format regex.
+	// For the format regex, the validator compiles a pattern that is an argument.
 	c, _ := compile(jsontext.Value(`{}`))
 	c.meter.left = 16
 	if _, err := c.meter.compilePattern("aa"); err != nil || c.meter.left != 0 {
@@ -78,7 +78,7 @@ func TestBudget(t *testing.T) {
 	}
 }
 
-// TestNoAlternative would catch a value that fits no alternative being told that it fits several.
+// TestNoAlternative fails if the error for a value that fits no alternative says that it fits several.
 func TestNoAlternative(t *testing.T) {
 	for schema, want := range map[string]string{
 		`{"oneOf":[{"type":"string"},{"type":"array"}]}`: "fits none of the alternatives",

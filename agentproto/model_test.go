@@ -8,11 +8,11 @@ import (
 	"time"
 )
 
-// The table of doc/protocol.md §6.2 over plain values, to compare a Program with. It is written
-// from the protocol, and shares nothing with the program but the names of causes.
+// This file implements the table of doc/protocol.md §6.2 over plain values, as a reference for a Program. It is
+// written from the protocol, and shares only the names of causes with the program.
 
-// An act is something that is done to a program: to a call, to its thread, or letting
-// time pass.
+// An act is something that happens to a program: an event of a call or of its thread, or the passing
+// of time.
 type act struct {
 	Do  string
 	Key CallKey
@@ -21,16 +21,16 @@ type act struct {
 
 func (a act) String() string { return fmt.Sprintf("%s(%v, %d)", a.Do, a.Key, a.N) }
 
-// A modelCall is what the protocol says of one call.
+// A modelCall is the state of one call according to the protocol.
 type modelCall struct {
 	State      string // "", "pending", "oauth", "choice" or a cause
-	Prompt     string // the address of what is asked
+	Prompt     string // the address of the open prompt
 	Until      time.Duration
 	Detours    int
-	Posted     bool // and neither accepted nor refused yet
+	Posted     bool // and not yet accepted or refused
 	Subscribed bool
 	Seen       string // message ids
-	Said       string // to the conversation, the user and the tool, and drops
+	Said       string // to the conversation, the user and the tool; includes drops
 }
 
 func (c *modelCall) pending() bool {
@@ -55,7 +55,7 @@ func (c *modelCall) answer(selected int, now time.Duration) {
 	c.State, c.Prompt, c.Until = "pending", "", now+15*time.Minute
 }
 
-// A model is a state of several calls. It is a value.
+// A model is a state of several calls. It is an immutable value.
 type model struct {
 	now    time.Duration
 	calls  map[CallKey]modelCall
@@ -109,7 +109,7 @@ func (m model) happen(c *modelCall, a act) {
 		} else if strings.Contains(m.closed, a.Key.GroupID) {
 			c.resolve(ByClosure)
 		}
-	case a.Do == "refuse": // what comes of an invocation; nothing without one
+	case a.Do == "refuse": // the outcome of an invocation; no effect without one
 		if c.Posted && c.pending() {
 			c.resolve(ByDispatch)
 		}
@@ -145,7 +145,7 @@ func (m model) happen(c *modelCall, a act) {
 		c.ask("oauth", address, m.now+10*time.Minute)
 	case a.Do == "choice":
 		c.ask("choice", address, m.now+24*time.Hour)
-	case c.Prompt != fmt.Sprint("choice", a.N): // an answer to what is not asked
+	case c.Prompt != fmt.Sprint("choice", a.N): // an answer to a prompt that is not open
 		c.say("repeated")
 	case a.Do == "dismiss":
 		c.answer(2, m.now)
@@ -154,10 +154,10 @@ func (m model) happen(c *modelCall, a act) {
 	}
 }
 
-// passing are the acts that let time pass.
+// passing are the acts that let time pass, with their durations.
 var passing = map[string]time.Duration{"minute": time.Minute, "oauthTimer": 10 * time.Minute, "lifetime": 15 * time.Minute, "choiceTimer": 24 * time.Hour}
 
-// String returns what can be seen of a state from outside.
+// String returns what is visible of a state from outside.
 func (m model) String() string {
 	var lines []string
 	for k, c := range m.calls {

@@ -15,7 +15,7 @@ import (
 	"github.com/millrace/millrace/dataflow/durable"
 )
 
-// Two programs, between which a thread moves, and what happens to a call in between.
+// movers are a source and a destination program, between which a thread moves.
 type movers struct {
 	t    *testing.T
 	s, d *host
@@ -44,13 +44,13 @@ func (m *movers) must(err error) {
 	}
 }
 
-// export moves what S has to D, as bytes; it is frozen there.
+// export stages the frozen thread of S at D, as bytes.
 func (m *movers) export(migration string) *ThreadSnapshot {
 	m.t.Helper()
 	thread, err := m.s.Export(context.Background(), "thread", migration)
 	m.must(err)
 	again := recode(m.t, thread)
-	for range 2 { // asking again makes no difference
+	for range 2 { // repeating the request has no effect
 		m.must(m.d.Stage(context.Background(), again))
 	}
 	return thread
@@ -78,9 +78,9 @@ func recode[T any](t *testing.T, v *T) *T {
 	return again
 }
 
-// TestMove plays moves of a thread with one call. Each has what happens at S, in the moment in
-// which it is frozen, between export and commit, after the commit, and at D, and what the
-// two programs do.
+// TestMove plays moves of a thread with one call. Each case lists what happens at S before the freeze,
+// while frozen, between export and commit, and after the commit; what then happens at D; and the effects
+// that both programs report.
 func TestMove(t *testing.T) {
 	send := func(e Event) func(*host) { return func(h *host) { h.deliver(k1, e) } }
 	closeThread := func(h *host) {
@@ -179,8 +179,8 @@ func TestMove(t *testing.T) {
 	}
 }
 
-// TestMoveTakenBack: up to the commit the source can have its thread back, with what came
-// meanwhile, and the destination forgets what it has.
+// TestMoveTakenBack checks that before the commit the source can take its thread back, with what arrived
+// meanwhile, and that the destination then forgets the thread.
 func TestMoveTakenBack(t *testing.T) {
 	for _, exported := range []bool{false, true} {
 		t.Run(fmt.Sprint("exported=", exported), func(t *testing.T) {
@@ -195,7 +195,7 @@ func TestMoveTakenBack(t *testing.T) {
 				}
 				m.s.deliver(k1, result("x"))
 				later(DefaultLifetime)(m.s)
-				m.s.call(k3, nil) // to a thread that is on its way
+				m.s.call(k3, nil) // in a thread that is being moved
 				if exported {
 					m.must(m.d.Abort(t.Context(), "thread", "m"))
 				}
@@ -214,7 +214,7 @@ func TestMoveTakenBack(t *testing.T) {
 					t.Errorf("the destination does %+v", m.d.effects)
 				}
 
-				// The second attempt, with what has changed since.
+				// The second attempt moves the state as it is now.
 				m.must(m.s.Freeze(t.Context(), "thread", "n"))
 				m.export("n")
 				m.must(m.d.Commit(t.Context(), "thread", "n"))
@@ -237,7 +237,7 @@ func TestMoveTakenBack(t *testing.T) {
 	}
 }
 
-// TestMoveAndBack: a thread returns to where it was, and is resolved there, once.
+// TestMoveAndBack checks that a thread can return to its first program, and that its call resolves there once.
 func TestMoveAndBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := startMovers(t)
@@ -266,7 +266,7 @@ func TestMoveAndBack(t *testing.T) {
 	})
 }
 
-// TestMoveRefused: a step that a thread is not in the phase for says so and changes nothing.
+// TestMoveRefused checks that a step that is invalid in the phase of a thread returns ErrMove and changes nothing.
 func TestMoveRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := startProgram(t, ProgramOptions{})
@@ -304,8 +304,8 @@ func TestMoveRefused(t *testing.T) {
 	})
 }
 
-// TestSnapshotOfLateCall takes a snapshot of a call whose time is up, and has a thread in two migrations. It would catch a call
-// that arrives with less than no time, and one that arrives in a thread that another migration brings.
+// TestSnapshotOfLateCall takes a snapshot of a call whose lifetime is over, and offers a call to a thread that is in a migration.
+// The test fails if the remaining time is negative, or if a call of another migration arrives.
 func TestSnapshotOfLateCall(t *testing.T) {
 	now := time.Unix(1000, 0)
 	s := &callState{Call: &Call{Made: now.Add(-time.Hour), Lifetime: time.Minute}}

@@ -16,8 +16,8 @@ import (
 	"time"
 )
 
-// parseScript reads lines of base64 and answers each with the JSON of what JSON.parse
-// makes of it, or an empty line if it, or the decoding of UTF-8, throws.
+// parseScript reads lines of base64. It answers each with the result of JSON.parse as JSON, or
+// with an empty line if JSON.parse or the decoding of UTF-8 throws.
 const parseScript = `
 const lines = require('fs').readFileSync(0, 'latin1').split('\n')
 const utf8 = new TextDecoder('utf-8', {fatal: true, ignoreBOM: true})
@@ -28,10 +28,10 @@ for (const line of lines.slice(0, -1)) {
 process.stdout.write(out.join('\n') + '\n')
 `
 
-// stricter are the reasons for which a message is refused that JSON.parse accepts.
-// Every other difference is a mistake, of one of the two.
+// stricter lists the reasons for refusing a message that JSON.parse accepts. Any other difference
+// is a bug on one side.
 var stricter = []string{
-	"is there twice", // JSON.parse takes the last one, other peers the first
+	"is there twice", // JSON.parse uses the last one, other peers the first
 	"surrogate", "is not a JSON object", "nests deeper than", "is a number", "has more than", "is larger than", "string of more than",
 }
 
@@ -47,12 +47,12 @@ var jsonEdges = []string{
 
 var record = flag.Bool("node.record", false, "ask the node in PATH and write testdata/node.txt anew")
 
-// recordedInputs is how many inputs are made at random for testdata/node.txt.
+// recordedInputs is the number of random inputs for testdata/node.txt.
 const recordedInputs = 1500
 
-// TestRecordedNode compares what is accepted with what Node's JSON.parse said (threat 8):
-// peers that are written in JavaScript must not see another message than the one that was
-// checked. It needs no Node.
+// TestRecordedNode compares the scanner with recorded answers of Node's JSON.parse (threat 8):
+// a peer written in JavaScript must not see another message than the one that was checked.
+// The test does not need Node.
 func TestRecordedNode(t *testing.T) {
 	const file = "testdata/node.txt"
 	if *record {
@@ -74,7 +74,7 @@ func TestRecordedNode(t *testing.T) {
 	compareNode(t, inputs, answers)
 }
 
-// readNode reads lines of an input and what JSON.parse makes of it, both in quotes.
+// readNode reads lines with a quoted input and the quoted result of JSON.parse.
 func readNode(t *testing.T, file string) (inputs [][]byte, answers []string) {
 	text, err := os.ReadFile(file)
 	if err != nil {
@@ -90,7 +90,7 @@ func readNode(t *testing.T, file string) (inputs [][]byte, answers []string) {
 	return inputs, answers
 }
 
-// TestNode is TestRecordedNode with other inputs each time, where there is a Node to ask.
+// TestNode is TestRecordedNode with new inputs each time, if Node is installed.
 func TestNode(t *testing.T) {
 	if _, err := exec.LookPath("node"); err != nil {
 		t.Skip("there is no node in PATH to try new inputs with; see doc/testing-edge.md")
@@ -105,7 +105,7 @@ func TestNode(t *testing.T) {
 	}
 }
 
-// askNode returns what JSON.parse makes of each input, or "" if it throws.
+// askNode returns the result of JSON.parse for each input, or "" if it throws.
 func askNode(t *testing.T, inputs [][]byte) []string {
 	var in bytes.Buffer
 	for _, data := range inputs {
@@ -124,8 +124,8 @@ func askNode(t *testing.T, inputs [][]byte) []string {
 	return answers
 }
 
-// compareNode checks that whatever we accept JSON.parse accepts as well and understands as
-// we do, and that we refuse for a reason what it accepts.
+// compareNode checks that JSON.parse accepts whatever we accept, with the same meaning, and that
+// we refuse anything else that it accepts only for one of the stricter reasons.
 func compareNode(t *testing.T, inputs [][]byte, answers []string) {
 	both, only := 0, 0
 	for i, data := range inputs {
@@ -162,7 +162,7 @@ func isStricter(reason string) bool {
 	return false
 }
 
-// unsigned takes the sign off zeros, which JSON.stringify does not write.
+// unsigned removes the sign of zeros, which JSON.stringify does not write.
 func unsigned(v any) any {
 	switch v := v.(type) {
 	case float64:
@@ -179,8 +179,8 @@ func unsigned(v any) any {
 	return v
 }
 
-// generated returns messages and edges of JSON, and as many more as are wanted, each
-// made from one of those by changes at random.
+// generated returns messages and edge cases of JSON, and n more that are made from these by random
+// changes.
 func generated(t *testing.T, r *rand.Rand, n int) (inputs [][]byte) {
 	for _, s := range jsonEdges {
 		inputs = append(inputs, []byte(s))
@@ -205,15 +205,15 @@ func generated(t *testing.T, r *rand.Rand, n int) (inputs [][]byte) {
 		for range 1 + r.IntN(4) {
 			at := r.IntN(len(data) + 1)
 			switch r.IntN(4) {
-			case 0: // a piece more
+			case 0: // insert a piece
 				data = append(data[:at:at], append([]byte(pieces[r.IntN(len(pieces))]), data[at:]...)...)
-			case 1: // a piece less
+			case 1: // remove a piece
 				data = append(data[:at:at], data[min(len(data), at+1+r.IntN(3)):]...)
-			case 2: // another byte
+			case 2: // flip a bit
 				if at < len(data) {
 					data[at] ^= 1 << r.IntN(8)
 				}
-			case 3: // something twice
+			case 3: // repeat something
 				end := min(len(data), at+r.IntN(20))
 				data = append(data[:end:end], data[at:]...)
 			}

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// A desk is what a runtime does for prompts and answers.
+// A desk implements the prompts and answers of a runtime.
 type desk struct {
 	mu    sync.Mutex
 	notes []string
@@ -37,7 +37,7 @@ func (d *desk) answer(ctx context.Context, a *Answer) {
 	}
 }
 
-// TestOutbox: each detour is opened and over once, and each choice delivered once.
+// TestOutbox checks that each prompt is opened and closed once, and that each choice is delivered once.
 func TestOutbox(t *testing.T) {
 	const url = "server"
 	tests := []struct {
@@ -80,14 +80,14 @@ func TestOutbox(t *testing.T) {
 				if got := d.h.story(k1); got != test.story {
 					t.Errorf("got %s, want %s", got, test.story)
 				}
-				d.h.stop() // ends the prompts that are open
+				d.h.stop() // closes the open prompts
 			})
 		})
 	}
 }
 
-// TestAnswersDoNotWaitForForwards has a host that is down to which a call has moved. It would catch a user's choice that does not get to
-// the tool for that.
+// TestAnswersDoNotWaitForForwards has a forward that blocks, as when the host to which a call has moved is down. The test fails
+// if that keeps a user's choice from the tool.
 func TestAnswersDoNotWaitForForwards(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx := t.Context()

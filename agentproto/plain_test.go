@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// TestThreat30_PlainText would catch a text whose reader sees something else than a model.
+// TestThreat30_PlainText fails if a reader could see something other than what a model reads.
 func TestThreat30_PlainText(t *testing.T) {
 	for _, test := range []struct{ in, want string }{
 		{"Adds two numbers.\nSlowly.", "Adds two numbers.\nSlowly."},

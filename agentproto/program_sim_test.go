@@ -8,20 +8,19 @@ import (
 	"github.com/millrace/millrace/dataflow/sim"
 )
 
-// TestEverySchedule tries every order in which the inputs of one call can come, with
-// its timers and the answer of its dispatch among them: in each there is exactly one
-// result, it is that of an input that can resolve the call, and every other terminal
-// input is accounted for.
+// TestEverySchedule tries every order in which the inputs of one call can arrive, including
+// its timers and the answer of its dispatch. In each order there is exactly one result, it is
+// that of an input that can resolve the call, and every other terminal input is accounted for.
 //
-// The numbers are those of the orders in which the inputs of the call can come. It is put
-// before its lifetime is over and before its dispatch fails, what is delivered comes from
-// several senders and has no order, and a detour begins before its time is over. So two
-// results, the call and its lifetime are 4!/2 = 12 orders, and a result, the call, its
-// lifetime and its failed dispatch are 4!/3 = 8. A closure that comes after the call is one more input after it,
-// 8 orders with a result and the lifetime; one that came before is told to the call when it is put,
-// which then has no lifetime, 2 orders. A call has one timer, which a detour sets anew: a call, an
-// authorization, a result and the end of what the call is in then are 4!/2 = 12 orders. An answer makes
-// a lifetime begin again, so that there is one more if it comes to the choice.
+// The numbers count the orders in which the inputs can arrive. A call is put before its lifetime
+// ends and before its dispatch fails. Deliveries come from several senders and are not ordered.
+// A detour begins before its time is over. So two results, the call and its lifetime have 4!/2 = 12
+// orders, and a result, the call, its lifetime and its failed dispatch have 4!/3 = 8. A closure after
+// the call is one more input after it: 8 orders with a result and the lifetime. A closure before the
+// call is applied when the call is put, which then has no lifetime: 2 orders. A call has one timer,
+// which a detour resets: a call, an authorization, a result and the end of the current state have
+// 4!/2 = 12 orders. An answer restarts the lifetime, so there is one more order if it arrives during
+// the choice.
 func TestEverySchedule(t *testing.T) {
 	deliver := func(e Event) func(*sim.Sim, *Program) {
 		return func(s *sim.Sim, p *Program) { s.Check(p.Deliver(s.Context(), k1, e)) }
@@ -72,7 +71,7 @@ func TestEverySchedule(t *testing.T) {
 	}
 }
 
-// stopped is a clock for simulations, in which a program must not depend on the time.
+// stopped is a constant clock for simulations, in which a program must not depend on the time.
 func stopped() time.Time { return time.Unix(0, 0) }
 
 // effectsOf reads the effects of a program.

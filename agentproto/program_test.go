@@ -16,18 +16,18 @@ import (
 	"github.com/millrace/millrace/dataflow"
 )
 
-// A host is a runtime without HTTP: it records what the program asks for.
+// A host is a runtime without HTTP. It records the effects of the program.
 type host struct {
 	*Program
 	t       *testing.T
 	mu      sync.Mutex
 	effects []Effect
-	drained chan struct{} // closed when the effects have ended, with
+	drained chan struct{} // closed when the effects have ended with the error ended
 	ended   error
 }
 
-// startProgram runs a program in a bubble, in which time is virtual. It forgets what is over, as those of
-// runtimes do, but no test takes that long that does not say so; the programs of simulators do not forget.
+// startProgram runs a program in a bubble, in which time is virtual. It forgets calls that are over, as runtimes do, but
+// after a time that only tests of that reach. The programs of simulations do not forget.
 func startProgram(t *testing.T, opts ProgramOptions, build ...func(*Program)) *host {
 	t.Helper()
 	if opts.Dispatch == nil {
@@ -85,7 +85,7 @@ func (h *host) deliver(key CallKey, e Event) {
 	}
 }
 
-// story returns what happened to a call, an effect a word, in order.
+// story returns the effects on a call in order, one word each.
 func (h *host) story(key CallKey) string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -132,7 +132,7 @@ func subscribed(s string) Event {
 	return Event{Kind: ResultArrived, Result: r}
 }
 
-// news is an event of a subscription; a message id is optional.
+// news returns an event of a subscription. The message ID is optional.
 func news(s, messageID string) Event {
 	return Event{Kind: SubscriptionEventArrived, Subscription: &SubscriptionEvent{GroupID: "thread", ToolCallID: "1", Text: s}, MessageID: messageID}
 }
@@ -286,7 +286,7 @@ func TestDispatchOutcomes(t *testing.T) {
 	}
 }
 
-// TestRejectedIsNotDispatched also shows that a key is used once.
+// TestRejectedIsNotDispatched also checks that a key can be used only once.
 func TestRejectedIsNotDispatched(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := startProgram(t, ProgramOptions{Dispatch: func(context.Context, *Call) DispatchOutcome {
@@ -305,7 +305,7 @@ func TestRejectedIsNotDispatched(t *testing.T) {
 	})
 }
 
-// TestOneResult is case R08 and T02: whatever races, each call resolves once.
+// TestOneResult checks cases R08 and T02: each call resolves exactly once, whatever races.
 func TestOneResult(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const calls, repeats = 200, 20
@@ -316,7 +316,7 @@ func TestOneResult(t *testing.T) {
 			h.call(key, nil)
 			for range repeats {
 				wg.Go(func() {
-					time.Sleep(time.Millisecond) // so that results, timer and interruption fall together
+					time.Sleep(time.Millisecond) // so that results, timer and interruption coincide
 					h.deliver(key, result("x"))
 				})
 			}
@@ -359,7 +359,7 @@ func TestOneResult(t *testing.T) {
 	})
 }
 
-// TestThreads is case L02 without HTTP: a dispatch that hangs keeps nobody else waiting.
+// TestThreads checks case L02 without HTTP: a dispatch that hangs does not delay other threads.
 func TestThreads(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := startProgram(t, ProgramOptions{Dispatch: func(ctx context.Context, c *Call) DispatchOutcome {
@@ -386,7 +386,7 @@ func TestThreads(t *testing.T) {
 	})
 }
 
-// TestReasons keeps the list of what may depend on timing short and read.
+// TestReasons keeps the list of timing dependencies short.
 func TestReasons(t *testing.T) {
 	p := NewProgram(ProgramOptions{Dispatch: func(context.Context, *Call) DispatchOutcome { return DispatchOutcome{} }})
 	var ops []string

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// TestProgress reads the state of each effect, which is what a runtime shows its user: the one after the effect.
-// It would miss a call that asks for an authorization or a choice and still looks as if it waited for its result.
+// TestProgress checks the state of each effect, which a runtime shows to its user: the state after the effect. It fails if a
+// call that asks for an authorization or a choice still appears to wait for its result.
 func TestProgress(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := startProgram(t, ProgramOptions{})
@@ -32,9 +32,9 @@ func TestProgress(t *testing.T) {
 	})
 }
 
-// TestRemaining reads how much longer the calls of a snapshot may be in their states. It would miss a choice whose
-// time begins when its message is processed instead of when the event says, and a lifetime that ended while the call
-// was frozen and that begins again elsewhere.
+// TestRemaining checks how much time the calls of a snapshot have left in their states. It fails if the time of a choice
+// starts when its message is processed instead of at the time of the event, or if a lifetime that ended while the call was
+// frozen starts again at the destination.
 func TestRemaining(t *testing.T) {
 	tests := []struct {
 		name           string

@@ -9,7 +9,7 @@ import (
 	"github.com/millrace/millrace/agentproto"
 )
 
-// What a view says of progress is read whatever else it has, in a text that may be shown.
+// TestProgressOf checks that the progress in a view is read despite other fields, as text that is safe to show.
 func TestProgressOf(t *testing.T) {
 	for content, want := range map[string]string{
 		`{"progress":3,"total":10,"message":"reads","tool":"x","more":[1]}`: "reads",

@@ -17,10 +17,10 @@ var (
 	seed   = flag.Int64("seed", 0, "seed of the random tests; 0 takes one from the clock")
 )
 
-// genOptional generates nil now and then.
+// genOptional sometimes generates nil.
 func genOptional(g gopter.Gen) gopter.Gen { return gen.PtrOf(g) }
 
-// ids are strings of which some are no genIDs.
+// genIDs generates strings, some of which are not valid IDs.
 var genIDs = gen.Weighted([]gen.WeightedGen{
 	{Weight: 6, Gen: gen.Identifier()},
 	{Weight: 2, Gen: gen.AnyString()},
@@ -58,8 +58,8 @@ var genMessages = gen.OneGenOf(
 	genStruct(Migrate{}, map[string]gopter.Gen{"SessionID": genIDs, "DestinationURL": genURLs}),
 )
 
-// What Encode writes, its decoder reads, and Encode writes the same again. What it
-// refuses is refused for a reason of the protocol and not half written.
+// TestRoundTripProperty checks that a decoder reads what Encode writes, and that encoding the result gives
+// the same bytes. A message that Encode refuses is not written at all.
 func TestRoundTripProperty(t *testing.T) {
 	if *seed == 0 {
 		*seed = time.Now().UnixNano()
@@ -110,8 +110,8 @@ func decodeLike(m any, data []byte) (any, error) {
 	panic("no message")
 }
 
-// normal makes equal what the protocol makes no difference between: a list that is
-// empty and one that is absent, except for content.
+// normal removes differences that the protocol ignores: an empty list equals an absent one, except
+// for content.
 func normal(m any) any {
 	switch m := m.(type) {
 	case *ToolResult:

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// kept is what is kept of the result of a call.
+// kept describes what the program keeps of the result of a call.
 func (h *host) kept(key CallKey) string {
 	synctest.Wait()
 	r, ok := h.Resolved(key)
@@ -24,8 +24,8 @@ func (h *host) kept(key CallKey) string {
 	return "all"
 }
 
-// TestLargeResultIsCut would catch a large result that is kept for a day though somebody has it, one that goes before it
-// can be asked for again, a small one that goes, and one that goes without saying so.
+// TestLargeResultIsCut fails if a large result is kept for a day although it was read, if one is cut before it can be read
+// again, if a small one is cut, or if one disappears without a note.
 func TestLargeResultIsCut(t *testing.T) {
 	const cut = "[a result of 5000 bytes, which is no longer kept]"
 	for _, x := range []struct {
@@ -33,7 +33,7 @@ func TestLargeResultIsCut(t *testing.T) {
 		result *ToolResult
 		told   bool
 		read   bool
-		after  string // ten minutes
+		after  string // after ten minutes
 	}{
 		{"nobody has read it", text(strings.Repeat("x", 5000)), false, false, "all"},
 		{"read", text(strings.Repeat("x", 5000)), false, true, cut},
@@ -54,7 +54,7 @@ func TestLargeResultIsCut(t *testing.T) {
 				h.call(k1, func(c *Call) { c.Told = x.told })
 				x.result.GroupID, x.result.ID = k1.GroupID, k1.ID
 				h.deliver(k1, Event{Kind: ResultArrived, Result: x.result})
-				for range 2 { // the first time counts
+				for range 2 { // only the first read counts
 					time.Sleep(4 * time.Minute)
 					if r, err := h.Await(t.Context(), k1); err != nil || r.Result.Size() < 1000 {
 						t.Errorf("after minutes there is %+v, %v", r, err)
@@ -84,8 +84,8 @@ func TestLargeResultIsCut(t *testing.T) {
 	}
 }
 
-// TestResultsOfThread has a thread with more results than it may keep. It would catch a tool that fills the memory, and one
-// whose results go because another thread has too many.
+// TestResultsOfThread has a thread with more results than it may keep. The test fails if a tool can fill the memory, or if
+// results are cut because another thread has too many.
 func TestResultsOfThread(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		opts := retaining
@@ -113,7 +113,7 @@ func TestResultsOfThread(t *testing.T) {
 		if got := h.kept(other); got != "all" {
 			t.Errorf("of another thread there is %q", got)
 		}
-		time.Sleep(2 * time.Hour) // what was counted is forgotten with the calls
+		time.Sleep(2 * time.Hour) // counts are forgotten with their calls
 		for i := range 3 {
 			one("thread", 10+i)
 		}
@@ -124,8 +124,8 @@ func TestResultsOfThread(t *testing.T) {
 	})
 }
 
-// TestUnreadResultIsCut would catch a result of many bytes that is kept for a day though nobody wants it, one that goes before the
-// hour is over, and one of fewer bytes that goes.
+// TestUnreadResultIsCut fails if a result of many bytes that nobody reads is kept for a day, if it is cut before an hour has
+// passed, or if a smaller one is cut.
 func TestUnreadResultIsCut(t *testing.T) {
 	for bytes, want := range map[int]string{
 		countedResult:     fmt.Sprintf("[a result of %d bytes, which is no longer kept]", countedResult),
@@ -152,7 +152,7 @@ func TestUnreadResultIsCut(t *testing.T) {
 	}
 }
 
-// TestResultsAreForEver would catch a program without Retain that forgets a result.
+// TestResultsAreForEver fails if a program without Retain forgets a result.
 func TestResultsAreForEver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := startProgram(t, ProgramOptions{Retain: -1, Results: 1})

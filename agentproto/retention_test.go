@@ -12,7 +12,7 @@ import (
 	"github.com/millrace/millrace/dataflow"
 )
 
-// retaining are options of a program that remembers what is over for an hour.
+// retaining configures a program that remembers finished calls for an hour.
 var retaining = ProgramOptions{Retain: time.Hour, Idle: 3 * time.Hour}
 
 func (h *host) closeThread(id string) {
@@ -30,8 +30,8 @@ func (h *host) want(key CallKey, story string) {
 	}
 }
 
-// TestKeyIsUsedAgain uses the key of a call that was forgotten. It would catch a key that is taken for ever, one
-// that is free too early, and a message to the first call that does something to the second: its callback URL is good for days.
+// TestKeyIsUsedAgain uses the key of a forgotten call. The test fails if the key stays taken, if it is free too early, or if a
+// message to the first call affects the second: the callback URL of the first is valid for days.
 func TestKeyIsUsedAgain(t *testing.T) {
 	of := func(incarnation uint64, e Event) Event {
 		e.Incarnation = incarnation
@@ -41,7 +41,7 @@ func TestKeyIsUsedAgain(t *testing.T) {
 		name   string
 		first  Event
 		late   []Event
-		second string // what becomes of the second call when they have come, and then its result
+		second string // effects on the second call of the late messages, and then of its result
 	}{
 		{"result", result("a"), []Event{result("b"), oauth("u"), {Kind: Malformed, Reason: "?"}}, "dropped(late) dropped(late) dropped(late) resolved(tool_result)"},
 		{"refusal", Event{Kind: Refused, Reason: "no"}, []Event{subscribed("b"), {Kind: CallLost}}, "dropped(late) dropped(late) resolved(tool_result)"},
@@ -77,7 +77,7 @@ func TestKeyIsUsedAgain(t *testing.T) {
 	}
 }
 
-// TestOtherSubscription would catch an event for a subscription of a call that was forgotten being told to a model as one of the next.
+// TestOtherSubscription fails if an event for the subscription of a forgotten call is delivered as one of the next call.
 func TestOtherSubscription(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := startProgram(t, retaining)
@@ -93,8 +93,8 @@ func TestOtherSubscription(t *testing.T) {
 	})
 }
 
-// TestLongCallIsNotForgotten has a call that lives for longer than what is over is remembered. It would catch a thread
-// that forgets a call which it has to tell of its closure, and a key that is used again while its call is not over.
+// TestLongCallIsNotForgotten has a call that lives longer than finished calls are remembered. The test fails if a thread forgets
+// a call that it has to close, or if a key can be used again before its call is over.
 func TestLongCallIsNotForgotten(t *testing.T) {
 	for _, open := range []bool{false, true} {
 		t.Run(fmt.Sprint("subscribed ", open), func(t *testing.T) {
@@ -122,8 +122,8 @@ func TestLongCallIsNotForgotten(t *testing.T) {
 	}
 }
 
-// TestSilentSubscriptionEnds would catch a subscription that is kept for ever because its server never ends it, and one that ends
-// although it speaks.
+// TestSilentSubscriptionEnds fails if a subscription that its server never ends is kept forever, or if one ends although
+// events arrive.
 func TestSilentSubscriptionEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := startProgram(t, retaining)
@@ -139,7 +139,7 @@ func TestSilentSubscriptionEnds(t *testing.T) {
 	})
 }
 
-// TestClosedThreadIsRemembered would catch a call that begins in a thread that was just closed, and a thread that is closed for ever.
+// TestClosedThreadIsRemembered fails if a call starts in a thread that was just closed, or if the thread stays closed forever.
 func TestClosedThreadIsRemembered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := startProgram(t, retaining)
@@ -156,7 +156,7 @@ func TestClosedThreadIsRemembered(t *testing.T) {
 	})
 }
 
-// TestMovedCallIsForwarded would catch a host that forgets where a session went while callback URLs of it are good.
+// TestMovedCallIsForwarded fails if a host forgets where a session went while its callback URLs are valid.
 func TestMovedCallIsForwarded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx := t.Context()
@@ -183,8 +183,8 @@ func TestMovedCallIsForwarded(t *testing.T) {
 	})
 }
 
-// TestNothingIsLeftOfCalls puts calls that are all resolved and, after a while, forgotten: in a thread of their own or in one that
-// is never closed, with a detour and with a subscription. It would catch what is kept of each call for ever.
+// TestNothingIsLeftOfCalls makes calls that are resolved and later forgotten: in their own threads and in one that is never
+// closed, with prompts and with subscriptions. The test fails if anything of each call is kept forever.
 func TestNothingIsLeftOfCalls(t *testing.T) {
 	const rounds, calls = 30, 2_000
 	synctest.Test(t, func(t *testing.T) {
@@ -229,7 +229,7 @@ func TestNothingIsLeftOfCalls(t *testing.T) {
 					}
 				}
 			}
-			time.Sleep(25 * time.Hour) // for as long it is known that a detour is over
+			time.Sleep(25 * time.Hour) // an ended detour is remembered that long
 			synctest.Wait()
 			runtime.GC()
 			var m runtime.MemStats
@@ -240,7 +240,7 @@ func TestNothingIsLeftOfCalls(t *testing.T) {
 			last = int64(m.HeapAlloc)
 			t.Logf("round %d: %d kB", round, last>>10)
 		}
-		// Tables have a little more room or less each time, some hundred kB.
+		// The size of tables varies by some hundred kB.
 		if n := int64(rounds-1-rounds/3) * calls; last-first > 50*n {
 			t.Errorf("after %d calls more, %d bytes more are kept", n, last-first)
 		}

@@ -10,11 +10,10 @@ import (
 	"github.com/millrace/millrace/dataflow/sim"
 )
 
-// TestEveryMoment plays the orders of the five steps of a move with two results, an interruption
-// and the end of the lifetime, each at any moment between them: 9!/(5!·2) = 1512. What comes
-// goes to the source until it is known there that the thread is committed, and then to the destination. In each
-// there is one result of source and destination together, no prompt is left open, and what
-// was given is accounted for.
+// TestEveryMoment plays every order of the five steps of a move, two results, an interruption and the
+// end of the lifetime, which may come at any moment: 9!/(5!·2) = 1512. Inputs go to the source until it
+// knows that the thread is committed, and then to the destination. In each order the two programs
+// together have one result, no prompt is left open, and all inputs are accounted for.
 func TestEveryMoment(t *testing.T) {
 	orders := interleavings("FESCT", "aaxt")
 	if len(orders) != 1512 {
@@ -25,7 +24,7 @@ func TestEveryMoment(t *testing.T) {
 	}
 }
 
-// interleavings returns the words of the letters of steps, in this order, and of others, in any.
+// interleavings returns the words made of the letters of steps, in this order, and those of others, in any order.
 func interleavings(steps, others string) map[string]bool {
 	all := map[string]bool{steps: true}
 	for _, letter := range others {
@@ -78,9 +77,9 @@ func playMove(t *testing.T, order string) {
 	}
 }
 
-// account says what is wrong with what both programs did, and how many results there are.
+// account reports errors in what both programs did, and returns the number of results.
 func (m *movers) account(errorf func(string, ...any), order string) (results int) {
-	accounted := -strings.Count(m.d.story(k1), "oauth") // it was shown at the source before
+	accounted := -strings.Count(m.d.story(k1), "oauth") // the source showed it earlier
 	for _, h := range []*host{m.s, m.d} {
 		var a account
 		for _, e := range h.effects {
@@ -97,9 +96,9 @@ func (m *movers) account(errorf func(string, ...any), order string) (results int
 	return results
 }
 
-// TestEveryMove has both programs in one simulation: a result and the lifetime race with each
-// step of a move, inside the programs too. Whichever of the two is told first that it is committed; the destination is
-// where a host does both, and the call has fewer places to be in then.
+// TestEveryMove simulates both programs together: a result and the lifetime race with each step of a move, also
+// inside the programs. Either program may be told of the commit first. A host that runs both tells the
+// destination first, which leaves fewer schedules.
 func TestEveryMove(t *testing.T) {
 	if n := everyMove(t, false); n != 105 {
 		t.Errorf("%d schedules, want 105", n)

@@ -13,7 +13,7 @@ import (
 
 var schedulesOf = flag.Int("schedules.of", 2, "how many `inputs` besides its timers and its dispatch TestEveryInput gives to a call, at most")
 
-// What can be given to a call, by a letter each.
+// inputsByLetter names each input of a call by a letter.
 var inputsByLetter = map[byte]func(s *sim.Sim, p *Program){
 	'a': delivering(result("a")),
 	'b': delivering(result("b")),
@@ -25,7 +25,7 @@ var inputsByLetter = map[byte]func(s *sim.Sim, p *Program){
 	'O': delivering(oauth("v")),
 	'C': delivering(choice("q")),
 	'n': delivering(answer1("r", 1)),
-	'd': delivering(answer1("r", 2)), // dismissed: the default
+	'd': delivering(answer1("r", 2)), // dismissed, which selects the default
 	'f': delivering(Event{Kind: AnswerFailed, Detour: "r", Reason: "503"}),
 	'm': delivering(Event{Kind: Malformed, Reason: "neither text nor content"}),
 	'r': delivering(Event{Kind: Refused, Reason: "too many"}),
@@ -41,8 +41,8 @@ func delivering(e Event) func(*sim.Sim, *Program) {
 	return func(s *sim.Sim, p *Program) { s.Check(p.Deliver(s.Context(), k1, e)) }
 }
 
-// sets returns the words of n different letters of an alphabet, in its order: what one call
-// is given by several senders has no order, so each word stands for all that has its letters.
+// sets returns the words of n different letters of an alphabet, in its order. Inputs from several senders
+// have no order, so one word stands for all words with the same letters.
 func sets(alphabet string, n int) (all []string) {
 	if n == 0 {
 		return []string{""}
@@ -55,18 +55,18 @@ func sets(alphabet string, n int) (all []string) {
 	return all
 }
 
-// A play is what one call is given, and by whom.
+// A play is a set of inputs to one call, and the outcome of its dispatch.
 type play struct {
 	word    string
 	outcome DispatchOutcome
-	// outbox has the program make the calls that ask the user and tell the tool. When
-	// they return changes nothing but makes many more ways to go through one schedule.
+	// outbox makes the program show prompts and deliver answers. When these calls return has no
+	// effect, but it multiplies the schedules.
 	outbox bool
 }
 
-// once plays in one schedule, and says what is wrong with what came of it: there is one
-// result, each prompt that was opened is over, what is to be done was done, and each
-// input either had an effect or was counted.
+// once runs the play in one schedule and reports errors: there is one result, each opened prompt
+// is closed, prompts and answers were delivered, and each input either had an effect or was
+// counted.
 func (y play) once(s *sim.Sim) {
 	prompts, answers := 0, 0
 	opts := ProgramOptions{Flow: s.Flow(), Now: stopped, Dispatch: func(context.Context, *Call) DispatchOutcome { return y.outcome }}
@@ -84,7 +84,7 @@ func (y play) once(s *sim.Sim) {
 	for _, e := range sim.Collect(s, effectsOf(p)) {
 		a.add(e)
 	}
-	// Closing a thread is no input of a call that is given.
+	// Closing a thread is not counted as an input of a call.
 	a.check(func(format string, args ...any) { s.Errorf("%q: "+format, append([]any{y.word}, args...)...) }, len(y.word)-strings.Count(y.word, "z"))
 	if y.outbox && (prompts != a.opened || answers != a.answered) {
 		s.Errorf("%q: %d prompts of %d were shown, and %d answers of %d were delivered", y.word, prompts, a.opened, answers, a.answered)
@@ -94,13 +94,13 @@ func (y play) once(s *sim.Sim) {
 	}
 }
 
-// An account is what came of the inputs of one call.
+// An account collects the effects of the inputs of one call.
 type account struct {
 	results, opened, answered int
 	accounted                 int // inputs that had an effect, or were dropped
 	open                      map[uint64]bool
-	expired                   uint64 // the detour that was withdrawn last
-	subscribed, final         bool   // final: its last event was delivered
+	expired                   uint64 // the last detour that was withdrawn
+	subscribed, final         bool   // final: the last event delivered was final
 	wrong                     []string
 }
 
@@ -126,7 +126,7 @@ func (a *account) add(e Effect) {
 		a.close(e)
 	case AnswerChoice:
 		a.answered++
-		if e.Number != a.expired { // else it is the default, whose prompt was withdrawn
+		if e.Number != a.expired { // otherwise it is the default, whose prompt was withdrawn
 			a.accounted++
 			a.close(e)
 		}
@@ -137,7 +137,7 @@ func (a *account) add(e Effect) {
 		}
 		a.final = e.Subscription.Final
 	case SubscriptionEnded:
-		if e.Event == SubscriptionCancelled { // an event was delivered for what else is an input
+		if e.Event == SubscriptionCancelled { // any other input that ends it delivers an event
 			a.accounted++
 		}
 		if !a.subscribed {
@@ -156,7 +156,7 @@ func (a *account) close(e Effect) {
 	delete(a.open, e.Number)
 }
 
-// check reports what is wrong after a number of inputs.
+// check reports errors after the given number of inputs.
 func (a *account) check(errorf func(string, ...any), given int) {
 	if a.results != 1 {
 		errorf("%d results", a.results)
@@ -178,10 +178,10 @@ func (a *account) check(errorf func(string, ...any), given int) {
 var outcomes = []DispatchOutcome{{Accepted: true}, {Reason: "refused"}}
 
 // TestEveryInput tries every order of every choice of inputs (two results, an authorization,
-// a choice, an interruption, the closure of the thread) with the timers of the call and
-// the failure of its dispatch among them. By default a call has up to two of them, four
-// inputs with its lifetime and its dispatch; -schedules.of 3 is five, whose number is not known
-// since time passes between any two of them.
+// a choice, an interruption, the closure of the thread), with the timers of the call and the
+// failure of its dispatch. By default a call has up to two of them: four inputs with its lifetime
+// and its dispatch. With -schedules.of 3 it has five. Their number is not known, because time
+// passes between any two of them.
 func TestEveryInput(t *testing.T) {
 	want := map[int]int{0: 3, 1: 108, 2: 765}
 	for n := range *schedulesOf + 1 {
@@ -198,8 +198,8 @@ func TestEveryInput(t *testing.T) {
 	}
 }
 
-// TestEverySubscription tries every order of a subscription's events and its end with what
-// else may come: the result that opens it races with the lifetime, and is then none.
+// TestEverySubscription tries every order of the events of a subscription, its end and other inputs.
+// The result that opens it races with the lifetime, and opens nothing if it comes second.
 func TestEverySubscription(t *testing.T) {
 	schedules := 0
 	for _, word := range []string{"seEu", "sez", "siiE", "suz", "sa", "sx", "sl"} {
@@ -210,7 +210,7 @@ func TestEverySubscription(t *testing.T) {
 	}
 }
 
-// TestT02 is case T02: the timer and the result fall together, in every schedule and, where searches are long, in those of 10,000 seeds.
+// TestT02 checks case T02, a timer and a result at the same time, in every schedule; in long searches it also runs 10,000 seeds.
 func TestT02(t *testing.T) {
 	f := play{word: "ab", outcome: outcomes[0]}.once
 	if n := sim.Exhaustive(t, f); n != 12 {
@@ -221,8 +221,8 @@ func TestT02(t *testing.T) {
 	}
 }
 
-// FuzzSchedules gives a call what the fuzzer chooses, in a schedule that it chooses. The first
-// byte of the inputs is what comes of the dispatch, and whether the user is asked.
+// FuzzSchedules plays inputs and a schedule that the fuzzer chooses. The first byte of the inputs
+// selects the outcome of the dispatch, and whether there is an outbox.
 func FuzzSchedules(f *testing.F) {
 	const alphabet = "abocxzOCndfmrlseiEu"
 	for _, word := range []string{"aobcxazoc", "cndCoO", "oOoOoOo", "seiiEeu", "sulm", "cfrz"} {

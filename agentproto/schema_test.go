@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// D11: whatever a hostile schema asks for, it is refused or bounded.
+// TestCompileSchemaRefuses checks case D11: whatever a hostile schema asks for is refused or bounded.
 func TestCompileSchemaRefuses(t *testing.T) {
 	doubling := `{"$defs":{"d0":{}`
 	for i := range 20 {
@@ -105,7 +105,7 @@ func TestSchemaValidate(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			for range 20 { // an error that depends on the order of a map would show
+			for range 20 { // to reveal an error that depends on the order of a map
 				err = s.Validate([]byte(test.args))
 				if test.want == "" {
 					if err != nil {
@@ -124,8 +124,8 @@ func TestSchemaValidate(t *testing.T) {
 	}
 }
 
-// D11: schemas that are small and well-founded, and whose checking would take
-// longer than anybody waits.
+// TestSchemaValidateIsBounded checks case D11 for small, well-founded schemas that would take very
+// long to check.
 func TestSchemaValidateIsBounded(t *testing.T) {
 	deep := `{"a":` + strings.Repeat("[", 60) + `1` + strings.Repeat("]", 60) + `}`
 	numbers := `{"a":[` + strings.TrimSuffix(strings.Repeat("1.5,", 60_000), ",") + `]}`
@@ -173,7 +173,7 @@ func TestSchemaValidateIsBounded(t *testing.T) {
 	}
 }
 
-// Large but honest arguments are within the budget.
+// TestSchemaBudgetIsGenerous checks that large but honest arguments are within the budget.
 func TestSchemaBudgetIsGenerous(t *testing.T) {
 	rows := strings.TrimSuffix(strings.Repeat(`{"id":1,"name":"abc","zone":"Europe/Berlin"},`, 5_000), ",")
 	zones := strings.Repeat(`"Europe/Berlin2",`, 400) + `"Europe/Berlin"`

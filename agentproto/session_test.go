@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestSessionOf would catch what belongs to one thread being kept in two places: in a process that does not have the
-// other half of it, nobody would find it.
+// TestSessionOf fails if the parts of one thread have different affinities. They would then be kept in two places, and a process
+// with one half could not find the other.
 func TestSessionOf(t *testing.T) {
 	for thread, want := range map[string]string{
 		"": "", "a": "a", "a b/c": "a b/c", "a~b": "a", "a~b~c": "a", "~b": "", InSession("a", "b"): "a", InSession("a~b", "c"): "a",
@@ -23,7 +23,7 @@ func TestSessionOf(t *testing.T) {
 	}
 }
 
-// A session whose id leaves no room for a name has threads that are kept by themselves.
+// TestInSession checks that a session whose ID leaves no room for a name has threads with an affinity of their own.
 func TestInSession(t *testing.T) {
 	session := strings.Repeat("s", MaxID-3)
 	for name, want := range map[string]string{"ab": session + "~ab", "abc": "abc"} {

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestRememberedEvents finds a memory of message ids that forgets too early or grows.
+// TestRememberedEvents fails if the memory of message IDs forgets too early or grows.
 func TestRememberedEvents(t *testing.T) {
 	var s subscription
 	for i := range 3 * rememberedEvents {

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// A call that was acknowledged with Watch is watched, and lost if that says so; others are
-// not. Stop does not wait for what is being watched.
+// TestWatch checks that a call acknowledged with Watch is watched, and is lost if the watch says so.
+// Other calls are not watched. Stop does not wait for watches.
 func TestWatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var mu sync.Mutex

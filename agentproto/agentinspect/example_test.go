@@ -12,7 +12,7 @@ import (
 	"github.com/millrace/millrace/dataflow/inspect"
 )
 
-// A program that has a runtime shows it beside the page of its flow.
+// A program with a runtime shows the runtime's pages beside the page of its flow.
 func Example() {
 	ctx := context.Background()
 	rt, err := host.Start(ctx, host.Options{})

@@ -9,13 +9,14 @@ import (
 	"time"
 )
 
-// guests is a form of two questions.
+// guests is a form with two questions.
 const guests = `{"questions":[{"name":"guest","message":"Who?","schema":{"type":"object","properties":{` +
 	`"name":{"type":"string","title":"<b>Name</b>"},"pieces":{"type":"integer","default":2},` +
 	`"drinks":{"type":"array","items":{"type":"string","enum":["tea","milk"]}}},"required":["name"]}},` +
 	`{"name":"late","message":"Late?","schema":{"type":"object","properties":{"sure":{"type":"boolean"}}}}]}`
 
-// A form is filled in on the page: what does not fit is said and changes nothing, and what was filled in comes to the tool, once.
+// TestPromptWithForm fills in a form on the page. An invalid answer is reported and changes nothing. A valid one reaches the tool
+// exactly once.
 func TestPromptWithForm(t *testing.T) {
 	inWorlds(t, func(t *testing.T, w *world) {
 		key := w.call("t", "c1", "fill")

@@ -14,7 +14,7 @@ import (
 	"github.com/millrace/millrace/dataflow/inspect"
 )
 
-// The shapes of the JSON, as a reader of it has them.
+// The shapes of the JSON as its readers decode it.
 type (
 	callShape struct {
 		Thread, ID, State, Cause, Operation, Toolset, Place string
@@ -49,10 +49,10 @@ type (
 	}
 )
 
-// A call is seen from when it is made to its result, in lists, by itself, and what happened to it.
+// TestCalls follows a call from its start to its result: in lists, on its own page and in its events.
 func TestCalls(t *testing.T) {
 	inWorlds(t, func(t *testing.T, w *world) {
-		before := time.Now().Add(-time.Second) // what is kept of a time may be less exact
+		before := time.Now().Add(-time.Second) // stored times may be less exact
 		w.call("t 1/<x>", "c&1", "wait")
 		var open callsShape
 		w.json("agents/v1/calls?state=open", &open, func() bool { return len(open.Calls) == 1 })
@@ -87,7 +87,7 @@ func TestCalls(t *testing.T) {
 		if _, page := w.get("agents/calls?state=open"); strings.Contains(page, "c&amp;1") {
 			t.Errorf("a call that is over is open: %s", page)
 		}
-		// The page of keys finds the call where a link leads.
+		// The page of keys finds the call under the key that links use.
 		if status, page := w.get("keys?" + url.Values{"type": {"agentproto.CallKey"}, "key": {`{"GroupID":"t 1/<x>","ID":"c&1"}`}}.Encode()); status != 200 || !strings.Contains(page, "CallingMachine") {
 			t.Errorf("the page of keys is %d: %s", status, page)
 		}
@@ -103,7 +103,7 @@ func TestCalls(t *testing.T) {
 	})
 }
 
-// Of many calls each is on one page, in the same order each time.
+// TestCallsByPages checks that each of many calls is on exactly one page, in the same order each time.
 func TestCallsByPages(t *testing.T) {
 	inWorlds(t, func(t *testing.T, w *world) {
 		const calls = 230
@@ -141,7 +141,8 @@ func TestCallsByPages(t *testing.T) {
 	})
 }
 
-// A prompt can be answered once, and is gone then. An answer to one that is not asked is none.
+// TestPrompts checks that a prompt can be answered once and then disappears, and that an answer to any
+// other prompt is refused.
 func TestPrompts(t *testing.T) {
 	inWorlds(t, func(t *testing.T, w *world) {
 		key := w.call("t", "c1", "ask")
@@ -243,7 +244,7 @@ func TestPrompts(t *testing.T) {
 	})
 }
 
-// What cannot be shown is refused, and says why.
+// TestRefused checks that a request for something that cannot be shown is refused with a reason.
 func TestRefused(t *testing.T) {
 	inWorlds(t, func(t *testing.T, w *world) {
 		for path, want := range map[string]int{
@@ -279,7 +280,8 @@ func TestRefused(t *testing.T) {
 	})
 }
 
-// Without Values nothing is shown that a user, a model or a tool has written, nor what they are called.
+// TestWithoutValues checks that pages without Values show nothing written by a user, a model or a tool,
+// and none of their names.
 func TestWithoutValues(t *testing.T) {
 	inWorlds(t, func(t *testing.T, w *world) {
 		w.call("secret-thread", "secret-call", "ask")
@@ -300,7 +302,8 @@ func TestWithoutValues(t *testing.T) {
 	})
 }
 
-// The overview has the tool servers, also one that does not answer, and a page is small.
+// TestOverview checks that the overview lists every tool server, even one that does not answer, and
+// that a page stays small.
 func TestOverview(t *testing.T) {
 	inWorlds(t, func(t *testing.T, w *world) {
 		w.call("t", "c", "greet")

@@ -13,7 +13,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite golden files")
 
-// shapeOf returns what of a value in JSON is stable: names of fields and types.
+// shapeOf returns the stable part of a JSON value: the names of fields and the types.
 func shapeOf(x any) any {
 	switch x := x.(type) {
 	case map[string]any:
@@ -38,7 +38,7 @@ func shapeOf(x any) any {
 	return nil
 }
 
-// union returns a shape with the fields of two.
+// union returns a shape with the fields of both arguments.
 func union(a, b any) any {
 	x, isX := a.(map[string]any)
 	y, isY := b.(map[string]any)
@@ -54,7 +54,8 @@ func union(a, b any) any {
 	return x
 }
 
-// Fields of the JSON may be added, and none is removed or changed: programs read it. The golden file has all of them.
+// TestShapes compares the JSON with a golden file that lists every field. Programs read this JSON: fields may be
+// added, but not removed or changed.
 func TestShapes(t *testing.T) {
 	inWorlds(t, func(t *testing.T, w *world) {
 		w.call("t", "done", "greet")

@@ -14,10 +14,10 @@ import (
 	"github.com/millrace/millrace/agentproto/host"
 )
 
-// An event is a server-sent event.
+// An event is one server-sent event.
 type event struct{ id, name, data string }
 
-// follow reads the events of a thread until read is told enough.
+// follow reads the events of a thread until read returns false.
 func (w *world) follow(ctx context.Context, query, last string, read func(event) (more bool)) (status int) {
 	w.t.Helper()
 	status, err := w.events(ctx, query, last, read)
@@ -27,7 +27,7 @@ func (w *world) follow(ctx context.Context, query, last string, read func(event)
 	return status
 }
 
-// events is follow for any goroutine.
+// events is follow for use in any goroutine: it returns the error.
 func (w *world) events(ctx context.Context, query, last string, read func(event) (more bool)) (status int, err error) {
 	r, err := http.NewRequestWithContext(ctx, "GET", w.pages.URL+"/x/agents/events?"+query, nil)
 	if err != nil {
@@ -63,7 +63,8 @@ func (w *world) events(ctx context.Context, query, last string, read func(event)
 	return resp.StatusCode, nil
 }
 
-// A transcript is sent as it grows. A reader who is cut off after each message has each of them once.
+// TestTranscript checks that a transcript is sent as it grows, and that a reader who is cut off after
+// each message receives each message once.
 func TestTranscript(t *testing.T) {
 	inWorlds(t, func(t *testing.T, w *world) {
 		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
@@ -138,7 +139,8 @@ func TestTranscript(t *testing.T) {
 	})
 }
 
-// So many transcripts are sent at once, and no more; when one has ended there is room for another.
+// TestStreamsAreBounded checks the limit on transcripts sent at once. When one ends, another may
+// start.
 func TestStreamsAreBounded(t *testing.T) {
 	inWorlds(t, func(t *testing.T, w *world) {
 		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
@@ -175,7 +177,8 @@ func TestStreamsAreBounded(t *testing.T) {
 	})
 }
 
-// What a thread waits for is told while somebody looks, and the end of the thread ends the answer.
+// TestStanding checks that a reader is sent what a thread waits for, and that the end of the thread
+// ends the response.
 func TestStanding(t *testing.T) {
 	inWorlds(t, func(t *testing.T, w *world) {
 		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)

@@ -24,10 +24,11 @@ import (
 	"github.com/millrace/millrace/dataflow/inspect"
 )
 
-// hostile is a text that would be an element, or turn what is behind it.
+// hostile is a text that, shown unescaped, would become an element or reverse the text
+// after it.
 const hostile = "<script>alert(1)</script>\u202e</pre>"
 
-// asked is hostile as a runtime shows it to users, without what is hidden in it.
+// asked is hostile as a runtime shows it to users: without its invisible character.
 const asked = "<script>alert(1)</script></pre>"
 
 // A world is a runtime with a tool server, and the pages of both.
@@ -40,11 +41,11 @@ type world struct {
 
 	mu      sync.Mutex
 	waiting map[string]*agentproto.Invocation // calls of "wait", by id
-	answers []string                          // of users, as the tool has them
+	answers []string                          // from users, as the tool received them
 	said    chan string                       // what the model says next
 }
 
-// inWorlds runs a test with a runtime in memory, and with one that keeps what it does.
+// inWorlds runs a test with a runtime in memory and with one that stores its state.
 func inWorlds(t *testing.T, test func(t *testing.T, w *world)) {
 	for _, kept := range []bool{false, true} {
 		t.Run(map[bool]string{false: "in memory", true: "kept"}[kept], func(t *testing.T) {
@@ -97,13 +98,13 @@ func (w *world) stop() {
 	w.rt.Stop(ctx)
 }
 
-// serve serves the pages of the runtime as o says.
+// serve serves the pages of the runtime with the given options.
 func (w *world) serve(o inspect.Options, a agentinspect.Options) *httptest.Server {
 	o.Sections = []inspect.Section{agentinspect.Section(w.rt, a)}
 	return httptest.NewServer(http.StripPrefix("/x", inspect.Handler(w.rt.Flow(), o)))
 }
 
-// A silent surface shows nothing: the pages do.
+// silent is a surface that shows nothing: the pages show the prompts.
 type silent struct{}
 
 func (silent) OAuth(context.Context, agentproto.CallKey, *agentproto.OAuth)       {}
@@ -214,7 +215,7 @@ func (w *world) getFrom(s *httptest.Server, path string) (int, string) {
 	return resp.StatusCode, string(body)
 }
 
-// json asks for a path until what it gives is so.
+// json requests a path until the decoded answer satisfies is.
 func (w *world) json(path string, into any, is func() bool) {
 	w.t.Helper()
 	again := time.NewTicker(5 * time.Millisecond)

@@ -21,7 +21,7 @@ import (
 	"github.com/millrace/millrace/internal/sse"
 )
 
-// talker streams its reply: what a test has for what the user said last. The first attempt at "again" fails.
+// talker is a model that streams a reply to the user's last message. Its first attempt at "again" fails.
 type talker struct{ failed bool }
 
 func (m *talker) Reply(ctx context.Context, r *conversation.Request) (*conversation.Reply, error) {
@@ -85,7 +85,7 @@ func start(t *testing.T) (*host.Runtime, *httptest.Server) {
 	return rt, web
 }
 
-// run makes a run and returns its events.
+// run sends a run request and returns its events.
 func run(t *testing.T, web *httptest.Server, messages string) (status int, events []map[string]any) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
@@ -114,7 +114,7 @@ func run(t *testing.T, web *httptest.Server, messages string) (status int, event
 	return resp.StatusCode, events
 }
 
-// types are the types of events but states, with what is written in them.
+// types lists the types of all events except state snapshots, with their text.
 func types(events []map[string]any) string {
 	var all []string
 	for _, e := range events {
@@ -133,7 +133,7 @@ func orEmpty(v any) any {
 	return v
 }
 
-// texts joins what the deltas of a run say.
+// texts joins the text deltas of a run.
 func texts(events []map[string]any) (text string) {
 	for _, e := range events {
 		if e["type"] == "TEXT_MESSAGE_CONTENT" {
@@ -143,8 +143,8 @@ func texts(events []map[string]any) (text string) {
 	return text
 }
 
-// shown returns the text of the last message that a client shows after events: what deltas have written, or a snapshot, which
-// takes their place where a reader was too late for the deltas.
+// shown returns the text of the last message that a client shows after events. The deltas build this text. A client that
+// connects too late for the deltas receives a snapshot instead.
 func shown(events []map[string]any) (text string) {
 	for _, e := range events {
 		switch e["type"] {
@@ -162,7 +162,7 @@ func shown(events []map[string]any) (text string) {
 	return text
 }
 
-// TestRuns says something, has a call made, has an attempt fail and the model refuse, and looks again.
+// TestRuns sends a message, has a tool called, makes an attempt fail and the model refuse, and then sends nothing new.
 func TestRuns(t *testing.T) {
 	_, web := start(t)
 	_, first := run(t, web, `{"id":"u1","role":"user","content":"hello"}`)
@@ -194,7 +194,7 @@ func TestRuns(t *testing.T) {
 	validate(t, first, called, again, failed, look)
 }
 
-// TestRefusals has runs refused before anything is said.
+// TestRefusals checks that an invalid run is refused and opens no thread.
 func TestRefusals(t *testing.T) {
 	rt, web := start(t)
 	for _, body := range []string{
@@ -217,10 +217,10 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// schemasEnv names a folder in whose node_modules is @ag-ui/core of a version with schemas (0.0.42).
+// schemasEnv names a folder with @ag-ui/core 0.0.42, a version with schemas, in its node_modules.
 const schemasEnv = "MILLRACE_AGUI_MODULES"
 
-// validate has the protocol's own schemas judge events, where they are there.
+// validate checks events against the protocol's own schemas, if those are installed.
 func validate(t *testing.T, runs ...[]map[string]any) {
 	t.Helper()
 	dir := os.Getenv(schemasEnv)
@@ -250,8 +250,8 @@ console.log(n)`
 	t.Logf("%s events are as the schemas have them", bytes.TrimSpace(out))
 }
 
-// TestRunRepeated repeats requests whose answer was lost: while the turn goes on, and behind its end. The message
-// is said once; another text under the same id is another message, and so is the same text under another id.
+// TestRunRepeated repeats requests whose answer was lost, during the turn and after it. The message is sent once. A different
+// text under the same id is a new message, and so is the same text under a different id.
 func TestRunRepeated(t *testing.T) {
 	rt, web := start(t)
 	lost, cancel := context.WithCancel(t.Context())

@@ -13,7 +13,7 @@ import (
 	"github.com/millrace/millrace/agentproto/host"
 )
 
-// A run says what the user says and shows the turn.
+// A run sends the user's message to the model and streams the turn.
 func Example() {
 	ctx := context.Background()
 	rt, err := host.Start(ctx, host.Options{Model: conversation.Script{{Text: "Hello, Ada."}}})

@@ -15,11 +15,11 @@ import (
 	"github.com/millrace/millrace/agentproto/follow"
 )
 
-// A line is a server that a test plays, without a network. It answers each request with what serve writes until that returns, or with
+// A line is a server played by a test, without a network. The response to each request is what serve writes until it returns, or
 // an error.
 type line struct {
 	began time.Time
-	asked []string // when, and behind which event
+	asked []string // when, and after which event
 	serve func(n int, w io.Writer, gone <-chan struct{}) error
 }
 
@@ -43,7 +43,7 @@ func (l *line) RoundTrip(r *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"text/event-stream"}}, Body: body, Request: r}, nil
 }
 
-// client returns a client of the line, and what was lost.
+// client returns a client of the line and the errors reported to Lost.
 func (l *line) client() (follow.Client, *[]string) {
 	l.began = time.Now()
 	var lost []string
@@ -52,8 +52,8 @@ func (l *line) client() (follow.Client, *[]string) {
 
 const third = "id: 3\nevent: message\ndata: {\"n\":3,\"kind\":\"user\",\"text\":\"hi\"}\n\n"
 
-// TestSilence has a server write comments for a while and then nothing. After 45 s, and not before, the client takes the connection
-// for broken and asks for what is behind the last message.
+// TestSilence makes a server write comments for a while and then nothing. After exactly 45 s the client treats the connection as
+// broken and asks for what follows the last message.
 func TestSilence(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := &line{}
@@ -93,8 +93,8 @@ func TestSilence(t *testing.T) {
 	})
 }
 
-// TestPauses has a server be away. The client asks again after 1, 2, 4, 8 and then each 10 s; after an event has come it begins anew,
-// with the pause that the server wants.
+// TestPauses makes a server unavailable. The client retries after 1, 2, 4, 8 and then every 10 s. After an event has arrived it
+// starts over, with the pause that the server requests.
 func TestPauses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := &line{}

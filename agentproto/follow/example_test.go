@@ -11,7 +11,7 @@ import (
 	"github.com/millrace/millrace/agentproto/host"
 )
 
-// A client follows a thread, and is told what is said in it until it is closed.
+// A client follows a thread and receives its messages until it is closed.
 func Example() {
 	ctx := context.Background()
 	rt, err := host.Start(ctx, host.Options{Model: conversation.Script{{Text: "Hello, Ada."}}})

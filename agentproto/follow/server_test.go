@@ -19,7 +19,7 @@ import (
 	"github.com/millrace/millrace/internal/sse"
 )
 
-// A writer is a model that writes what a test tells it to.
+// A writer is a model that streams and replies what a test sends it.
 type writer struct {
 	writes  chan conversation.Delta
 	replies chan result
@@ -47,7 +47,7 @@ func (w *writer) Stream(ctx context.Context, _ *conversation.Request, write func
 	}
 }
 
-// A world is a runtime whose model is a writer, and a server of its threads.
+// A world is a runtime whose model is a writer, and a server that follows its threads.
 type world struct {
 	t      *testing.T
 	ctx    context.Context
@@ -87,7 +87,7 @@ func newWorld(t *testing.T, o follow.Options) *world {
 	return w
 }
 
-// turn has the user say something and the model answer.
+// turn sends a text of the user and an answer of the model.
 func (w *world) turn(said, answer string) {
 	w.t.Helper()
 	if err := w.thread.Say(w.ctx, said); err != nil {
@@ -104,7 +104,7 @@ func (w *world) turn(said, answer string) {
 	}
 }
 
-// get asks for the events of a thread.
+// get requests the events of a thread.
 func (w *world) get(thread, query, last string) *http.Response {
 	w.t.Helper()
 	r, err := http.NewRequestWithContext(w.ctx, "GET", w.web.URL+"/threads/"+thread+"/events"+query, nil)
@@ -121,7 +121,7 @@ func (w *world) get(thread, query, last string) *http.Response {
 	return resp
 }
 
-// eventually waits until something is so.
+// eventually waits until is returns true.
 func (w *world) eventually(is func() bool) {
 	w.t.Helper()
 	again := time.NewTicker(time.Millisecond)
@@ -135,7 +135,7 @@ func (w *world) eventually(is func() bool) {
 	}
 }
 
-// until reads events until one is so.
+// until reads events until is returns true for one.
 func until(t *testing.T, r *sse.Reader, is func(name, data string) bool) {
 	t.Helper()
 	for {
@@ -149,8 +149,8 @@ func until(t *testing.T, r *sse.Reader, is func(name, data string) bool) {
 	}
 }
 
-// TestStateIsOfMessages follows many turns. A state that says that the model is done comes after what the model has said: a client
-// that waits for the end of a turn has all of it then.
+// TestStateIsOfMessages follows many turns. The state that says that the model is done arrives after the model's message, so a
+// client that waits for the end of a turn has then received all of it.
 func TestStateIsOfMessages(t *testing.T) {
 	w := newWorld(t, follow.Options{})
 	resp := w.get("t", "", "")
@@ -182,8 +182,8 @@ func TestStateIsOfMessages(t *testing.T) {
 	}
 }
 
-// TestSE01_DropAfterEachByte cuts the connection after each byte of a thread's events, and goes on
-// behind the last one that came: every message comes once, in order.
+// TestSE01_DropAfterEachByte cuts the connection after each byte of a thread's events and resumes after the last event received.
+// Every message arrives once, in order.
 func TestSE01_DropAfterEachByte(t *testing.T) {
 	w := newWorld(t, follow.Options{})
 	w.turn("first", "one\n\ndata: two")
@@ -241,8 +241,8 @@ func TestSE01_DropAfterEachByte(t *testing.T) {
 	}
 }
 
-// TestSE03_ReaderThatStops has a client that reads nothing. It is cut off, others are not affected, and
-// nothing is left of it.
+// TestSE03_ReaderThatStops starts a client that reads nothing. The server disconnects it and releases its state. Other clients
+// are not affected.
 func TestSE03_ReaderThatStops(t *testing.T) {
 	w := newWorld(t, follow.Options{Stall: 200 * time.Millisecond})
 	large := strings.Repeat("x", 1<<20)
@@ -259,7 +259,7 @@ func TestSE03_ReaderThatStops(t *testing.T) {
 	until(t, r, func(name, _ string) bool { return name == follow.StateEvent })
 	w.eventually(func() bool { return w.follow.Clients() == 2 })
 	turns := 0
-	for ; w.follow.Clients() == 2 && w.ctx.Err() == nil; turns++ { // until the buffers between are full
+	for ; w.follow.Clients() == 2 && w.ctx.Err() == nil; turns++ { // until the buffers in between are full
 		w.turn(fmt.Sprint("turn ", turns), large+fmt.Sprint(turns))
 		until(t, r, func(name, data string) bool {
 			return name == follow.MessageEvent && strings.Contains(data, `"assistant"`)
@@ -272,7 +272,7 @@ func TestSE03_ReaderThatStops(t *testing.T) {
 	w.eventually(func() bool { return w.follow.Clients() == 0 })
 }
 
-// TestSE04_Closed reads a thread that is closed to its end and asks again.
+// TestSE04_Closed reads a closed thread to its end and asks again.
 func TestSE04_Closed(t *testing.T) {
 	w := newWorld(t, follow.Options{})
 	w.turn("hello", "hi")
@@ -302,8 +302,8 @@ func TestSE04_Closed(t *testing.T) {
 	}
 }
 
-// TestDeltas tells what the model writes to one who was there, and to one who comes in the middle; what
-// an attempt has written that failed is void.
+// TestDeltas streams what the model writes to a client that was connected before, and to one that connects in the middle. The
+// deltas of a failed attempt are void.
 func TestDeltas(t *testing.T) {
 	w := newWorld(t, follow.Options{})
 	early := w.get("t", "", "")

@@ -27,7 +27,8 @@ func parsed(t *testing.T, text string) *form.Form {
 	return f
 }
 
-// TestParse reads a form and writes it as it was.
+// TestParse checks that a form is encoded as it was parsed, and that invisible characters are
+// removed.
 func TestParse(t *testing.T) {
 	got, err := parsed(t, all).Encode()
 	if err != nil || jsonOf(t, got) != jsonOf(t, jsontext.Value(all)) {
@@ -39,7 +40,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// jsonOf returns JSON in one way.
+// jsonOf returns JSON in canonical form.
 func jsonOf(t *testing.T, v jsontext.Value) string {
 	t.Helper()
 	v = v.Clone()
@@ -49,7 +50,7 @@ func jsonOf(t *testing.T, v jsontext.Value) string {
 	return string(v)
 }
 
-// TestRefused has forms that nobody can fill in, or should.
+// TestRefused checks that forms that nobody can or should fill in are refused.
 func TestRefused(t *testing.T) {
 	of := func(properties string) string {
 		return `{"questions":[{"name":"q","message":"?","schema":{"type":"object","properties":{` + properties + `}}}]}`
@@ -96,7 +97,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestCheck has values that fit and others that do not.
+// TestCheck checks valid and invalid values against a form.
 func TestCheck(t *testing.T) {
 	f := parsed(t, all)
 	for _, c := range []struct{ values, wrong string }{
@@ -149,7 +150,7 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// TestDefaults are there if each field that is required has one.
+// TestDefaults checks that a form has defaults only if each required field has one.
 func TestDefaults(t *testing.T) {
 	if _, ok := parsed(t, all).Defaults(); ok {
 		t.Error("a required field without a default has one")
@@ -189,7 +190,8 @@ func TestFilling(t *testing.T) {
 	}
 }
 
-// FuzzParse reads forms of strangers. What is taken can be written, and read again as the same.
+// FuzzParse parses forms of strangers. A form that is accepted and encoded parses again as the
+// same form.
 func FuzzParse(f *testing.F) {
 	f.Add([]byte(all), []byte(`{"who":{"name":"Ada"}}`))
 	f.Fuzz(func(t *testing.T, data, answer []byte) {

@@ -15,7 +15,7 @@ import (
 	"github.com/millrace/millrace/agentproto/toolserver"
 )
 
-// A runtime and a tool server, in one process here, have their spans in one trace.
+// In this example a runtime and a tool server, here in one process, record their spans in one trace.
 func Example() {
 	spans := tracetest.NewInMemoryExporter() // or one that sends them to a collector
 	provider := sdk.NewTracerProvider(sdk.WithSyncer(spans))

@@ -21,7 +21,7 @@ import (
 	"github.com/millrace/millrace/dataflow/durable/disklog"
 )
 
-// A call with a question to the user is one trace, part of the caller's, over both processes.
+// TestTraceOfACall checks that a call with a question to the user is one trace over both processes, below the span of the caller.
 func TestTraceOfACall(t *testing.T) {
 	w := newWorld(t, true)
 	rt := w.start(host.Options{})
@@ -56,7 +56,7 @@ func TestTraceOfACall(t *testing.T) {
 	}
 }
 
-// A call of a durable runtime goes on in the trace in which it began, in the next process.
+// TestTraceAfterARestart checks that a call of a durable runtime continues its trace in the next process.
 func TestTraceAfterARestart(t *testing.T) {
 	w := newWorld(t, true)
 	dir, ctx := t.TempDir(), within(t)
@@ -111,13 +111,13 @@ func TestTraceAfterARestart(t *testing.T) {
 	lacks := func(lines []string) []string {
 		return slices.DeleteFunc(slices.Clone(wanted), func(want string) bool { return slices.Contains(lines, want) })
 	}
-	// Both processes may have posted the call, so there may be more.
+	// Both processes may have posted the call, so there may be additional spans.
 	if got := w.tree(id, func(lines []string) bool { return len(lacks(lines)) == 0 }); len(lacks(got)) > 0 {
 		t.Errorf("there is no\n%s\nin\n%s", strings.Join(lacks(got), "\n"), strings.Join(got, "\n"))
 	}
 }
 
-// A tool server without a tracer sends no header, and its callbacks belong to the trace of the call all the same.
+// TestToolServerWithoutTracer checks that callbacks belong to the trace of the call even if the tool server sends no header.
 func TestToolServerWithoutTracer(t *testing.T) {
 	w := newWorld(t, false)
 	rt := w.start(host.Options{})
@@ -130,7 +130,8 @@ func TestToolServerWithoutTracer(t *testing.T) {
 	w.want(id, "call ask", "call ask > dispatch ask", "call ask > callback", "call ask > answer", "call ask > callback", "call ask > resolve")
 }
 
-// A tool that names the span of another trace, or none at all that is one, does not take its callback out of the call's.
+// TestForgedTraceOfACallback checks that a callback stays in the trace of its call if its header names another trace or is
+// invalid.
 func TestForgedTraceOfACallback(t *testing.T) {
 	for _, forged := range []string{"00-0123456789abcdef0123456789abcdef-0123456789abcdef-01", "00-0-0-0", strings.Repeat("x", 5000)} {
 		w := newWorld(t, false)
@@ -149,7 +150,7 @@ func TestForgedTraceOfACallback(t *testing.T) {
 	}
 }
 
-// forger answers the invocations of a tool forge, whose callback has a traceparent of its own.
+// forger answers the invocations of a tool named forge. Its callback has the given traceparent.
 func forger(next http.Handler, traceparent string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodGet {
@@ -181,7 +182,7 @@ func forger(next http.Handler, traceparent string) http.Handler {
 	})
 }
 
-// What is not sampled is not recorded, and the decision goes to the tool server.
+// TestNotSampled checks that spans that are not sampled are not recorded, and that the tool server receives the decision.
 func TestNotSampled(t *testing.T) {
 	w := newWorld(t, true, sdk.WithSampler(sdk.ParentBased(sdk.NeverSample())))
 	rt := w.start(host.Options{})
@@ -200,7 +201,7 @@ func TestNotSampled(t *testing.T) {
 	}
 }
 
-// An error of a tool is a failed run, without its text.
+// TestFailedRun checks that an error of a tool marks its run as failed, and that no span contains the text of the error.
 func TestFailedRun(t *testing.T) {
 	w := newWorld(t, true)
 	rt := w.start(host.Options{})

@@ -36,14 +36,14 @@ func (c *chooser) Withdraw(agentproto.CallKey, string)                          
 func (c *chooser) Progress(agentproto.CallKey, agentproto.State)                {}
 func (c *chooser) View(agentproto.CallKey, *agentproto.ViewUpdate)              {}
 
-// A world is a runtime and a tool server that record their spans in one place.
+// A world is a runtime and a tool server that record their spans with one recorder.
 type world struct {
 	t     *testing.T
 	spans *tracetest.SpanRecorder
 	of    *sdk.TracerProvider
 	tool  *httptest.Server
-	gate  chan struct{} // the tool wait returns when it is closed
-	news  chan struct{} // after something that a test may wait for
+	gate  chan struct{} // the tool "wait" returns once it is closed
+	news  chan struct{} // receives when something happens that a test may wait for
 
 	mu      sync.Mutex
 	headers []http.Header // of the requests to the tool server
@@ -92,7 +92,7 @@ func (w *world) tell() {
 	}
 }
 
-// A herald tells a world of each span that has ended.
+// A herald notifies a world of each span that ends.
 type herald struct{ of *world }
 
 func (h herald) OnEnd(sdk.ReadOnlySpan)                   { h.of.tell() }
@@ -110,7 +110,7 @@ func (w *world) start(o host.Options) *host.Runtime {
 	return rt
 }
 
-// tree returns the spans of a trace, each with its ancestors, sorted. It waits until they are the whole.
+// tree returns the spans of a trace, each with its ancestors, sorted. It waits until whole returns true.
 func (w *world) tree(id trace.TraceID, whole func(lines []string) bool) (lines []string) {
 	w.t.Helper()
 	for over := time.After(30 * time.Second); ; {
@@ -139,7 +139,7 @@ func (w *world) tree(id trace.TraceID, whole func(lines []string) bool) (lines [
 			return lines
 		}
 		select {
-		case <-w.news: // spans end after what they are of has its effect
+		case <-w.news: // a span ends after the effect of what it records
 		case <-over:
 			return lines
 		}
@@ -154,7 +154,7 @@ func (w *world) want(id trace.TraceID, want ...string) {
 	}
 }
 
-// many is for tree: there are n spans.
+// many returns a condition for tree: at least n spans.
 func many(n int) func([]string) bool { return func(lines []string) bool { return len(lines) >= n } }
 
 func (w *world) call(ctx context.Context, rt *host.Runtime, operation string) *agentproto.Resolution {
@@ -188,7 +188,7 @@ func (w *world) invocations() (all []http.Header) {
 	return all
 }
 
-// sealer returns the same keys for each process.
+// sealer returns a sealer with the same keys for each process.
 func sealer(t *testing.T) host.Sealer {
 	t.Helper()
 	s, err := host.SealerOf([32]byte{1})

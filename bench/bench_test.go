@@ -34,12 +34,12 @@ func BenchmarkMemory(b *testing.B)        { run(b, jobs.Memory()) }
 func BenchmarkCompile(b *testing.B)       { run(b, jobs.Compile()) }
 func BenchmarkGrowth(b *testing.B)        { run(b, jobs.Growth()) }
 
-// run benchmarks every implementation of every job. One operation is a whole sample,
-// of as many events as the job has, so that the figures are those of an event and of
-// the last operation: ask for -count rather than for -benchtime.
+// run benchmarks every implementation of every job. One operation is a whole sample of
+// as many events as the job has. The figures are per event and of the last operation,
+// so use -count rather than -benchtime.
 func run(b *testing.B, all []jobs.Job) {
 	for i, job := range all {
-		all[i] = jobs.Job{} // lets go of its input
+		all[i] = jobs.Job{} // releases its input
 		for _, impl := range job.Impls {
 			name := "impl=" + impl.Name + "/" + job.Params
 			if job.Plot != "" {
@@ -59,13 +59,13 @@ func sample(b *testing.B, impl ratio.Impl) {
 			}
 		}
 	}
-	b.ReportMetric(0, "ns/op") // of a whole sample, and with the building of it: nothing to look at
+	b.ReportMetric(0, "ns/op") // for a whole sample including its setup, so not useful
 }
 
 var every = flag.Bool("every", false, "run every job once, which takes a minute")
 
-// Every implementation checks its own answer, so running each once compares them all.
-// Without -every, it is one job of each kind.
+// TestImplementationsAgree runs each implementation once. Each checks its own answer, so
+// this compares them all. Without -every it runs one job of each kind.
 func TestImplementationsAgree(t *testing.T) {
 	ran := make(map[string]bool)
 	for _, job := range jobs.All() {
@@ -91,7 +91,7 @@ func TestImplementationsAgree(t *testing.T) {
 	}
 }
 
-// Targets name implementations that exist, and labels are unique.
+// TestTargets checks that targets name existing implementations and that labels are unique.
 func TestTargets(t *testing.T) {
 	seen := make(map[string]bool)
 	for _, job := range append(jobs.All(), jobs.Growth()...) {
@@ -101,7 +101,7 @@ func TestTargets(t *testing.T) {
 		seen[job.Label()] = true
 		samples := make([][]ratio.Sample, len(job.Impls))
 		for _, target := range job.Targets {
-			job.Judge(target, samples) // panics at a name that is not there
+			job.Judge(target, samples) // panics at an unknown name
 		}
 	}
 }

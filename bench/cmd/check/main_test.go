@@ -7,7 +7,7 @@ import (
 	"github.com/millrace/millrace/bench/internal/ratio"
 )
 
-// spin makes an implementation that takes some time for each of its events.
+// spin returns an implementation that takes some time for each event.
 func spin(name string, steps int) ratio.Impl {
 	return ratio.Impl{Name: name, New: func() ratio.Run {
 		x := uint64(1)

@@ -29,7 +29,7 @@ func TestRows(t *testing.T) {
 	}
 }
 
-// TestMissingRow runs a connector whose benchmark was renamed, so that its target is no longer judged.
+// TestMissingRow judges output in which a benchmark was renamed. Its target is then missing, which is an error.
 func TestMissingRow(t *testing.T) {
 	_, err := rowsOf(connectors[0], []byte(strings.ReplaceAll(output, "durable", "disk")))
 	if err == nil || !strings.Contains(err.Error(), "Source/millrace=durable") {

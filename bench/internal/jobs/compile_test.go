@@ -2,7 +2,7 @@ package jobs
 
 import "testing"
 
-// A program with operators is built, and is larger than one without.
+// TestCompile checks that a program with operators compiles and is larger than one without.
 func TestCompile(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it runs the linker three times")

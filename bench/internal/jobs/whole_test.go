@@ -11,8 +11,8 @@ import (
 	"github.com/millrace/millrace/agentproto"
 )
 
-// TestWholeDoesTheSame plays stories to the program and to the form by hand that is said
-// to do all of it: they ask for the same effects in the same order.
+// TestWholeDoesTheSame plays stories to the program and to the handwritten version that claims
+// to do the same. Both return the same effects in the same order.
 func TestWholeDoesTheSame(t *testing.T) {
 	key := agentproto.CallKey{GroupID: "thread", ID: "1"}
 	text := "x"
@@ -97,7 +97,7 @@ func TestWholeDoesTheSame(t *testing.T) {
 	}
 }
 
-// told returns an effect by what it contains.
+// told describes an effect by its contents.
 func told(e agentproto.Effect) string {
 	text := fmt.Sprint(e.Kind, e.Key, e.State, e.Detour, e.Selected, e.Dropped, e.Event, e.OAuth != nil, e.Choice != nil)
 	if r := e.Resolution; r != nil {

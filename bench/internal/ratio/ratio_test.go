@@ -45,7 +45,7 @@ func TestMeasure(t *testing.T) {
 	}
 }
 
-// A run may be measured by what other processes used and left.
+// TestChildren checks that a run can measure child processes, by their CPU time and what they left.
 func TestChildren(t *testing.T) {
 	impl := Impl{Name: "child", New: func() Run {
 		return Run{Children: true, Left: func() float64 { return 500 }, Do: func() int {

@@ -1,4 +1,4 @@
-// Package millrace_test keeps the README true.
+// Package millrace_test checks the programs in the documentation.
 package millrace_test
 
 import (
@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// TestReadmeProgram runs the program of the README and compares what it prints with
-// what the README says it prints.
+// TestReadmeProgram runs the program of the README and compares its output with the output
+// that the README states.
 func TestReadmeProgram(t *testing.T) {
 	readme, err := os.ReadFile("README.md")
 	if err != nil {
@@ -36,8 +36,8 @@ func TestReadmeProgram(t *testing.T) {
 	}
 }
 
-// TestReadmeProperty runs the property of the README with its program, where it holds, and with a
-// proposal that passes too early, where it has to fail with two votes.
+// TestReadmeProperty tests the property of the README with two programs. It must hold for the program
+// of the README. It must fail with two votes for a program in which a proposal passes too early.
 func TestReadmeProperty(t *testing.T) {
 	readme, err := os.ReadFile("README.md")
 	if err != nil {
@@ -72,7 +72,7 @@ func TestReadmeProperty(t *testing.T) {
 	}
 }
 
-// TestReadmeService compares the part of examples/deposits that doc/durable.md shows with the
+// TestReadmeService checks that the part of examples/deposits that doc/durable.md shows is in the
 // program.
 func TestReadmeService(t *testing.T) {
 	page, err := os.ReadFile(filepath.Join("doc", "durable.md"))

@@ -39,7 +39,7 @@ func ExampleTimedMachine() {
 	type turn = keyedstream.TimedTurn[string, string, bool]
 	dataflow.Local(func(at dataflow.Here) {
 		in, orders := keyedstream.Input[string, string](at, "orders")
-		// A customer who has not paid in time is reminded once. Then the order is cancelled.
+		// An order that is not paid in time gets one reminder. Later it is cancelled.
 		notes, _ := keyedstream.TimedMachine(orders, func() int { return 0 },
 			func(_ *int, event string, do *turn) {
 				switch event {

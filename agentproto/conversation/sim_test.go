@@ -147,8 +147,7 @@ var races = []struct {
 // TestEverySchedule tries every order in which a result, the model's answers and the user's
 // action can arrive. The action may arrive even before the opening text, which comes with
 // another request. The user acts first, while the call is pending, after its result, or after
-// the model's last word: each gives its own history. No reply is in two of them, and a late
-// reply is in none.
+// the model's last word: each gives its own history. A late or repeated reply would give more.
 func TestEverySchedule(t *testing.T) {
 	for _, race := range races {
 		t.Run(race.name, func(t *testing.T) {

@@ -125,9 +125,9 @@ type Options struct {
 	State *durable.Options
 
 	// Recorder, if not nil, writes the history of a runtime that keeps its calls in memory, so that a test can repeat its steps
-	// with [Build] and package sim. Package recordings makes one. The recording contains what callers, users and tools have said, in the clear. A Recorder
-	// together with a State is an error, because a State keeps a history anyway. Close the recorder after the runtime has
-	// stopped.
+	// with [Build] and package sim. Package recordings makes one. The recording contains what callers, users and tools have
+	// said, in the clear. A Recorder together with a State is an error, because a State keeps a history anyway. Close the
+	// recorder after the runtime has stopped.
 	Recorder *dataflow.Recorder
 
 	// Sealer makes callback URLs unforgeable. Nil means [NewSealer], whose key lasts for this run.

@@ -74,8 +74,8 @@ func (f *follower) fetch(last uint64) {
 	}
 }
 
-// consume reads with one consumer until something fails, such as hearing nothing from the server for
-// as long as a pull lasts, which is at most a minute.
+// consume reads with one consumer until something fails. It also ends when the server has sent nothing,
+// not even a heartbeat, for as long as a pull lasts, which is at most a minute.
 func (f *follower) consume(last *uint64, pull time.Duration) error {
 	ctx, cancel := context.WithTimeout(f.ctx, answerWithin)
 	defer cancel()

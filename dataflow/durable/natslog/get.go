@@ -70,8 +70,8 @@ func (l *Log) first(ctx context.Context, stream, subject string, after uint64) (
 	return m, err
 }
 
-// next returns the first message of a subject after a sequence. It asks the leader
-// once, and waits no longer than within.
+// next returns the first message of a subject after a sequence. It asks the leader once, and waits no
+// longer than within.
 func (l *Log) next(ctx context.Context, within time.Duration, stream, subject string, after uint64) (stored, error) {
 	attempt, cancel := context.WithTimeout(ctx, within)
 	defer cancel()

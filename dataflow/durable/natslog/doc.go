@@ -30,10 +30,10 @@
 //
 // # Slow connections
 //
-// A request whose answer does not come is repeated, with more time for the answer: up to 5 seconds,
-// and a second for every 2 MiB of the largest message that the servers take. A connection has to
-// carry that much. On a slower one pings wait behind large messages for so long that the connection
-// counts as lost.
+// A request for a message whose answer does not come is repeated, with twice as much time for the
+// answer: up to 5 seconds, and a second for every 2 MiB of the largest message that the servers take.
+// A connection has to carry that much. On a slower one pings wait behind large messages for so long
+// that the connection counts as lost.
 //
 // Source: ADR-31 and ADR-50 of NATS.
 package natslog

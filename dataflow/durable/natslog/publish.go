@@ -15,28 +15,20 @@ import (
 	"github.com/millrace/millrace/dataflow/durable/journal"
 )
 
-// answerWithin is how long to wait for the answer to a small message before it counts as lost. An
-// election takes 4 to 9 seconds, so a longer wait would not help when the old leader has died with
-// the answer.
+// answerWithin is how long to wait for an answer before it counts as lost. An election takes 4 to 9
+// seconds, so a longer wait would not help when the old leader has died with the answer.
 const answerWithin = 5 * time.Second
 
 // slowest is how many bytes a second a connection carries at least. On a slower one the pings, which wait
 // behind large messages, are late too, so that the connection counts as lost.
 const slowest = 2 << 20
 
-// sizeWithin is how long to wait for an answer if a message of size bytes is sent for it, or is a
-// part of it. Without the time for its bytes, a large message would be sent again and again on a slow
-// connection, on which each of them makes the next one later.
-func sizeWithin(size int) time.Duration {
-	return answerWithin + time.Duration(size)*time.Second/slowest
-}
-
 // longest is how long to wait for an answer that may be the largest message.
 func (l *Log) longest() time.Duration {
 	if l.nc == nil { // not connected yet
 		return answerWithin
 	}
-	return sizeWithin(int(l.nc.MaxPayload()))
+	return answerWithin + time.Duration(l.nc.MaxPayload())*time.Second/slowest
 }
 
 // Error codes of the server.
@@ -76,7 +68,7 @@ func (l *Log) publish(ctx context.Context, subject string, data []byte, header n
 	if l.embedded != nil && l.embedded.full() && l.ctx.Err() == nil {
 		return ack{}, fmt.Errorf("%w: the embedded server has stopped writing, its log says why; make room on the disk of %s and open the log again", journal.ErrFull, l.opts.Dir)
 	}
-	ctx, cancel := context.WithTimeout(ctx, sizeWithin(len(data)))
+	ctx, cancel := context.WithTimeout(ctx, answerWithin)
 	defer cancel()
 	resp, err := l.request(ctx, &nats.Msg{Subject: subject, Data: data, Header: header})
 	if err != nil {

@@ -1,18 +1,41 @@
 package codec
 
+import "sync"
+
 // A Slab is memory for many encodings, which are made one after another and freed together. The zero value is ready to use.
-type Slab struct{ free []byte }
+type Slab struct {
+	free   []byte
+	chunks []*[slabSize]byte // that Free gives back
+}
 
 // slabSize bounds how much is allocated at once for smaller encodings.
 const slabSize = 64 << 10
+
+// chunks holds memory of slabs that were freed. Batches that are sent to a history would otherwise be most of the garbage.
+var chunks = sync.Pool{New: func() any { return new([slabSize]byte) }}
 
 // Begin returns a slice to which to append the next encoding. It expects about size bytes for this one and for each of those that
 // follow, n in all.
 func (s *Slab) Begin(size, n int) []byte {
 	if cap(s.free) < size {
-		s.free = make([]byte, 0, max(size, min(size*n, slabSize)))
+		if size <= slabSize && size*n >= slabSize {
+			chunk := chunks.Get().(*[slabSize]byte)
+			s.chunks = append(s.chunks, chunk)
+			s.free = chunk[:0]
+		} else {
+			s.free = make([]byte, 0, max(size, size*n))
+		}
 	}
 	return s.free[:0]
+}
+
+// Free has the memory of all encodings used again. The caller must not use any of them any longer. A slab that is not freed is
+// collected as garbage.
+func (s *Slab) Free() {
+	for _, chunk := range s.chunks {
+		chunks.Put(chunk)
+	}
+	*s = Slab{}
 }
 
 // End completes an encoding that was appended to what Begin returned. If it was larger than expected, append has moved it.

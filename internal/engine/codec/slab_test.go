@@ -39,3 +39,34 @@ func TestSlabAllocates(t *testing.T) {
 		t.Errorf("%v allocations", n)
 	}
 }
+
+// TestSlabFree checks that the memory of a slab is used again, and that what another slab has in it does not
+// change while it is in use.
+func TestSlabFree(t *testing.T) {
+	fill := func(slab *codec.Slab, with byte) (all [][]byte) {
+		for i := range 2000 {
+			all = append(all, slab.End(append(slab.Begin(100, 2000-i), bytes.Repeat([]byte{with}, 100)...)))
+		}
+		return all
+	}
+	var kept, freed codec.Slab
+	mine := fill(&kept, 1)
+	for range 100 {
+		fill(&freed, 2)
+		freed.Free()
+	}
+	for _, b := range mine {
+		if !bytes.Equal(b, bytes.Repeat([]byte{1}, 100)) {
+			t.Fatal("an encoding was written over before its slab was freed")
+		}
+	}
+	var slab codec.Slab
+	if n := testing.AllocsPerRun(100, func() {
+		for i := range 2000 {
+			slab.End(append(slab.Begin(100, 2000-i), mine[0]...))
+		}
+		slab.Free()
+	}); n > 20 { // the list of its memory, and what the garbage collector has taken meanwhile
+		t.Errorf("%v allocations", n)
+	}
+}

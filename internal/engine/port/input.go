@@ -233,23 +233,24 @@ func (in *Input[T]) Accept(r *codec.Record, c codec.Codec) (bool, error) {
 	return true, nil
 }
 
-// records encodes elements as records of the history.
-func (in *Input[T]) records(xs []T) ([]codec.Record, error) {
+// records encodes elements, in the memory of a slab, as records of the history.
+func (in *Input[T]) records(slab *codec.Slab, xs []T) ([]codec.Record, error) {
 	rs := make([]codec.Record, len(xs))
-	var values codec.Slab
 	for i := range xs {
-		value, err := codec.AppendPointed(values.Begin(sizeOf(rs, i), len(xs)-i), in.Loc.Graph.Settings.Codec, &xs[i])
+		value, err := codec.AppendPointed(slab.Begin(sizeOf(rs, i), len(xs)-i), in.Loc.Graph.Settings.Codec, &xs[i])
 		if err != nil {
 			return nil, fmt.Errorf("dataflow: encoding a %T for %s: %w", xs[i], in.Op, err)
 		}
-		rs[i] = codec.Record{Op: in.Op.Index, Value: values.End(value)}
+		rs[i] = codec.Record{Op: in.Op.Index, Value: slab.End(value)}
 	}
 	return rs, nil
 }
 
 // sendRemote sends elements as records of the history.
 func (in *Input[T]) sendRemote(ctx context.Context, xs ...T) (int, error) {
-	rs, err := in.records(xs)
+	var slab codec.Slab
+	defer slab.Free() // the history has a copy
+	rs, err := in.records(&slab, xs)
 	if err != nil || len(rs) == 0 {
 		return 0, err
 	}

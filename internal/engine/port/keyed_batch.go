@@ -219,11 +219,10 @@ func (in *KeyedInput[K, V]) stepTaken(n int) bool {
 	return ok
 }
 
-// records encodes entries as records of the history.
-func (in *KeyedInput[K, V]) records(ks []K, vs []V) ([]codec.Record, error) {
+// records encodes entries, in the memory of a slab, as records of the history.
+func (in *KeyedInput[K, V]) records(slab *codec.Slab, ks []K, vs []V) ([]codec.Record, error) {
 	c := in.Loc.Graph.Settings.Codec
 	rs := make([]codec.Record, len(ks))
-	var values codec.Slab
 	for i, k := range ks {
 		var key []byte
 		var err error
@@ -232,11 +231,11 @@ func (in *KeyedInput[K, V]) records(ks []K, vs []V) ([]codec.Record, error) {
 		} else if key, err = c.Append(nil, k); err != nil {
 			return nil, fmt.Errorf("dataflow: encoding a key %T for %s: %w", k, in.Op, err)
 		}
-		value, err := codec.AppendPointed(values.Begin(sizeOf(rs, i), len(ks)-i), c, &vs[i])
+		value, err := codec.AppendPointed(slab.Begin(sizeOf(rs, i), len(ks)-i), c, &vs[i])
 		if err != nil {
 			return nil, fmt.Errorf("dataflow: encoding a %T of key %v for %s: %w", vs[i], k, in.Op, err)
 		}
-		rs[i] = codec.Record{Op: in.Op.Index, Key: key, Value: values.End(value)}
+		rs[i] = codec.Record{Op: in.Op.Index, Key: key, Value: slab.End(value)}
 	}
 	return rs, nil
 }
@@ -251,7 +250,9 @@ func sizeOf(rs []codec.Record, i int) int {
 
 // sendRemote sends entries as records of the history.
 func (in *KeyedInput[K, V]) sendRemote(ctx context.Context, ks []K, vs []V) (int, error) {
-	rs, err := in.records(ks, vs)
+	var slab codec.Slab
+	defer slab.Free() // the history has a copy
+	rs, err := in.records(&slab, ks, vs)
 	if err != nil {
 		return 0, err
 	}
@@ -264,7 +265,7 @@ func (in *KeyedInput[K, V]) sendOneRemote(ctx context.Context, k K, v V) error {
 		_, err := in.sendRemote(ctx, []K{k}, []V{v})
 		return err
 	}
-	rs, err := in.records([]K{k}, []V{v})
+	rs, err := in.records(new(codec.Slab), []K{k}, []V{v})
 	if err != nil {
 		return err
 	}
@@ -279,7 +280,7 @@ func (in *KeyedInput[K, V]) putRemote(ctx context.Context, ks []K, vs []V, errs 
 	if in.Shut.Load() {
 		return fill(errs, engine.ErrClosed), engine.ErrClosed
 	}
-	rs, err := in.records(ks, vs)
+	rs, err := in.records(new(codec.Slab), ks, vs)
 	if err != nil {
 		return fill(errs, err), err
 	}

@@ -73,7 +73,7 @@ func (in *Input[T]) SendBatchNumbered(ctx context.Context, first uint64, xs []T)
 }
 
 func (in *Input[T]) sendNumbered(ctx context.Context, at Numbering, xs []T) (int, error) {
-	if n, ok, err := elsewhere(&in.InputBase, ctx, func() ([]codec.Record, error) { return in.records(xs) }, numberedAs(at)); ok {
+	if n, ok, err := elsewhere(&in.InputBase, ctx, func(slab *codec.Slab) ([]codec.Record, error) { return in.records(slab, xs) }, numberedAs(at)); ok {
 		return n, err
 	}
 	known := at.known(len(xs), in.last)
@@ -136,7 +136,7 @@ func (in *KeyedInput[K, V]) SendBatchNumbered(ctx context.Context, first uint64,
 }
 
 func (in *KeyedInput[K, V]) sendNumbered(ctx context.Context, number Numbering, ks []K, vs []V) (int, error) {
-	if n, ok, err := elsewhere(&in.InputBase, ctx, func() ([]codec.Record, error) { return in.records(ks, vs) }, numberedAs(number)); ok {
+	if n, ok, err := elsewhere(&in.InputBase, ctx, func(slab *codec.Slab) ([]codec.Record, error) { return in.records(slab, ks, vs) }, numberedAs(number)); ok {
 		return n, err
 	}
 	var fresh engine.Columns[K, V] // entries not accepted before
@@ -163,7 +163,7 @@ func (in *Input[T]) SendBy(ctx context.Context, sender string, n uint64, x T) er
 	if err := numberable(n, 1); err != nil {
 		return err
 	}
-	encode := func() ([]codec.Record, error) { return in.records([]T{x}) }
+	encode := func(slab *codec.Slab) ([]codec.Record, error) { return in.records(slab, []T{x}) }
 	if _, ok, err := elsewhere(&in.InputBase, ctx, encode, numberedBy(sender, From(n))); ok {
 		return err
 	}
@@ -175,7 +175,7 @@ func (in *Input[T]) SendBatchBy(ctx context.Context, sender string, at Numbering
 	if err := at.grows(len(xs)); err != nil {
 		return 0, err
 	}
-	encode := func() ([]codec.Record, error) { return in.records(xs) }
+	encode := func(slab *codec.Slab) ([]codec.Record, error) { return in.records(slab, xs) }
 	if n, ok, err := elsewhere(&in.InputBase, ctx, encode, numberedBy(sender, at)); ok {
 		return n, err
 	}
@@ -192,9 +192,9 @@ func (in *KeyedInput[K, V]) SendBy(ctx context.Context, sender string, n uint64,
 	if err := numberable(n, 1); err != nil {
 		return err
 	}
-	encode := func() ([]codec.Record, error) { return in.records([]K{k}, []V{v}) }
+	encode := func(slab *codec.Slab) ([]codec.Record, error) { return in.records(slab, []K{k}, []V{v}) }
 	if in.once && in.Loc.Graph.Settings.Remote != nil {
-		rs, err := numberedRecords(&in.InputBase, encode, numberedBy(sender, From(n)))
+		rs, err := numberedRecords(&in.InputBase, new(codec.Slab), encode, numberedBy(sender, From(n)))
 		if err != nil {
 			return err
 		}
@@ -215,7 +215,7 @@ func (in *KeyedInput[K, V]) SendBatchBy(ctx context.Context, sender string, at N
 	if err := at.grows(len(ks)); err != nil {
 		return 0, err
 	}
-	encode := func() ([]codec.Record, error) { return in.records(ks, vs) }
+	encode := func(slab *codec.Slab) ([]codec.Record, error) { return in.records(slab, ks, vs) }
 	if n, ok, err := elsewhere(&in.InputBase, ctx, encode, numberedBy(sender, at)); ok {
 		return n, err
 	}
@@ -294,12 +294,14 @@ func (at Numbering) number(i int, r *codec.Record) {
 }
 
 // elsewhere sends records to the history if it is kept elsewhere, and reports in ok whether it is.
-func elsewhere(d *engine.InputBase, ctx context.Context, encode func() ([]codec.Record, error), number func(i int, r *codec.Record)) (n int, ok bool, err error) {
+func elsewhere(d *engine.InputBase, ctx context.Context, encode func(*codec.Slab) ([]codec.Record, error), number func(i int, r *codec.Record)) (n int, ok bool, err error) {
 	r := d.Loc.Graph.Settings.Remote
 	if r == nil {
 		return 0, false, nil
 	}
-	rs, err := numberedRecords(d, encode, number)
+	var slab codec.Slab
+	defer slab.Free() // the history has a copy
+	rs, err := numberedRecords(d, &slab, encode, number)
 	if err != nil || len(rs) == 0 {
 		return 0, true, err
 	}
@@ -308,11 +310,11 @@ func elsewhere(d *engine.InputBase, ctx context.Context, encode func() ([]codec.
 }
 
 // numberedRecords returns records with their numbers, unless the input is closed.
-func numberedRecords(d *engine.InputBase, encode func() ([]codec.Record, error), number func(i int, r *codec.Record)) ([]codec.Record, error) {
+func numberedRecords(d *engine.InputBase, slab *codec.Slab, encode func(*codec.Slab) ([]codec.Record, error), number func(i int, r *codec.Record)) ([]codec.Record, error) {
 	if d.Shut.Load() {
 		return nil, engine.ErrClosed
 	}
-	rs, err := encode()
+	rs, err := encode(slab)
 	if err != nil {
 		return nil, err
 	}

@@ -58,6 +58,9 @@ func (*BacklogError) Busy() bool { return true }
 // longer than the lease.
 const fewRecords = 64
 
+// leastShare is how many bytes one of several senders may always fill, if they are free.
+const leastShare = 512 << 10
+
 // An owner's report is stale after a while. While it has something to report, the owner reports every reportEvery.
 const (
 	stale       = time.Second
@@ -187,7 +190,7 @@ func (b *backlog) room(size Lag, o *Options, owned bool) bool {
 // share returns how much of the free space one of several senders may fill before the owner reports how much is
 // left: a quarter, since the owner reports whenever a quarter is filled.
 func share(free Lag) Lag {
-	return Lag{min(free.Records, max(free.Records/4, fewRecords)), min(free.Bytes, max(free.Bytes/4, appendBytes))}
+	return Lag{min(free.Records, max(free.Records/4, fewRecords)), min(free.Bytes, max(free.Bytes/4, leastShare))}
 }
 
 // sending counts records as being sent. If they are held back, it first waits until there is space. Records

@@ -14,9 +14,10 @@ import (
 // A batch is divided by partition. The records of a partition are appended in order, many at a time; different
 // partitions are independent and are appended to at the same time.
 const (
-	// appendBytes bounds the records of one append of a batch. It is half of what a NATS server accepts in one
-	// message by default. A log that accepts less returns ErrTooLarge, and then gets less.
-	appendBytes = 512 << 10
+	// appendBytes bounds the records of one append of a batch. A step takes all of them, so it is not more than
+	// Options.StepBytes by default. A log that accepts less returns ErrTooLarge, and from then on gets half of
+	// that, which a NATS server accepts by default.
+	appendBytes = 1 << 20
 
 	// appendsAtOnce bounds the partitions to which a batch is appended at the same time.
 	appendsAtOnce = 16
@@ -30,9 +31,10 @@ const (
 type group struct {
 	partition int
 	records   [][]byte
-	at        []int // their indexes in the batch
-	done      int   // how many of them are durable
-	err       error // why the next record is not durable
+	slab      codec.Slab // has them
+	at        []int      // their indexes in the batch
+	done      int        // how many of them are durable
+	err       error      // why the next record is not durable
 }
 
 // groups divides records by partition. A group whose err is set cannot be sent.
@@ -58,10 +60,9 @@ func (g *gateway) groups(ctx context.Context, location int, rs []codec.Record) (
 			return
 		}
 		part.records = make([][]byte, len(part.at))
-		var slab codec.Slab
 		for i, at := range part.at {
-			dst := slab.Begin(rs[at].Size(), len(part.at)-i)
-			part.records[i] = slab.End(g.encode(dst, part.partition, rs[at]))
+			dst := part.slab.Begin(rs[at].Size(), len(part.at)-i)
+			part.records[i] = part.slab.End(g.encode(dst, part.partition, rs[at]))
 		}
 	}
 	if !known { // ask the owners at the same time
@@ -119,6 +120,7 @@ func (g *gateway) Send(ctx context.Context, location int, rs []codec.Record) (in
 	})
 	n, err := len(rs), error(nil)
 	for _, part := range all {
+		part.slab.Free() // the log has a copy
 		if part.err != nil && part.at[part.done] < n {
 			n, err = part.at[part.done], part.err
 		}
@@ -139,7 +141,11 @@ func (g *gateway) inPieces(p int, records [][]byte, most int, do func(from, to i
 		may = share(may).half()
 	}
 	most = min(most, may.Records)
-	for n, limit := 0, min(appendBytes, may.Bytes); n < len(records); {
+	limit := min(appendBytes, may.Bytes)
+	if g.less.Load() {
+		limit = min(limit, appendBytes/2)
+	}
+	for n := 0; n < len(records); {
 		to, size := n, 0
 		for to < len(records) && (to == n || to-n < most && size+len(records[to]) <= limit) {
 			size += len(records[to])
@@ -150,6 +156,9 @@ func (g *gateway) inPieces(p int, records [][]byte, most int, do func(from, to i
 			n = to
 		case errors.Is(err, journal.ErrTooLarge) && to > n+1:
 			limit = size / 2
+			if size > appendBytes/2 {
+				g.less.Store(true)
+			}
 		default:
 			return err
 		}

@@ -195,6 +195,40 @@ func TestBatchBounded(t *testing.T) {
 	stop(t, app)
 }
 
+// A tooLarge log counts appends that it refuses because of their size.
+type tooLarge struct {
+	journal.Log
+	refused atomic.Int64
+}
+
+func (l *tooLarge) Append(ctx context.Context, partition int, records ...[]byte) (uint64, error) {
+	position, err := l.Log.Append(ctx, partition, records...)
+	if errors.Is(err, journal.ErrTooLarge) {
+		l.refused.Add(1)
+	}
+	return position, err
+}
+
+// TestBatchHalved sends batches to a log that accepts less than the largest append. The log refuses the first one,
+// and no others.
+func TestBatchHalved(t *testing.T) {
+	log := &tooLarge{Log: journal.NewMemory(journal.MemoryOptions{MaxRecord: 700_000})}
+	app := start(t, log, batchProcess, Options{})
+	ks, vs := manyKeys(300, 300)
+	for i := range vs {
+		vs[i] += strings.Repeat("x", 10_000)
+	}
+	for range 3 {
+		if n, err := app.Ports.keyed.SendBatch(t.Context(), ks, vs); n != len(ks) || err != nil {
+			t.Errorf("SendBatch: %d, %v", n, err)
+		}
+	}
+	if n := log.refused.Load(); n != 1 {
+		t.Errorf("the log has refused %d appends", n)
+	}
+	stop(t, app)
+}
+
 // TestBatchPrefix makes one partition fail. SendBatch returns the length of the prefix before the
 // first failed record, and a repeat with the same numbers sends the missing records.
 func TestBatchPrefix(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 	"hash/crc32"
 
 	"github.com/millrace/millrace/dataflow/durable/journal"
+	"github.com/millrace/millrace/internal/engine/codec"
 )
 
 // Everything that is stored names its history and has a checksum of its own, whatever the log does: a log
@@ -113,17 +114,13 @@ func (c *core) counted(ctx context.Context, p int, heldBack bool, write func(con
 func (c *core) write(ctx context.Context, p int, records ...[]byte) (position uint64, err error) {
 	pg, of := c.gateway.partitions[p], c.originOf(p)
 	floor := pg.floor.Load()
-	size := 0
-	for _, r := range records {
-		size += framed + len(r)
-	}
-	frames, all := make([]byte, 0, size), make([][]byte, len(records))
+	all := make([][]byte, len(records))
+	var slab codec.Slab
 	for i, r := range records {
-		at := len(frames)
-		frames = of.record(frames, floor, r)
-		all[i] = frames[at:len(frames):len(frames)]
+		all[i] = slab.End(of.record(slab.Begin(framed+len(r), len(records)-i), floor, r))
 	}
 	position, err = c.log.Append(ctx, p, all...)
+	slab.Free() // the log has a copy
 	for {
 		known := pg.acknowledged.Load()
 		if position <= known || pg.acknowledged.CompareAndSwap(known, position) {

@@ -15,6 +15,8 @@ type message struct {
 	tally    tally
 	packed   int
 	parts    [][][]byte
+	file     recordsRef // the file of its records, if it has one
+	copied   [][]byte   // a copy of the records, for a tail
 }
 
 // Append adds records to a partition. Records of other callers may be in the same message.
@@ -26,7 +28,11 @@ func (l *Log) Append(ctx context.Context, partition int, records ...[]byte) (uin
 	if size > MaxAppend || packed > maxParts*partSize/2+size {
 		return 0, fmt.Errorf("%w: %d bytes of records, %d can be kept together", journal.ErrTooLarge, size, MaxAppend)
 	}
-	return l.submit(ctx, &op{add: addRecords, p: &l.partitions[partition], records: records, size: size, packed: packed, purpose: journal.PurposeOf(ctx, journal.ToSend)})
+	o := &op{add: addRecords, p: &l.partitions[partition], records: records, size: size, packed: packed, purpose: journal.PurposeOf(ctx, journal.ToSend)}
+	if packed > messageBytes {
+		return l.appendInFile(ctx, o)
+	}
+	return l.submit(ctx, o)
 }
 
 func addRecords(g *group, o *op) {
@@ -44,12 +50,13 @@ func addRecords(g *group, o *op) {
 		m = &message{p: p, position: l.take()}
 		m.tally = tally{p.next.end, p.next.records.count + 1, p.next.records.bytes}
 		p.open, p.next.end = m, m.position
-		p.awaited = p.awaited || !p.stepped && !p.late && p.readAhead.Load() > 0
+		p.awaited = p.awaited || o.file.id == 0 && !p.stepped && !p.late && p.readAhead.Load() > 0
 		g.messages = append(g.messages, m)
 		l.counters.messages.Add(1)
 	}
 	m.parts = append(m.parts, o.records)
 	m.packed += o.packed
+	m.file, m.copied = o.file, o.copied
 	m.tally.bytes += uint64(o.size)
 	p.next.records = m.tally
 	l.counters.records.Add(uint64(len(o.records)))
@@ -58,22 +65,33 @@ func addRecords(g *group, o *op) {
 
 // write adds a message to the batch when it has all its records.
 func (m *message) write(g *group) {
-	start := m.tally.size()
-	value := m.tally.append(make([]byte, 0, start+m.packed))
-	for _, records := range m.parts {
-		for _, r := range records {
-			value = binary.AppendUvarint(value, uint64(len(r)))
-			value = append(value, r...)
+	if m.file.id != 0 {
+		m.p.newFiles = append(m.p.newFiles, keptFile{m.position, m.file.recordsFile})
+		value := m.file.append(m.tally.append(nil))
+		setBytes(g.batch, key(kindRecords, m.p.number, m.position), value)
+		g.set(kindFile, m.p.number, m.position, varintSize(m.file.id)+varintSize(m.file.size), func(b []byte) []byte {
+			return binary.AppendUvarint(binary.AppendUvarint(b, m.file.id), m.file.size)
+		})
+	} else {
+		start := m.tally.size()
+		value := m.tally.append(make([]byte, 0, start+m.packed))
+		for _, records := range m.parts {
+			for _, r := range records {
+				value = pack(value, r)
+			}
+		}
+		setBytes(g.batch, key(kindRecords, m.p.number, m.position), value)
+		if m.p.readAhead.Load() > 0 {
+			m.copied, _ = unpack(value[start:])
 		}
 	}
-	setBytes(g.batch, key(kindRecords, m.p.number, m.position), value)
 	if m.p.readAhead.Load() > 0 {
-		m.p.fresh = append(m.p.fresh, written{m.tally.before, m.position, value[start:]})
+		m.p.fresh = append(m.p.fresh, written{m.tally.before, m.position, m.copied})
 	}
 }
 
 // A written is a message for a tail: the position before it, its own, and its records.
 type written struct {
 	before, position uint64
-	packed           []byte
+	records          [][]byte
 }

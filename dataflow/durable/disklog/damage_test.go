@@ -69,6 +69,9 @@ func (k *past) live(ctx context.Context, l *disklog.Log, rounds int, rng *rand.R
 		switch rng.IntN(8) {
 		default:
 			record := fmt.Sprint(len(k.records[p]), " ", noise(rng, rng.IntN(3000)))
+			if rng.IntN(60) == 0 {
+				record += noise(rng, 300<<10)
+			}
 			if _, err := l.Append(ctx, p, []byte(record)); err != nil {
 				return err
 			}

@@ -181,7 +181,7 @@ func TestRefusals(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	text, _, _ := strings.Cut(strings.Replace(string(later), "format 1", "format 2", 1), "checksum")
+	text, _, _ := strings.Cut(strings.Replace(string(later), "format 2", "format 3", 1), "checksum")
 	text += fmt.Sprintf("checksum %08x\n", crc32.Checksum([]byte(text), crc32.MakeTable(crc32.Castagnoli)))
 	for name, data := range map[string]string{"file": "", "later/identity": text} {
 		if err := os.WriteFile(in(name), []byte(data), 0o600); err != nil {
@@ -208,7 +208,7 @@ func TestRefusals(t *testing.T) {
 		{"other partitions", in("four"), journal.OpenOptions{Partitions: 8}, "created with 4 partitions", nil},
 		{"other name", in("four"), journal.OpenOptions{Name: "other"}, `created with the name "millrace"`, nil},
 		{"other name, to look at", in("four"), journal.OpenOptions{Name: "other", Existing: true}, `there is "millrace"`, journal.ErrMissing},
-		{"other format", in("later"), journal.OpenOptions{}, "has the format 2", nil},
+		{"other format", in("later"), journal.OpenOptions{}, "has the format 3", nil},
 		{"not a folder", in("file"), journal.OpenOptions{}, "not a folder", nil},
 		{"not a folder, to look at", in("file"), journal.OpenOptions{Existing: true}, "not a folder", journal.ErrMissing},
 		{"no folder", in("none"), journal.OpenOptions{Existing: true}, "no such folder", journal.ErrMissing},

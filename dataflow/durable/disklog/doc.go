@@ -9,9 +9,11 @@
 //	unfinished  exists while a history is copied here
 //	reserve   room on the disk for writes in progress when the disk becomes full
 //	reserve-log  a part of it that the write-ahead log does not share with tables
+//	records/  a file for each message of more than 256 KiB, and files that are used again
 //	db/       a database of Pebble, with these keys:
 //
-//	r|partition|position     a message of records
+//	r|partition|position     a message of records, or which file has them
+//	f|partition|position     the file again, for those messages
 //	s|partition|fence        a step, or where its pieces are
 //	t|partition|number|index pieces of steps of more than 256 KiB
 //	m|partition|0            the latest snapshot, or where its pieces are
@@ -24,7 +26,12 @@
 //
 // A value that is larger than 32 KiB is stored in parts. Each part has its own CRC-32C, of the key
 // and the value. A message contains the position of the previous message of its partition, and a
-// step the previous fence, so a reader notices if something between them is missing.
+// step the previous fence, so a reader notices if something between them is missing. A message that
+// has a file says how long its records are, and their CRC-32C.
+//
+// The file of a message is durable before the message is. After its records were purged, other
+// records are written over them, or the file is removed after 5 seconds. So what was purged is not
+// on the disk for long, and up to 16 MiB of it at a time in such files.
 //
 // Records, steps and snapshots of all partitions that arrive during a sync of the disk are gathered
 // and share the next sync. Nobody can read them before that sync is done, with one exception: the
@@ -39,7 +46,7 @@
 // positions. Positions and fences never repeat.
 //
 // When the disk is full, writes in progress are completed with the reserve if that suffices, and
-// wait otherwise. New writes are refused with journal.ErrFull. Reads and purges continue to work.
+// wait otherwise. New writes, and the files of messages, are refused with journal.ErrFull. Reads and purges continue to work.
 // The log accepts writes again soon after there is room. An Open that finds no room returns
 // journal.ErrFull after a second.
 //

@@ -25,6 +25,7 @@ const partSize = 32 << 10
 
 const (
 	kindCounter       kind = 'c' // one value: numbers below it may have been given out
+	kindFile          kind = 'f' // a message whose records are in a file: the name of that
 	kindIdentity      kind = 'i' // one value: the same text as in the file
 	kindSnapshot      kind = 'm' // the latest snapshot, or where its pieces are; number 0
 	kindSnapshotPiece kind = 'n' // number and index of a piece of a snapshot

@@ -21,8 +21,10 @@ import (
 type op struct {
 	add     func(*group, *op) // adds it to the batch, or sets err; nil adds nothing
 	p       *partition
-	records [][]byte // of an append
-	packed  int      // bytes they take in a message
+	records [][]byte   // of an append
+	packed  int        // bytes they take in a message
+	file    recordsRef // the file of the records, if they have one
+	copied  [][]byte   // a copy of the records, if they have a file
 	purpose journal.Purpose
 	size    int    // bytes they have
 	fence   uint64 // that a step was made with, or that a snapshot is at
@@ -38,7 +40,10 @@ type op struct {
 
 // bytes returns about how much an op adds to a batch.
 func (o *op) bytes() int {
-	size := o.packed + len(o.parcel.data)
+	size := len(o.parcel.data)
+	if o.file.id == 0 {
+		size += o.packed
+	}
 	return size + 64*(1+size/partSize)
 }
 

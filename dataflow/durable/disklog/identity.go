@@ -10,13 +10,17 @@ import (
 	"strings"
 	"time"
 
+	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/millrace/millrace/dataflow/durable/journal"
 )
 
 // format is the version of everything that this package writes: files, keys and values.
-const format = 1
+//
+// Since format 2, a message may have its records in a file. A log of format 1 keeps that format
+// until it gets the first one.
+const format = 2
 
 // An identity distinguishes a log from every other. It is written once, when the log is created: to
 // a file, which is read before anything else is opened, and among the keys.
@@ -28,7 +32,7 @@ type identity struct {
 	partitions int
 }
 
-func newIdentity(name string, partitions int) identity {
+func newIdentity(format int, name string, partitions int) identity {
 	i := identity{format: format, created: time.Now().UTC().Truncate(time.Second), name: name, partitions: partitions}
 	rand.Read(i.id[:])
 	return i
@@ -54,7 +58,7 @@ func decodeIdentity(b []byte) (i identity, err error) {
 	if !ok || sum != fmt.Sprintf("%08x\n", crc32.Checksum([]byte(text), castagnoli)) {
 		return identity{}, errSum
 	}
-	if i.format != format {
+	if i.format > format {
 		return i, nil
 	}
 	var id, created string
@@ -68,6 +72,32 @@ func decodeIdentity(b []byte) (i identity, err error) {
 		return identity{}, errIdentity
 	}
 	return i, nil
+}
+
+// readIdentity returns the content of the identity file, or the reason why it cannot be read.
+func (l *Log) readIdentity() (identity, error) {
+	b, err := readFile(l.opts.fs, l.path(identityName))
+	if err != nil {
+		return identity{}, err
+	}
+	return decodeIdentity(b)
+}
+
+// storeIdentity writes the identity among the keys, with what else is in a batch.
+func (l *Log) storeIdentity(g *group, i identity) error {
+	text := i.encode()
+	g.set(kindIdentity, 0, 0, len(text), func(b []byte) []byte { return append(b, text...) })
+	return l.apply(g.batch, pebble.Sync)
+}
+
+func (l *Log) storedIdentity(i *identity) (found bool, err error) {
+	var text []byte
+	err = l.one(kindIdentity, 0, func(_ uint64, d *decoder) { text = append(text, d.rest...) })
+	if err != nil || text == nil {
+		return false, err
+	}
+	*i, err = decodeIdentity(text)
+	return true, err
 }
 
 // readFile returns the content of a file.

@@ -56,13 +56,17 @@ func child(dir string) error {
 	for caller := range childCallers {
 		go func() {
 			for n := 0; ; n++ {
-				record := fmt.Sprintf("%s.%d %d", name, caller, n)
-				position, err := l.Append(ctx, 0, []byte(record))
+				record := fmt.Appendf(nil, "%s.%d %d", name, caller, n)
+				text := string(record)
+				if caller == 0 && n%3 == 0 { // the message has a file
+					record = append(append(record, ' '), make([]byte, 300<<10)...)
+				}
+				position, err := l.Append(ctx, 0, record)
 				if err != nil {
 					cancel(err)
 					return
 				}
-				say("append %d %s", position, record)
+				say("append %d %s", position, text)
 			}
 		}()
 	}
@@ -206,13 +210,17 @@ func checkAfterKills(t *testing.T, dir string, appended map[string]uint64, commi
 				var caller string
 				var n int
 				if _, err := fmt.Sscan(string(record), &caller, &n); err != nil || n != next[caller] {
-					t.Errorf("%q, the next one of its caller is %d (%v)", record, next[caller], err)
+					t.Errorf("%.80q, the next one of its caller is %d (%v)", record, next[caller], err)
 				}
 				next[caller] = n + 1
-				if position, ok := appended[string(record)]; ok && position != m.Position {
-					t.Errorf("%q is at position %d, acknowledged at %d", record, m.Position, position)
+				text := fmt.Sprintf("%s %d", caller, n)
+				if position, ok := appended[text]; ok && position != m.Position {
+					t.Errorf("%q is at position %d, acknowledged at %d", text, m.Position, position)
 				}
-				delete(appended, string(record))
+				delete(appended, text)
+				if size := len(record); size > 1000 && size != len(text)+1+300<<10 {
+					t.Errorf("%q has %d bytes", text, size)
+				}
 			}
 		}
 	}

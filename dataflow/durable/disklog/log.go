@@ -31,6 +31,8 @@ type Log struct {
 	bound      *journal.Bound
 	queue      queue
 	counters   counters
+	raising    sync.Mutex // held while the format of identity is raised
+	spares     spares
 
 	ctx     context.Context // ends when the log is closed or has failed
 	end     context.CancelCauseFunc
@@ -141,6 +143,7 @@ func (l *Log) Close() (err error) {
 		l.end(journal.ErrClosed)
 		l.room.close()
 		l.queue.runs.Wait()
+		l.spares.end(l)
 		err = l.shut()
 		l.ending.Wait()
 		err = errors.Join(err, l.lock.Close())

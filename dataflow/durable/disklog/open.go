@@ -1,6 +1,7 @@
 package disklog
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -24,6 +25,7 @@ const (
 	reserveName    = "reserve"
 	ownReserveName = "reserve-log"
 	storageName    = "db"
+	recordsName    = "records"
 )
 
 func openLog(ctx context.Context, s settings) (*Log, error) {
@@ -158,19 +160,10 @@ func (l *Log) open(ctx context.Context) error {
 	})
 }
 
-// readIdentity returns the content of the identity file, or the reason why it cannot be read.
-func (l *Log) readIdentity() (identity, error) {
-	b, err := readFile(l.opts.fs, l.path(identityName))
-	if err != nil {
-		return identity{}, err
-	}
-	return decodeIdentity(b)
-}
-
 // accept compares the identity of a log with the options.
 func (l *Log) accept(i identity) error {
 	switch {
-	case i.format != format:
+	case i.format < 1 || i.format > format:
 		return fmt.Errorf("disklog: %s has the format %d, and this program knows %d: use the program that made it, or another folder", l.opts.opener, i.format, format)
 	case i.name != l.opts.Name && l.opts.Existing:
 		return fmt.Errorf("%w of the name %q in %s: there is %q", journal.ErrMissing, l.opts.Name, l.opts.dir, i.name)
@@ -201,8 +194,10 @@ func (l *Log) prepare(made bool) error {
 	l.room = newRoom(fs, l.opts.dir, l.opts.Reserve, l.logger)
 	l.room.onFull = l.refuse
 	l.files.room = l.room
-	if err := fs.MkdirAll(dir, 0o700); err != nil {
-		return fmt.Errorf("disklog: %w", err)
+	for _, dir := range []string{dir, l.path(recordsName)} {
+		if err := fs.MkdirAll(dir, 0o700); err != nil {
+			return fmt.Errorf("disklog: %w", err)
+		}
 	}
 	if err := syncDir(fs, l.opts.dir); err != nil {
 		return fmt.Errorf("disklog: %w", err)
@@ -302,7 +297,8 @@ func (l *Log) identify(kept identity, unread error, stored bool) error {
 	}
 	switch {
 	case found && unread == nil:
-		if among != kept {
+		older := kept
+		if older.format = among.format; among != older {
 			return l.damaged("the file %s and the folder %s are of different logs", identityName, storageName)
 		}
 		l.identity = kept
@@ -327,12 +323,10 @@ func (l *Log) identify(kept identity, unread error, stored bool) error {
 				return l.damaged("the folder %s has something else than a log in it (%v)", storageName, err)
 			}
 		}
-		l.identity = newIdentity(l.opts.Name, max(l.opts.Partitions, 1))
-		text := l.identity.encode()
+		l.identity = newIdentity(cmp.Or(l.opts.format, format), l.opts.Name, max(l.opts.Partitions, 1))
 		g := &group{l: l, batch: l.db.NewBatch()}
-		g.set(kindIdentity, 0, 0, len(text), func(b []byte) []byte { return append(b, text...) })
 		g.counter(0)
-		if err := l.apply(g.batch, pebble.Sync); err != nil {
+		if err := l.storeIdentity(g, l.identity); err != nil {
 			return err
 		}
 	}
@@ -340,16 +334,6 @@ func (l *Log) identify(kept identity, unread error, stored bool) error {
 		return fmt.Errorf("disklog: %w", err)
 	}
 	return nil
-}
-
-func (l *Log) storedIdentity(i *identity) (found bool, err error) {
-	var text []byte
-	err = l.one(kindIdentity, 0, func(_ uint64, d *decoder) { text = append(text, d.rest...) })
-	if err != nil || text == nil {
-		return false, err
-	}
-	*i, err = decodeIdentity(text)
-	return true, err
 }
 
 // empty reports whether the database has no keys.
@@ -386,6 +370,9 @@ func (l *Log) load() error {
 		if most := max(p.now.end, p.now.fence); most > counter {
 			return l.damaged("partition %d: the counter is at %d, and %d was given out", n, counter, most)
 		}
+		if err := p.loadFiles(); err != nil {
+			return l.unreadable(n, "which files its records have", err)
+		}
 		if err := p.loadPieces(); err != nil {
 			return l.unreadable(n, "how large its state is", err)
 		}
@@ -395,5 +382,8 @@ func (l *Log) load() error {
 	l.bound = journal.NewBound(l.opts.MaxBytes, kept, history)
 	l.number.Store(counter)
 	l.ceiling.Store(counter)
+	if err := l.checkFiles(); err != nil {
+		return err
+	}
 	return l.failed()
 }

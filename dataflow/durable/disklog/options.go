@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"regexp"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
@@ -42,8 +43,10 @@ func DirWithOptions(dir string, o Options) journal.Opener {
 
 type opener struct {
 	Options
-	dir string
-	fs  vfs.FS
+	dir      string
+	fs       vfs.FS
+	format   int           // of a new log; zero means the latest
+	spareFor time.Duration // zero means purgedFor
 }
 
 func (o opener) Open(ctx context.Context, opts journal.OpenOptions) (journal.Log, error) {

@@ -20,13 +20,14 @@ type partition struct {
 	log    *Log
 	number int
 
-	touched bool // by the group in progress
-	next    state
-	open    *message  // the message of the batch being built that takes more records
-	awaited bool      // the group in progress contains records for which a step is expected
-	fresh   []written // messages that are written and not shown yet
-	stepped bool      // the group contains a step, and its owner waits for that
-	late    bool      // an expected step did not come, and none has come since
+	touched  bool // by the group in progress
+	next     state
+	open     *message   // the message of the batch being built that takes more records
+	awaited  bool       // the group in progress contains records for which a step is expected
+	fresh    []written  // messages that are written and not shown yet
+	newFiles []keptFile // of messages of the group
+	stepped  bool       // the group contains a step, and its owner waits for that
+	late     bool       // an expected step did not come, and none has come since
 
 	readAhead atomic.Int32 // readers that read ahead
 
@@ -37,6 +38,7 @@ type partition struct {
 	changed chan struct{}   // closed at the next change; nil if nobody waits
 	writing map[uint64]bool // numbers of snapshots whose pieces are being written
 
+	files      []keptFile  // of messages that are not purged, by position
 	pieces     []keptPiece // kept pieces of the state
 	pieceBytes int64       // the size of all of them, with overhead
 }
@@ -61,6 +63,7 @@ func (p *partition) publish() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.now = p.next
+	p.files, p.newFiles = append(p.files, p.newFiles...), nil
 	p.show()
 }
 
@@ -68,9 +71,7 @@ func (p *partition) publish() {
 func (p *partition) show() {
 	p.shown = p.next
 	for _, w := range p.fresh {
-		if records, err := unpack(w.packed); err == nil {
-			p.tail.add(w.before, journal.Message{Position: w.position, Records: records})
-		}
+		p.tail.add(w.before, journal.Message{Position: w.position, Records: w.records})
 	}
 	p.fresh = nil
 	if p.changed != nil {

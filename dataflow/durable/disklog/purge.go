@@ -33,8 +33,11 @@ func (l *Log) Purge(ctx context.Context, partition int, in, at uint64) error {
 	if err != nil || o.purge == (purge{}) {
 		return err
 	}
-	_, err = l.submit(ctx, o)
-	return err
+	if _, err = l.submit(ctx, o); err != nil {
+		return err
+	}
+	p.purgeFiles(o.purge.records.position)
+	return nil
 }
 
 // covered finds the last message to delete and the first step to keep.
@@ -66,6 +69,7 @@ func addPurge(g *group, o *op) {
 	next, n := &o.p.next, o.p.number
 	if r := o.purge.records; r.position > next.purged.position {
 		g.deleteRange(kindRecords, n, 0, r.position+1)
+		g.deleteRange(kindFile, n, 0, r.position+1)
 		g.set(kindPurged, n, 0, varintSize(r.position)+varintSize(r.count)+varintSize(r.bytes), func(b []byte) []byte {
 			b = binary.AppendUvarint(b, r.position)
 			b = binary.AppendUvarint(b, r.count)

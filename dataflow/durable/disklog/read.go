@@ -42,7 +42,7 @@ func (c *cursor) Close() {
 }
 
 // wait waits until there is something to read and then calls read with the state at that moment. A
-// gap may be due to a purge that was not durable yet. Then wait calls read once more.
+// gap, or a file that is missing or has other records, may be due to a purge. Then wait calls read once more.
 func (c *cursor) wait(ctx context.Context, there func(state) (bool, error), read func(state) error) error {
 	for again := false; ; {
 		if err := c.l.ready(ctx, c.p.number); err != nil {
@@ -64,9 +64,8 @@ func (c *cursor) wait(ctx context.Context, there func(state) (bool, error), read
 			}
 			err := read(now)
 			c.l.leave()
-			var gap errGap
 			switch {
-			case errors.As(err, &gap) && !again:
+			case (errors.As(err, new(errGap)) || errors.As(err, new(errFile))) && !again:
 				if err := c.l.settle(ctx); err != nil {
 					return err
 				}
@@ -165,7 +164,16 @@ func (r *reader) messages(to uint64, max int) (out []journal.Message, err error)
 				return out, nil
 			}
 		}
-		records, err := unpack(bytes.Clone(message))
+		file, err := fileOf(message)
+		if err == nil && file.id != 0 {
+			message, err = r.l.readRecords(file)
+		} else {
+			message = bytes.Clone(message)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("the message at %d: %w", position, err)
+		}
+		records, err := unpack(message)
 		if err != nil {
 			return nil, err
 		}

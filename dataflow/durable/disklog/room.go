@@ -109,9 +109,8 @@ func (r *room) held(by use) bool {
 // wait frees the reserve and waits a little before a write is tried again. It returns false when the
 // log is ending.
 func (r *room) wait(by use, try int) bool {
+	r.fill()
 	r.mu.Lock()
-	lost := !r.full
-	r.lost()
 	if try == 1 {
 		r.waiting[by]++
 	}
@@ -122,9 +121,6 @@ func (r *room) wait(by use, try int) bool {
 	}
 	ended := r.ended
 	r.mu.Unlock()
-	if lost && r.onFull != nil {
-		r.onFull(r.check())
-	}
 	if ended || again {
 		return !ended
 	}
@@ -135,6 +131,17 @@ func (r *room) wait(by use, try int) bool {
 		return true
 	case <-r.end:
 		return false
+	}
+}
+
+// fill records that the disk is full, and refuses what waits to be written.
+func (r *room) fill() {
+	r.mu.Lock()
+	lost := !r.full
+	r.lost()
+	r.mu.Unlock()
+	if lost && r.onFull != nil {
+		r.onFull(r.check())
 	}
 }
 

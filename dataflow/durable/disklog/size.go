@@ -20,7 +20,7 @@ func (l *Log) Size(ctx context.Context) (journal.Size, error) {
 	}
 	room := l.bound.Room()
 	s := journal.Size{Kept: uint64(room.Kept), MaxBytes: uint64(room.Limit)}
-	for _, dir := range []string{l.opts.dir, l.path(storageName)} {
+	for _, dir := range []string{l.opts.dir, l.path(storageName), l.path(recordsName)} {
 		bytes, err := l.filesIn(dir)
 		if err != nil {
 			return journal.Size{}, fmt.Errorf("disklog: %w", err)

@@ -29,6 +29,9 @@ const (
 	stopTables  = 24
 )
 
+// purgedFor is how long the files may have what was purged, if nothing else is written.
+const purgedFor = 5 * time.Second
+
 // storage returns the options of pebble. Its format is the first one whose tables have a
 // checksum in their footer, and is later than that of write-ahead logs that say how far they
 // were synced.
@@ -45,7 +48,7 @@ func (l *Log) storage(fs *files, existing bool) *pebble.Options {
 		L0CompactionThreshold:       mergeTables,
 		L0StopWritesThreshold:       stopTables,
 		CompactionConcurrencyRange:  func() (int, int) { return 1, 1 },
-		FlushDelayDeleteRange:       5 * time.Second, // what was purged is freed without further writes
+		FlushDelayDeleteRange:       purgedFor,
 		Logger:                      storageLog{l},
 		EventListener: &pebble.EventListener{
 			BackgroundError: l.background,

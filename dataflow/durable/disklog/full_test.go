@@ -20,14 +20,15 @@ import (
 )
 
 // A disk has limited room. Room is what is left. Syncs return broken. syncing is called at each sync and may
-// take its time as a disk does. full is called when there is no room for a write. Each byte of a table takes
-// greedy additional bytes of room.
+// take its time as a disk does, and synced after it, with the path of the file or the folder. full is called when
+// there is no room for a write. Each byte of a table takes greedy additional bytes of room.
 type disk struct {
 	vfs.FS
 	room    atomic.Int64
 	greedy  int64
 	broken  atomic.Pointer[error]
 	syncing func()
+	synced  func(path string)
 	full    func()
 }
 
@@ -40,6 +41,7 @@ func newDisk(room int64) *disk {
 type diskFile struct {
 	vfs.File
 	disk *disk
+	path string
 	more int64 // additional bytes of room that each byte takes
 }
 
@@ -48,7 +50,7 @@ func (d *disk) Create(name string, c vfs.DiskWriteCategory) (vfs.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &diskFile{File: f, disk: d}
+	w := &diskFile{File: f, disk: d, path: name}
 	if strings.HasSuffix(name, ".sst") {
 		w.more = d.greedy
 	}
@@ -60,7 +62,23 @@ func (d *disk) ReuseForWrite(from, to string, c vfs.DiskWriteCategory) (vfs.File
 	if err != nil {
 		return nil, err
 	}
-	return &diskFile{File: f, disk: d}, nil
+	return &diskFile{File: f, disk: d, path: to}, nil
+}
+
+func (d *disk) OpenDir(name string) (vfs.File, error) {
+	f, err := d.FS.OpenDir(name)
+	if err != nil {
+		return nil, err
+	}
+	return &diskFile{File: f, disk: d, path: name}, nil
+}
+
+func (d *disk) OpenReadWrite(name string, c vfs.DiskWriteCategory, opts ...vfs.OpenOption) (vfs.File, error) {
+	f, err := d.FS.OpenReadWrite(name, c, opts...)
+	if err != nil {
+		return nil, err
+	}
+	return &diskFile{File: f, disk: d, path: name}, nil
 }
 
 func (d *disk) Remove(name string) error {
@@ -96,7 +114,11 @@ func (f *diskFile) sync(sync func() error) error {
 	if f.disk.syncing != nil {
 		f.disk.syncing()
 	}
-	return sync()
+	err := sync()
+	if f.disk.synced != nil {
+		f.disk.synced(f.path)
+	}
+	return err
 }
 
 func (f *diskFile) Sync() error     { return f.sync(f.File.Sync) }

@@ -208,8 +208,9 @@ func (q *queue) drop(err error) {
 	q.ops = nil
 }
 
-// refuse gives those that wait an error, when the disk becomes full.
+// refuse gives those that wait an error, when the disk becomes full, and removes files that nothing needs.
 func (l *Log) refuse(err error) {
+	l.spares.remove(l, 0)
 	q := &l.queue
 	q.mu.Lock()
 	defer q.mu.Unlock()

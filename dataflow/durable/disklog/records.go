@@ -225,14 +225,15 @@ func (s *spares) take(size int) (is recordsFile, ok bool) {
 	return is, true
 }
 
-// add adds a file to which no message refers, or removes it if there are enough.
+// add adds a file to which no message refers, or removes it if there are enough or the disk is full.
 func (s *spares) add(l *Log, is recordsFile) {
+	full := l.room.check() != nil
 	s.mu.Lock()
-	kept := !s.ended && s.bytes+is.size <= spareBytes
+	kept := !s.ended && !full && s.bytes+is.size <= spareBytes
 	if kept {
 		s.files, s.bytes = append(s.files, spare{is, time.Now()}), s.bytes+is.size
 		if s.timer == nil {
-			s.timer = time.AfterFunc(l.keepsSpares(), func() { s.removeOld(l) })
+			s.timer = time.AfterFunc(l.keepsSpares(), func() { s.remove(l, l.keepsSpares()) })
 		}
 	}
 	s.mu.Unlock()
@@ -244,18 +245,22 @@ func (s *spares) add(l *Log, is recordsFile) {
 // keepsSpares returns how long a file is kept.
 func (l *Log) keepsSpares() time.Duration { return cmp.Or(l.opts.spareFor, purgedFor) }
 
-// removeOld removes the files that were kept long enough.
-func (s *spares) removeOld(l *Log) {
+// remove removes the files that were kept for a while.
+func (s *spares) remove(l *Log, kept time.Duration) {
 	s.mu.Lock()
 	n := 0
-	for n < len(s.files) && (s.ended || time.Since(s.files[n].since) >= l.keepsSpares()) {
+	for n < len(s.files) && time.Since(s.files[n].since) >= kept {
 		s.bytes -= s.files[n].size
 		n++
 	}
 	old := s.files[:n:n]
-	s.files, s.timer = s.files[n:], nil
+	s.files = s.files[n:]
+	if s.timer != nil {
+		s.timer.Stop()
+		s.timer = nil
+	}
 	if len(s.files) > 0 {
-		s.timer = time.AfterFunc(time.Until(s.files[0].since.Add(l.keepsSpares())), func() { s.removeOld(l) })
+		s.timer = time.AfterFunc(time.Until(s.files[0].since.Add(l.keepsSpares())), func() { s.remove(l, l.keepsSpares()) })
 	}
 	s.mu.Unlock()
 	for _, is := range old {
@@ -267,11 +272,8 @@ func (s *spares) removeOld(l *Log) {
 func (s *spares) end(l *Log) {
 	s.mu.Lock()
 	s.ended = true
-	if s.timer != nil {
-		s.timer.Stop()
-	}
 	s.mu.Unlock()
-	s.removeOld(l)
+	s.remove(l, 0)
 }
 
 // A keptFile is the file of a message.

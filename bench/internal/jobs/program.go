@@ -39,7 +39,9 @@ func Program() []Job {
 	for _, callers := range []int{1, 8, 64} {
 		jobs = append(jobs, Job{
 			Name: "Program", Params: fmt.Sprintf("callers=%d", callers), CPU: true,
-			Targets: []Target{{To: "whole", AtMost: 1, Bound: 3}, {AtMost: 1, Bound: 3}},
+			// It takes 2.3 times as long as whole and 3.0 times as long as hand with 8 callers; see
+			// README.md. The bounds are twice that, since which processor runs the step changes it.
+			Targets: []Target{{To: "whole", AtMost: 1, Bound: 5}, {AtMost: 1, Bound: 6}},
 			Impls: []ratio.Impl{
 				{Name: "hand", New: func() ratio.Run { return makeCalls(newHandRuntime(), callers) }},
 				{Name: "whole", New: func() ratio.Run { return makeCalls(newWholeCore(), callers) }},

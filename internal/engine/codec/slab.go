@@ -18,12 +18,15 @@ var chunks = sync.Pool{New: func() any { return new([slabSize]byte) }}
 // follow, n in all.
 func (s *Slab) Begin(size, n int) []byte {
 	if cap(s.free) < size {
-		if size <= slabSize && size*n >= slabSize {
+		switch {
+		case size > slabSize:
+			s.free = make([]byte, 0, size)
+		case n < slabSize/size: // a product could overflow
+			s.free = make([]byte, 0, size*n)
+		default:
 			chunk := chunks.Get().(*[slabSize]byte)
 			s.chunks = append(s.chunks, chunk)
 			s.free = chunk[:0]
-		} else {
-			s.free = make([]byte, 0, max(size, size*n))
 		}
 	}
 	return s.free[:0]

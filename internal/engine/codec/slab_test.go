@@ -40,6 +40,17 @@ func TestSlabAllocates(t *testing.T) {
 	}
 }
 
+// TestSlabBounds checks that a slab allocates little more than the next encoding needs, however many are expected.
+func TestSlabBounds(t *testing.T) {
+	const most = 64 << 10
+	for _, test := range []struct{ size, n, want int }{{100, 10, 1000}, {100, 1_000_000, most}, {most, 1000, most}, {1 << 20, 1, 1 << 20}, {1 << 20, 1_000_000, 1 << 20}} {
+		var slab codec.Slab
+		if got := cap(slab.Begin(test.size, test.n)); got != test.want {
+			t.Errorf("for %d encodings of %d bytes it has %d, want %d", test.n, test.size, got, test.want)
+		}
+	}
+}
+
 // TestSlabFree checks that the memory of a slab is used again, and that what another slab has in it does not
 // change while it is in use.
 func TestSlabFree(t *testing.T) {

@@ -30,8 +30,9 @@
 // has a file says how long its records are, and their CRC-32C.
 //
 // The file of a message is durable before the message is. After its records were purged, other
-// records are written over them, or the file is removed after 5 seconds. So what was purged is not
-// on the disk for long, and up to 16 MiB of it at a time in such files.
+// records are written over them within 5 seconds, or the file is removed. Up to 16 MiB of files wait
+// for that. The new records take at least half of the file; old ones may remain behind them until
+// the new ones are purged too.
 //
 // Records, steps and snapshots of all partitions that arrive during a sync of the disk are gathered
 // and share the next sync. Nobody can read them before that sync is done, with one exception: the
@@ -46,9 +47,9 @@
 // positions. Positions and fences never repeat.
 //
 // When the disk is full, writes in progress are completed with the reserve if that suffices, and
-// wait otherwise. New writes, and the files of messages, are refused with journal.ErrFull. Reads and purges continue to work.
-// The log accepts writes again soon after there is room. An Open that finds no room returns
-// journal.ErrFull after a second.
+// wait otherwise; the file of a message does not wait, and the append is refused. New writes are
+// refused with journal.ErrFull. Reads and purges continue to work. The log accepts writes again soon
+// after there is room. An Open that finds no room returns journal.ErrFull after a second.
 //
 // Any other failed write ends the log. Operations in progress return
 // journal.ErrUnknown, and all later ones return an error that names the failure. Close

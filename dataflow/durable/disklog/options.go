@@ -17,19 +17,18 @@ import (
 // zero value is right for most programs.
 type Options struct {
 	// Reserve is how many bytes of the disk are set aside, in a file of zeros, for what is
-	// under way when the disk is full. Zero means 16 MiB. Less than [MaxAppend] cannot hold
-	// every append. A negative number means none: then what is under way waits until there is
-	// room. A quarter of it is a file of its own, which tables do not get: however much is
-	// merged in the background, a purge finds room.
+	// under way when the disk is full: steps, snapshots, and appends of at most 256 KiB. Larger
+	// appends are refused. Zero means 16 MiB. A negative number means none: then what is under
+	// way waits until there is room. A quarter of it is a file of its own, which tables do not
+	// get: however much is merged in the background, a purge finds room.
 	Reserve int64
 }
 
 // MaxAppend is how many bytes the records of one Append may have together.
 const MaxAppend = 8 << 20
 
-// defaultReserve is enough for one append of any size, twice: a record that is larger than
-// half a memtable is written to a table at once.
-const defaultReserve = 2 * MaxAppend
+// defaultReserve is enough for what one batch writes, and for the tables of some memtables.
+const defaultReserve = 16 << 20
 
 // Dir returns an opener of the log in a folder. A folder that is not there is made. One
 // log at a time has it open: a second one, in this process or another, is refused. The opener

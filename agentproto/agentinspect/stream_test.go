@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -74,11 +75,13 @@ func TestTranscript(t *testing.T) {
 			t.Fatal(err)
 		}
 		const turns = 5
-		go func() {
+		var said sync.WaitGroup
+		said.Go(func() {
 			for i := range turns {
 				w.said <- fmt.Sprintf("answer %d %s", i, hostile)
 				if err := th.Say(ctx, fmt.Sprint("question ", i)); err != nil {
 					t.Error(err)
+					return
 				}
 				for { // until the model has answered
 					st, err := th.Status(ctx)
@@ -87,7 +90,7 @@ func TestTranscript(t *testing.T) {
 					}
 				}
 			}
-		}()
+		})
 		var all []string
 		last := ""
 		for len(all) < 1+2*turns && ctx.Err() == nil {
@@ -106,6 +109,7 @@ func TestTranscript(t *testing.T) {
 				return false
 			})
 		}
+		said.Wait() // a message is shown before it is known to be durable
 		want := []string{"opened "}
 		for i := range turns {
 			want = append(want, fmt.Sprint("user question ", i), fmt.Sprintf("assistant answer %d %s", i, hostile))

@@ -69,7 +69,7 @@ func (s *Server) newOAuth() *oauth.Client {
 		start = ""
 	}
 	client := oauth.New(s.ctx, oauth.Options{
-		Name: s.opts.Name, Start: start, Redirect: s.opts.PagesURL + redirectPath,
+		Name: s.opts.Name, Epoch: s.epoch, Start: start, Redirect: s.opts.PagesURL + redirectPath,
 		UserTimeout: s.opts.OAuthTimeout, Timeout: s.opts.ProviderTimeout, Transport: s.opts.ProviderTransport,
 		Flow: s.flow, Vault: tokenVault{s.opts.Vault}, Transit: s.state.Transit, Key: s.state.Asking, Guard: s.guard, Log: s.log,
 	})

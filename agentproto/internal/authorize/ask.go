@@ -99,7 +99,7 @@ func (t step) exchanged(h *Holder, j Job, o Outcome) {
 	case o.Class == Unconfirmed:
 		t.do.Emit(Out{Settled: &Settled{a.ID, Unconfirmed}})
 		t.answer(a.Page, Told{Class: Unconfirmed, ID: a.ID})
-		a.Phase, a.Page = Confirming, ""
+		a.Phase, a.Page, a.Epoch = Confirming, "", o.Epoch // a process before this one may have asked the user
 	default:
 		t.finish(h, a, o.Class)
 		if o.Class == Good {

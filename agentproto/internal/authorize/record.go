@@ -34,8 +34,8 @@ type Request struct {
 	Start   string // the digest of the secret in the address of the start page
 	Print   string // of the provider's settings and of the key that secrets are made with
 	Scopes  []string
-	Confirm bool // the user must confirm before the token is stored
-	Epoch   string
+	Confirm bool          // the user must confirm before the token is stored
+	Epoch   string        // names the process of the call
 	All     int           // open ones of all runtimes, as far as known
 	For     time.Duration // until it expires
 }
@@ -148,4 +148,5 @@ type Outcome struct {
 	Class  Class
 	Access string   // the digest of the access token, if it is Good
 	Scopes []string // of the access token
+	Epoch  string   // of Unconfirmed: the process whose memory has the token
 }

@@ -227,7 +227,7 @@ func TestBegunAnew(t *testing.T) {
 	if told := p.ask(idp, again); told.Class != Asked || told.ID != "of c" {
 		t.Errorf("while it is open: %+v", told)
 	}
-	p.outcome(p.arrive("c"), Outcome{Class: Unconfirmed})
+	p.outcome(p.arrive("c"), Outcome{Class: Unconfirmed, Epoch: "e"})
 	same := request("c")
 	if told := p.ask(idp, same); told.ID != "of c" {
 		t.Errorf("while it is confirmed: %+v", told)
@@ -247,6 +247,23 @@ func TestBegunAnew(t *testing.T) {
 	again.Print, again.ID = "other settings", "newest"
 	if told := p.ask(idp, again); told.ID != "newest" {
 		t.Errorf("of a provider with other settings: %+v", told)
+	}
+}
+
+// TestAuthorizedAfterRestart has a user come back after a restart, and before the function of the call has asked anew. The test
+// fails if the call does not continue with the token that the new process has, or if a further process, which has none, does.
+func TestAuthorizedAfterRestart(t *testing.T) {
+	p := &play{t: t, s: newState()}
+	p.ask(idp, request("c"))
+	p.outcome(p.arrive("c"), Outcome{Class: Unconfirmed, Epoch: "second"})
+	again := request("c")
+	again.ID, again.Epoch = "new", "second"
+	if told := p.ask(idp, again); told.Class != Asked || told.ID != "of c" {
+		t.Errorf("in the process that has the token: %+v", told)
+	}
+	again.Epoch = "third"
+	if told := p.ask(idp, again); told.Class != Asked || told.ID != "new" {
+		t.Errorf("in one that has no token: %+v", told)
 	}
 }
 

@@ -168,7 +168,7 @@ func (w *world) do(_ context.Context, runtime string, j Job) Outcome {
 			return Outcome{Class: w.fails}
 		case w.confirm:
 			w.memory[j.ID] = fresh
-			return Outcome{Class: Unconfirmed}
+			return Outcome{Class: Unconfirmed, Epoch: "e"}
 		default:
 			return w.keep(at, fresh)
 		}

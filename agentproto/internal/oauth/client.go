@@ -26,6 +26,7 @@ type Vault interface {
 // Options are the settings of a [Client].
 type Options struct {
 	Name        string // of the toolset; shown on the start page
+	Epoch       string // names the process
 	Start       string // the address of the start page without the secret; empty for no page
 	Redirect    string // the redirect URI without the ID of the provider
 	UserTimeout time.Duration
@@ -110,8 +111,11 @@ func (c *Client) once(runtime string, j authorize.Job) authorize.Outcome {
 		t, class = c.exchange(ctx, p, key, j)
 	}
 	o := authorize.Outcome{Class: class}
-	if class == authorize.Good {
+	switch class {
+	case authorize.Good:
 		o.Access, o.Scopes = c.AccessPrint(t.Access), t.Scopes
+	case authorize.Unconfirmed:
+		o.Epoch = c.o.Epoch
 	}
 	return o
 }

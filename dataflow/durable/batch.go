@@ -14,9 +14,9 @@ import (
 // A batch is divided by partition. The records of a partition are appended in order, many at a time; different
 // partitions are independent and are appended to at the same time.
 const (
-	// appendBytes bounds the records of one append of a batch. A step takes all of them, so it is not more than
-	// Options.StepBytes by default. A log that accepts less returns ErrTooLarge, and from then on gets half of
-	// that, which a NATS server accepts by default.
+	// appendBytes bounds the records of one append of a batch, except of the last one, which may have half as many
+	// again. A step takes all records of an append, so it is not more than Options.StepBytes by default. A log that
+	// accepts less returns ErrTooLarge, and from then on gets at most half, which a NATS server accepts by default.
 	appendBytes = 1 << 20
 
 	// appendsAtOnce bounds the partitions to which a batch is appended at the same time.
@@ -141,21 +141,20 @@ func (g *gateway) inPieces(p int, records [][]byte, most int, do func(from, to i
 		may = share(may).half()
 	}
 	most = min(most, may.Records)
-	limit := min(appendBytes, may.Bytes)
+	limit, last := min(appendBytes, may.Bytes), min(appendBytes+appendBytes/2, may.Bytes)
 	if g.less.Load() {
-		limit = min(limit, appendBytes/2)
+		limit, last = min(limit, appendBytes/2), min(last, appendBytes/2)
 	}
 	for n := 0; n < len(records); {
-		to, size := n, 0
-		for to < len(records) && (to == n || to-n < most && size+len(records[to]) <= limit) {
-			size += len(records[to])
-			to++
+		to, size := pieceOf(records, n, most, limit)
+		if end, whole := pieceOf(records, n, most, last); end == len(records) {
+			to, size = end, whole // a small rest would take about as long as the piece
 		}
 		switch err := do(n, to); {
 		case err == nil:
 			n = to
 		case errors.Is(err, journal.ErrTooLarge) && to > n+1:
-			limit = size / 2
+			limit, last = size/2, size/2
 			if size > appendBytes/2 {
 				g.less.Store(true)
 			}
@@ -164,6 +163,15 @@ func (g *gateway) inPieces(p int, records [][]byte, most int, do func(from, to i
 		}
 	}
 	return nil
+}
+
+// pieceOf returns the end of a piece of records that begins at from, and its size: most records, and limit bytes
+// unless its first record is larger.
+func pieceOf(records [][]byte, from, most, limit int) (to, size int) {
+	for to = from; to < len(records) && (to == from || to-from < most && size+len(records[to]) <= limit); to++ {
+		size += len(records[to])
+	}
+	return to, size
 }
 
 // Put makes records durable that may be refused, and waits for the results.

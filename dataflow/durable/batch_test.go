@@ -169,11 +169,12 @@ func TestBatchInPieces(t *testing.T) {
 }
 
 // TestBatchBounded divides a batch that the log would accept at once, because the size of an
-// append, and thereby of a step, is bounded.
+// append, and thereby of a step, is bounded. A small rest is not appended alone.
 func TestBatchBounded(t *testing.T) {
-	var largest atomic.Int64
+	var appends, largest atomic.Int64
 	log := journal.NewMemory(journal.MemoryOptions{Hook: func(a journal.Action) journal.Fault {
-		if a.Op == journal.OpAppend {
+		if a.Op == journal.OpAppend && !a.Done {
+			appends.Add(1)
 			largest.Store(max(largest.Load(), int64(a.Size)))
 		}
 		return journal.Fault{}
@@ -191,6 +192,15 @@ func TestBatchBounded(t *testing.T) {
 	}
 	if n := largest.Load(); n > appendBytes || n < appendBytes*9/10 {
 		t.Errorf("the largest append had %d bytes, want nearly %d", n, appendBytes)
+	}
+	for n, want := range map[int]int64{100: 1, 150: 1, 160: 2} {
+		before := appends.Load()
+		if _, err := app.Ports.keyed.SendBatch(t.Context(), ks[:n], vs[:n]); err != nil {
+			t.Error(err)
+		}
+		if got := appends.Load() - before; got != want {
+			t.Errorf("%d records of 10 kB: %d appends, want %d", n, got, want)
+		}
 	}
 	stop(t, app)
 }

@@ -275,10 +275,7 @@ func (w *copyWriter) write(ctx context.Context, x *excerpt) (err error) {
 
 // message writes records, divided over several messages if the log does not accept them in one.
 func (w *copyWriter) message(ctx context.Context, was, floor uint64, records [][]byte) error {
-	m := journal.Message{Records: make([][]byte, len(records))}
-	for i, r := range records {
-		m.Records[i] = w.of.record(nil, w.fences.of(floor), r)
-	}
+	m := journal.Message{Records: [][]byte{w.of.batch(w.fences.of(floor), records)}}
 	var err error
 	m.Position, err = w.log.Append(ctx, w.partition, m.Records...)
 	if half := len(records) / 2; errors.Is(err, journal.ErrTooLarge) && half > 0 {

@@ -1,6 +1,7 @@
 package durable
 
 import (
+	"bytes"
 	"context"
 	"encoding/hex"
 	"flag"
@@ -42,8 +43,8 @@ func formats(t testing.TB) map[string][]byte {
 	return map[string][]byte{
 		"record": record.Encode(nil), "record of a named operator": named.Encode(nil), "step of a changed program": changed.encode(here), "step of a new version": newer.encode(here),
 		"record of what was read": read.Encode(nil), "record of what was taken": taken.Encode(nil),
-		"frame of a record": here.record(nil, 300, []byte("record")),
-		"first step":        first.encode(here), "step": later.encode(here), "snapshot": pictured.encode(here),
+		"frame of a record": here.record(nil, 300, []byte("record")), "frame of a batch": here.batch(300, [][]byte{[]byte("record"), []byte("another")}),
+		"first step": first.encode(here), "step": later.encode(here), "snapshot": pictured.encode(here),
 		"outputs of a quorum": outputs, "state of a quorum": state,
 	}
 }
@@ -82,7 +83,7 @@ func TestFormat(t *testing.T) {
 	if *update {
 		var b strings.Builder
 		b.WriteString("# What is kept, in hexadecimal. See TestFormat.\n")
-		for _, name := range []string{"frame of a record", "record", "record of a named operator", "record of what was read", "record of what was taken", "first step", "step", "step of a changed program", "step of a new version", "snapshot", "outputs of a quorum", "state of a quorum"} {
+		for _, name := range []string{"frame of a record", "frame of a batch", "record", "record of a named operator", "record of what was read", "record of what was taken", "first step", "step", "step of a changed program", "step of a new version", "snapshot", "outputs of a quorum", "state of a quorum"} {
 			b.WriteString(name + ": " + hex.EncodeToString(all[name]) + "\n")
 		}
 		if err := os.WriteFile(file, []byte(b.String()), 0o644); err != nil {
@@ -124,6 +125,13 @@ func TestFormatVersion(t *testing.T) {
 			check("step", v, err, "start that one")
 		}
 	}
+	for v := range byte(batchVersion + 2) {
+		if err := new(message).add(here, []byte{v, 0, 0, 0, 0}); v > batchVersion {
+			check("record", int(v), err, "start that one")
+		} else {
+			check("record", int(v), err, "durable: a record is")
+		}
+	}
 	for v := range snapshotVersion + 2 {
 		if _, err := decodeSnapshot(here, []byte{byte(v), 0, 0, 0, 0, 0, 0}); v < snapshotVersion {
 			check("snapshot", v, err, "begin a new history")
@@ -136,6 +144,22 @@ func TestFormatVersion(t *testing.T) {
 // sealed puts data into a valid frame, so that it passes the checksum.
 func sealed(data []byte, version byte) []byte {
 	return here.seal(append(here.begin(nil, version), data...))
+}
+
+// FuzzDecodeBatch decodes records that were sent together. What is accepted must be what was encoded.
+func FuzzDecodeBatch(f *testing.F) {
+	f.Add(here.batch(300, [][]byte{[]byte("record"), []byte("another")})[frameSize:])
+	f.Add([]byte("\x00\xff\xff\xff\xff\x0f\x01a"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		var m, again message
+		if err := m.add(here, sealed(data, batchVersion)); err != nil || len(m.records) < 2 {
+			return
+		}
+		err := again.add(here, here.batch(m.floor, m.records))
+		if err != nil || again.floor != m.floor || !slices.EqualFunc(again.records, m.records, bytes.Equal) {
+			t.Errorf("%+v comes back as %+v (%v)", m, again, err)
+		}
+	})
 }
 
 func FuzzDecodeStep(f *testing.F) {

@@ -4,8 +4,10 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"hash/crc32"
+	"slices"
 
 	"github.com/millrace/millrace/dataflow/durable/journal"
 	"github.com/millrace/millrace/internal/engine/codec"
@@ -16,6 +18,7 @@ import (
 //
 //	frame   version, 4 bytes of the history's identity, CRC-32C of all of the rest
 //	record  frame, floor, the record
+//	batch   frame, floor, the number of records, and each record after its length
 //	step    frame, and what step.encode says; begins with a link to the step before
 //	snapshot  frame, and what snapshot.encode says
 //
@@ -74,8 +77,12 @@ func (o origin) open(what string, version byte, data []byte) ([]byte, error) {
 	return data[frameSize:], nil
 }
 
-// recordVersion is the version of the frame of a record.
-const recordVersion = 1
+// The versions of the frames of one record and of several. A program from before there were batches refuses their
+// version.
+const (
+	recordVersion = 1
+	batchVersion  = 2
+)
 
 // record appends a record in a frame. The floor is the number of the latest step of the partition that is known
 // to be committed when the record is sent: a history whose last step is before it is older than its records.
@@ -87,8 +94,22 @@ func (o origin) record(dst []byte, floor uint64, record []byte) []byte {
 	return dst
 }
 
-// framed bounds the bytes that the frame adds to a record.
-const framed = frameSize + binary.MaxVarintLen64
+// batch returns records that are sent together in one frame.
+func (o origin) batch(floor uint64, records [][]byte) []byte {
+	if len(records) == 1 {
+		return o.record(make([]byte, 0, frameSize+binary.MaxVarintLen64+len(records[0])), floor, records[0])
+	}
+	size := frameSize + 2*binary.MaxVarintLen64
+	for _, r := range records {
+		size += binary.MaxVarintLen32 + len(r)
+	}
+	dst := binary.AppendUvarint(o.begin(make([]byte, 0, size), batchVersion), floor)
+	dst = binary.AppendUvarint(dst, uint64(len(records)))
+	for _, r := range records {
+		dst = codec.AppendBytes(dst, r)
+	}
+	return o.seal(dst)
+}
 
 // append makes records durable that nothing holds back.
 func (c *core) append(ctx context.Context, p int, records ...[]byte) (position uint64, err error) {
@@ -110,17 +131,14 @@ func (c *core) counted(ctx context.Context, p int, heldBack bool, write func(con
 	return position, err
 }
 
-// write makes records durable, each in a frame. All records go to the log through it.
+// write makes records durable, in one frame. All records go to the log through it.
 func (c *core) write(ctx context.Context, p int, records ...[]byte) (position uint64, err error) {
-	pg, of := c.gateway.partitions[p], c.originOf(p)
-	floor := pg.floor.Load()
-	all := make([][]byte, len(records))
-	var slab codec.Slab
-	for i, r := range records {
-		all[i] = slab.End(of.record(slab.Begin(framed+len(r), len(records)-i), floor, r))
+	pg := c.gateway.partitions[p]
+	var frames [][]byte
+	if len(records) > 0 {
+		frames = [][]byte{c.originOf(p).batch(pg.floor.Load(), records)}
 	}
-	position, err = c.log.Append(ctx, p, all...)
-	slab.Free() // the log has a copy
+	position, err = c.log.Append(ctx, p, frames...)
 	for {
 		known := pg.acknowledged.Load()
 		if position <= known || pg.acknowledged.CompareAndSwap(known, position) {
@@ -138,22 +156,58 @@ type message struct {
 }
 
 // message decodes a message of the log.
-func (o origin) message(m journal.Message) (message, error) {
-	out := message{position: m.Position, records: make([][]byte, len(m.Records))}
+func (o origin) message(m journal.Message) (out message, err error) {
+	out.position = m.Position
 	for i, data := range m.Records {
-		in, err := o.open("record", recordVersion, data)
-		if err != nil {
+		if err := out.add(o, data); err != nil {
 			return message{}, fmt.Errorf("record %d of message %d: %w", i+1, m.Position, err)
 		}
-		floor, n := binary.Uvarint(in)
-		if n <= 0 {
-			return message{}, fmt.Errorf("record %d of message %d: durable: a record is damaged: it has no floor", i+1, m.Position)
-		}
-		out.records[i], out.floor = in[n:], max(out.floor, floor)
-		out.digest = crc32.Update(out.digest, castagnoli, data)
 	}
 	return out, nil
 }
+
+// add adds what is in a frame.
+func (m *message) add(o origin, data []byte) error {
+	version := byte(recordVersion)
+	if len(data) > 0 && data[0] >= batchVersion {
+		version = batchVersion
+	}
+	in, err := o.open("record", version, data)
+	if err != nil {
+		return err
+	}
+	floor, n := binary.Uvarint(in)
+	if n <= 0 {
+		return errors.New("durable: a record is damaged: it has no floor")
+	}
+	if version == recordVersion {
+		m.records = append(m.records, in[n:])
+	} else if m.records, err = appendBatch(m.records, in[n:]); err != nil {
+		return err
+	}
+	m.floor = max(m.floor, floor)
+	m.digest = crc32.Update(m.digest, castagnoli, data)
+	return nil
+}
+
+// appendBatch appends the records of a batch, which share data's memory.
+func appendBatch(records [][]byte, data []byte) ([][]byte, error) {
+	d := codec.Decoder{Data: data}
+	n := d.Uint()
+	if n > uint64(len(d.Data)) { // each record has a length
+		return nil, errBatch
+	}
+	records = slices.Grow(records, int(n))
+	for range n {
+		records = append(records, d.Bytes())
+	}
+	if d.Err != nil || len(d.Data) > 0 {
+		return nil, errBatch
+	}
+	return records, nil
+}
+
+var errBatch = errors.New("durable: a batch of records is damaged")
 
 // A link is a digest of a step and of all steps before it.
 type link [16]byte

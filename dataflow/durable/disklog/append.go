@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
+	"slices"
 
 	"github.com/millrace/millrace/dataflow/durable/journal"
 )
@@ -16,7 +17,6 @@ type message struct {
 	packed   int
 	parts    [][][]byte
 	file     recordsRef // the file of its records, if it has one
-	copied   [][]byte   // a copy of the records, for a tail
 }
 
 // Append adds records to a partition. Records of other callers may be in the same message.
@@ -56,7 +56,7 @@ func addRecords(g *group, o *op) {
 	}
 	m.parts = append(m.parts, o.records)
 	m.packed += o.packed
-	m.file, m.copied = o.file, o.copied
+	m.file = o.file
 	m.tally.bytes += uint64(o.size)
 	p.next.records = m.tally
 	l.counters.records.Add(uint64(len(o.records)))
@@ -65,7 +65,9 @@ func addRecords(g *group, o *op) {
 
 // write adds a message to the batch when it has all its records.
 func (m *message) write(g *group) {
+	var records [][]byte // if a tail needs them
 	if m.file.id != 0 {
+		records = slices.Clone(m.parts[0])
 		m.p.newFiles = append(m.p.newFiles, keptFile{m.position, m.file.recordsFile})
 		value := m.file.append(m.tally.append(nil))
 		setBytes(g.batch, key(kindRecords, m.p.number, m.position), value)
@@ -75,18 +77,18 @@ func (m *message) write(g *group) {
 	} else {
 		start := m.tally.size()
 		value := m.tally.append(make([]byte, 0, start+m.packed))
-		for _, records := range m.parts {
-			for _, r := range records {
+		for _, part := range m.parts {
+			for _, r := range part {
 				value = pack(value, r)
 			}
 		}
 		setBytes(g.batch, key(kindRecords, m.p.number, m.position), value)
 		if m.p.readAhead.Load() > 0 {
-			m.copied, _ = unpack(value[start:])
+			records, _ = unpack(value[start:])
 		}
 	}
 	if m.p.readAhead.Load() > 0 {
-		m.p.fresh = append(m.p.fresh, written{m.tally.before, m.position, m.copied})
+		m.p.fresh = append(m.p.fresh, written{m.tally.before, m.position, records})
 	}
 }
 

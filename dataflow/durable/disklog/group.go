@@ -24,7 +24,6 @@ type op struct {
 	records [][]byte   // of an append
 	packed  int        // bytes they take in a message
 	file    recordsRef // the file of the records, if they have one
-	copied  [][]byte   // a copy of the records, if they have a file
 	purpose journal.Purpose
 	size    int    // bytes they have
 	fence   uint64 // that a step was made with, or that a snapshot is at

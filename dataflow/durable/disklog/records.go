@@ -1,6 +1,7 @@
 package disklog
 
 import (
+	"bufio"
 	"cmp"
 	"context"
 	"encoding/binary"
@@ -84,24 +85,19 @@ func (l *Log) appendInFile(ctx context.Context, o *op) (uint64, error) {
 	if err := l.room.check(); err != nil {
 		return 0, err
 	}
-	content := make([]byte, 0, o.packed)
-	o.copied = make([][]byte, len(o.records))
-	for i, r := range o.records {
-		content = pack(content, r)
-		o.copied[i] = content[len(content)-len(r) : len(content) : len(content)]
-	}
-	is, again := l.spares.take(len(content))
+	is, again := l.spares.take(o.packed)
 	if !again {
 		var err error
 		if is.id, err = l.takeAlone(ctx); err != nil {
 			return 0, err
 		}
 	}
-	is.size = max(is.size, uint64(len(content)))
-	if err := l.writeRecords(is.id, content, again); err != nil {
+	is.size = max(is.size, uint64(o.packed))
+	sum, err := l.writeRecords(is.id, o.records, again)
+	if err != nil {
 		return 0, err
 	}
-	o.file = recordsRef{is, uint64(len(content)), crc32.Checksum(content, castagnoli)}
+	o.file = recordsRef{is, uint64(o.packed), sum}
 	position, err := l.submit(ctx, o)
 	if err != nil && !isUnknown(err) {
 		l.spares.add(l, is)
@@ -109,51 +105,61 @@ func (l *Log) appendInFile(ctx context.Context, o *op) (uint64, error) {
 	return position, err
 }
 
-// writeRecords makes the content of a file durable, over what was in it if it is used again. If there is no room
-// for it, the disk counts as full, and nothing remains.
-func (l *Log) writeRecords(id uint64, content []byte, again bool) error {
+// writeRecords makes the records of a file durable, over what was in it if it is used again, and returns their
+// checksum. If there is no room for them, the disk counts as full, and nothing remains.
+func (l *Log) writeRecords(id uint64, records [][]byte, again bool) (sum uint32, err error) {
 	if err := l.enter(); err != nil {
-		return err
+		return 0, err
 	}
 	defer l.leave()
 	if err := l.failed(); err != nil {
-		return err
+		return 0, err
 	}
 	fs, path := l.opts.fs, l.recordPath(id)
-	err := l.raiseFormat()
+	err = l.raiseFormat()
 	if err == nil {
 		open := fs.Create
 		if again { // the file keeps its name and its place on the disk, so that there is less to sync
 			open = func(name string, c vfs.DiskWriteCategory) (vfs.File, error) { return fs.OpenReadWrite(name, c) }
 		}
-		err = writeTo(open, path, content)
+		sum, err = writeTo(open, path, records)
 	}
 	if err == nil && !again {
 		err = syncDir(fs, fs.PathDir(path))
 	}
 	switch {
 	case err == nil:
-		return nil
+		return sum, nil
 	case isFull(err):
 		l.removeRecords(id)
 		l.room.fill()
-		return fmt.Errorf("%w on the disk of %s", journal.ErrFull, l.opts.dir)
+		return 0, fmt.Errorf("%w on the disk of %s", journal.ErrFull, l.opts.dir)
 	}
 	l.files.stop(fmt.Errorf("write %s: %w", path, err))
 	<-l.ctx.Done()
-	return context.Cause(l.ctx)
+	return 0, context.Cause(l.ctx)
 }
 
-// writeTo opens a file and makes its content durable.
-func writeTo(open func(string, vfs.DiskWriteCategory) (vfs.File, error), path string, content []byte) error {
+// writeTo opens a file, makes records durable in it, and returns their checksum.
+func writeTo(open func(string, vfs.DiskWriteCategory) (vfs.File, error), path string, records [][]byte) (sum uint32, err error) {
 	f, err := open(path, vfs.WriteCategoryUnspecified)
 	if err != nil {
-		return err
+		return 0, err
 	}
-	if _, err = f.Write(content); err == nil {
+	w := bufio.NewWriterSize(f, 16<<10) // for small records; it passes large ones on
+	add := func(b []byte) {
+		sum = crc32.Update(sum, castagnoli, b)
+		_, _ = w.Write(b) // Flush returns the error
+	}
+	var size [binary.MaxVarintLen64]byte
+	for _, r := range records {
+		add(size[:binary.PutUvarint(size[:], uint64(len(r)))])
+		add(r)
+	}
+	if err = w.Flush(); err == nil {
 		err = f.SyncData()
 	}
-	return errors.Join(err, f.Close())
+	return sum, errors.Join(err, f.Close())
 }
 
 // removeRecords removes a file to which no message refers. If that fails, it is removed when the log is opened

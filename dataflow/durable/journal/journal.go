@@ -77,7 +77,8 @@ type Log interface {
 	// durable. The records of one call always share one message, so together they may be too large.
 	// Records of several callers are gathered into one message while another is being written. The
 	// position is that of the message: a step that has taken the position has taken all its
-	// records. Without records, Append adds no message and returns position zero.
+	// records. Without records, Append adds no message and returns position zero. The log may keep
+	// the memory of the records, so the caller must not change them, also after Append has returned.
 	//
 	// After an error the records may or may not have been added, except after ErrTooLarge or
 	// ErrFull: then they were not. When the log reaches its limit, Append is the first method to

@@ -16,15 +16,16 @@ import (
 	"github.com/millrace/millrace/dataflow/connect"
 )
 
-// Limits of one call of Next. Because a fetch is taken from the client as a whole, the client
-// fetches the next records meanwhile.
+// Limits of one call of Next, and of a fetch. A fetch is taken from the client as a whole, and then the client makes the next
+// one. A fetch has two batches, because on a busy machine it takes longer than the flow needs for one.
 const (
 	batchRecords = 4096
 	batchBytes   = 1 << 20
+	fetchBytes   = 2 * batchBytes
 )
 
 // A cursor reads one partition through its own client. The client starts a fetch when the previous one was taken, so the cursor
-// holds at most two fetches. That limits memory when the flow is slow, and a slow split does not delay others.
+// holds at most two fetches, 4 MiB. That limits memory when the flow is slow, and a slow split does not delay others.
 type cursor[K comparable, V any] struct {
 	r         *reader[K, V]
 	split     connect.Split
@@ -60,7 +61,7 @@ func (r *reader[K, V]) Open(ctx context.Context, s connect.Split, after dataflow
 	}
 	c.client, err = kgo.NewClient(append(options(r.topic.Seeds, append([]kgo.Opt{
 		kgo.FetchIsolationLevel(kgo.ReadCommitted()),
-		kgo.FetchMaxPartitionBytes(batchBytes),
+		kgo.FetchMaxPartitionBytes(fetchBytes),
 	}, r.topic.Client...)),
 		// Control records are not returned, but they move the end of what was read.
 		kgo.KeepControlRecords(),

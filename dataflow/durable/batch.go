@@ -45,7 +45,7 @@ func (g *gateway) groups(ctx context.Context, location int, rs []codec.Record) (
 		p := g.ofRecord(location, &rs[i])
 		part := by[p-first]
 		if part == nil {
-			part = &group{partition: p}
+			part = &group{partition: p, at: make([]int, 0, (len(rs)-i)/len(by)+1)}
 			by[p-first] = part
 			all = append(all, part)
 		}

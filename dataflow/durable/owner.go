@@ -291,7 +291,11 @@ func (o *owner) step(ctx context.Context, taken []message, skip []logdriven.Skip
 		}
 	}
 	s := o.next(o.clock())
-	var records [][]byte
+	n := 0
+	for i := range taken {
+		n += len(taken[i].records)
+	}
+	records := make([][]byte, 0, n)
 	for i := range taken {
 		m := &taken[i]
 		if m.floor > o.fence {

@@ -4,8 +4,9 @@ import "sync"
 
 // A Slab is memory for many encodings, which are made one after another and freed together. The zero value is ready to use.
 type Slab struct {
-	free   []byte
-	chunks []*[slabSize]byte // that Free gives back
+	free    []byte
+	chunks  []*[slabSize]byte // that Free gives back, as it does records
+	records *[]Record
 }
 
 // slabSize bounds how much is allocated at once for smaller encodings.
@@ -13,6 +14,28 @@ const slabSize = 64 << 10
 
 // chunks holds memory of slabs that were freed. Batches that are sent to a history would otherwise be most of the garbage.
 var chunks = sync.Pool{New: func() any { return new([slabSize]byte) }}
+
+// Batches of fewer records are not worth keeping their memory, and those of more would keep too much.
+const (
+	fewRecords  = 256
+	manyRecords = 8192
+)
+
+// batches holds the records of slabs that were freed.
+var batches = sync.Pool{New: func() any { return new([]Record) }}
+
+// Records returns n zero records, which Free has used again as well. It is called at most once.
+func (s *Slab) Records(n int) []Record {
+	if n < fewRecords || n > manyRecords {
+		return make([]Record, n)
+	}
+	s.records = batches.Get().(*[]Record)
+	if cap(*s.records) < n {
+		*s.records = make([]Record, n)
+	}
+	*s.records = (*s.records)[:n]
+	return *s.records
+}
 
 // Begin returns a slice to which to append the next encoding. It expects about size bytes for this one and for each of those that
 // follow, n in all.
@@ -32,11 +55,15 @@ func (s *Slab) Begin(size, n int) []byte {
 	return s.free[:0]
 }
 
-// Free has the memory of all encodings used again. The caller must not use any of them any longer. A slab that is not freed is
+// Free has the memory of all encodings and records used again. The caller must not use any of them any longer. A slab that is not freed is
 // collected as garbage.
 func (s *Slab) Free() {
 	for _, chunk := range s.chunks {
 		chunks.Put(chunk)
+	}
+	if s.records != nil {
+		clear(*s.records)
+		batches.Put(s.records)
 	}
 	*s = Slab{}
 }

@@ -51,6 +51,42 @@ func TestSlabBounds(t *testing.T) {
 	}
 }
 
+// TestSlabRecords checks that the records of a slab are zero and are used again, and that those of another slab
+// do not change while they are in use.
+func TestSlabRecords(t *testing.T) {
+	var kept codec.Slab
+	mine := kept.Records(1000)
+	for i := range mine {
+		mine[i].Number = 1
+	}
+	fill := func(n int) {
+		var slab codec.Slab
+		rs := slab.Records(n)
+		for i, r := range rs {
+			if r.Number != 0 || r.Key != nil {
+				t.Fatalf("record %d of %d is %+v", i, n, r)
+			}
+			rs[i] = codec.Record{Number: 2, Key: []byte("k")}
+		}
+		slab.Free()
+	}
+	for _, n := range []int{0, 1, 300, 1000, 300, 100_000, 1000} {
+		fill(n)
+	}
+	for i := range mine {
+		if mine[i].Number != 1 {
+			t.Fatal("a record was written over before its slab was freed")
+		}
+	}
+	if n := testing.AllocsPerRun(100, func() {
+		var slab codec.Slab
+		slab.Records(1000)
+		slab.Free()
+	}); n > 1 { // what the garbage collector has taken meanwhile
+		t.Errorf("%v allocations", n)
+	}
+}
+
 // TestSlabFree checks that the memory of a slab is used again, and that what another slab has in it does not
 // change while it is in use.
 func TestSlabFree(t *testing.T) {

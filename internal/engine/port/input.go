@@ -235,7 +235,7 @@ func (in *Input[T]) Accept(r *codec.Record, c codec.Codec) (bool, error) {
 
 // records encodes elements, in the memory of a slab, as records of the history.
 func (in *Input[T]) records(slab *codec.Slab, xs []T) ([]codec.Record, error) {
-	rs := make([]codec.Record, len(xs))
+	rs := slab.Records(len(xs))
 	for i := range xs {
 		value, err := codec.AppendPointed(slab.Begin(sizeOf(rs, i), len(xs)-i), in.Loc.Graph.Settings.Codec, &xs[i])
 		if err != nil {

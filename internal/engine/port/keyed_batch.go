@@ -222,7 +222,7 @@ func (in *KeyedInput[K, V]) stepTaken(n int) bool {
 // records encodes entries, in the memory of a slab, as records of the history.
 func (in *KeyedInput[K, V]) records(slab *codec.Slab, ks []K, vs []V) ([]codec.Record, error) {
 	c := in.Loc.Graph.Settings.Codec
-	rs := make([]codec.Record, len(ks))
+	rs := slab.Records(len(ks))
 	for i, k := range ks {
 		var key []byte
 		var err error

@@ -52,14 +52,34 @@ func newSources(most int) sources {
 
 // last returns the last record of a source. Its number is zero if none is known.
 func (s *sources) last(name string) codec.LastSeen {
+	if x := s.again(name); x != nil {
+		return x.LastSeen
+	}
 	if x := s.table.Get(name, s.hash.Hash(name)); x != nil {
 		return x.LastSeen
 	}
 	return codec.LastSeen{}
 }
 
+// again returns the source if the last record of all came from it, as most records of a batch do, or nil.
+func (s *sources) again(name string) *source {
+	if s.newest == 0 {
+		return nil
+	}
+	if newest, x, _ := s.table.At(s.newest - 1); newest == name {
+		return x
+	}
+	return nil
+}
+
 // set stores the last record of a source, from which a record came at now.
 func (s *sources) set(name string, last codec.LastSeen, now int64) {
+	if x := s.again(name); x != nil {
+		s.table.Change(s.newest - 1)
+		s.turn++
+		x.LastSeen, x.at, x.turn = last, now, s.turn
+		return
+	}
 	i, x, _ := s.table.PutIndex(name, s.hash.Hash(name))
 	x.LastSeen, x.at = last, now
 	if strings.HasPrefix(name, codec.EdgeSource) {

@@ -70,6 +70,35 @@ func TestSources(t *testing.T) {
 	}
 }
 
+// TestSourcesAreCut has a source send again, at once or behind another one, while a cut is being saved. The test fails if the cut
+// gets the later record, or if the next cut does not.
+func TestSourcesAreCut(t *testing.T) {
+	for _, between := range []bool{false, true} {
+		is := newSources(10)
+		is.set("a", codec.LastSeen{Number: 1}, 1)
+		if between {
+			is.set("b", codec.LastSeen{Number: 1}, 1)
+		}
+		x := is.state().(engine.Numbered)
+		early := false
+		marks := x.Mark(func(i uint32) { early = early || i == 0 })
+		x.Freeze()
+		is.set("a", codec.LastSeen{Number: 2}, 1)
+		if !early {
+			t.Errorf("another source between is %t: the cut is not told before the entry changes", between)
+		}
+		for !marks.Taken() {
+			marks.Take(64)
+		}
+		x.Thaw()
+		is.set("a", codec.LastSeen{Number: 3}, 1)
+		x.Freeze()
+		if first, set := marks.Take(64); first != 0 || set&1 == 0 {
+			t.Errorf("another source between is %t: the next cut does not have the entry", between)
+		}
+	}
+}
+
 // saveSources returns the saved head of s and all its entries.
 func saveSources(t *testing.T, s *sources) (all [][]byte) {
 	t.Helper()

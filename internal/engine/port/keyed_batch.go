@@ -1,6 +1,7 @@
 package port
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -246,6 +247,53 @@ func sizeOf(rs []codec.Record, i int) int {
 		return 16
 	}
 	return len(rs[i-1].Value) + 8
+}
+
+// decode decodes an entry. Records of one split or sender often have the same key, which is then decoded once.
+func (in *KeyedInput[K, V]) decode(r *codec.Record, c codec.Codec, e *decoded[K, V]) error {
+	const short = 256 // longer keys are not worth keeping
+	if last := &in.lastKey; len(r.Key) > 0 && bytes.Equal(r.Key, last.encoded) {
+		e.k = last.k
+	} else if err := decodeKey(r, c, &e.k); err != nil {
+		return err
+	} else if len(r.Key) <= short {
+		last.encoded, last.k = append(last.encoded[:0], r.Key...), e.k
+	}
+	return decodeValue(r, c, e.k, &e.v)
+}
+
+// A decoded is the memory that a codec decodes an entry into. Pointers to it pass through an interface, so local variables would
+// be allocated for each record.
+type decoded[K comparable, V any] struct {
+	k K
+	v V
+}
+
+// An encodedKey is a key and how it was encoded.
+type encodedKey[K comparable] struct {
+	encoded []byte
+	k       K
+}
+
+func decodeEntry[K comparable, V any](r *codec.Record, c codec.Codec, k *K, v *V) error {
+	if err := decodeKey(r, c, k); err != nil {
+		return err
+	}
+	return decodeValue(r, c, *k, v)
+}
+
+func decodeKey[K comparable](r *codec.Record, c codec.Codec, k *K) error {
+	if err := c.Decode(r.Key, k); err != nil {
+		return fmt.Errorf("dataflow: decoding a key %T: %w", *k, err)
+	}
+	return nil
+}
+
+func decodeValue[K comparable, V any](r *codec.Record, c codec.Codec, k K, v *V) error {
+	if err := c.Decode(r.Value, v); err != nil {
+		return fmt.Errorf("dataflow: decoding a %T of key %v: %w", *v, k, err)
+	}
+	return nil
 }
 
 // sendRemote sends entries as records of the history.

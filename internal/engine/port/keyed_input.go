@@ -25,6 +25,7 @@ type KeyedInput[K comparable, V any] struct {
 	hashed  bool                 // records come with their hash
 	buf     engine.Columns[K, V] // accepted; guarded by mu
 	decoded decoded[K, V]        // the entry of a record while it is being accepted
+	lastKey encodedKey[K]        // of the record that was accepted last
 	_       token.CacheLinePad
 	taken   engine.Columns[K, V] // held by the token, as is everything below
 	off     int                  // taken[:off] has been pushed
@@ -333,7 +334,7 @@ func (in *KeyedInput[K, V]) Accept(r *codec.Record, c codec.Codec) (bool, error)
 	}
 	e := &in.decoded
 	defer func() { *e = decoded[K, V]{} }() // even if decoding panics
-	if err := decodeEntry(r, c, &e.k, &e.v); err != nil {
+	if err := in.decode(r, c, e); err != nil {
 		return false, fmt.Errorf("%w for %s", err, in.Op)
 	}
 	k, v := e.k, e.v
@@ -349,29 +350,12 @@ func (in *KeyedInput[K, V]) Accept(r *codec.Record, c codec.Codec) (bool, error)
 	return true, nil
 }
 
-// A decoded is the memory that a codec decodes an entry into. Pointers to it pass through an interface, so local variables would
-// be allocated for each record.
-type decoded[K comparable, V any] struct {
-	k K
-	v V
-}
-
 // countable returns an error if a key of the history cannot be counted by the program as it is now.
 func (in *KeyedInput[K, V]) countable(k K) error {
 	if in.counts != nil {
 		if err := in.check(k); err != nil {
 			return fmt.Errorf("dataflow: the key %v for %s: %w", k, in.Op, err)
 		}
-	}
-	return nil
-}
-
-func decodeEntry[K comparable, V any](r *codec.Record, c codec.Codec, k *K, v *V) error {
-	if err := c.Decode(r.Key, k); err != nil {
-		return fmt.Errorf("dataflow: decoding a key %T: %w", *k, err)
-	}
-	if err := c.Decode(r.Value, v); err != nil {
-		return fmt.Errorf("dataflow: decoding a %T of key %v: %w", *v, *k, err)
 	}
 	return nil
 }

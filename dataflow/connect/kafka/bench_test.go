@@ -70,41 +70,28 @@ func BenchmarkSource(b *testing.B) {
 	if err := failed.Err(); err != nil {
 		b.Fatal(err)
 	}
-	var raw reference
-	report := func(b *testing.B, w *watch) { raw.report(b, float64(b.N*benchRecords)/w.total.Seconds()) }
-	// read reads the topic with the client alone and calls fetched with what it has fetched.
-	read := func(b *testing.B, fetched func(kgo.Fetches)) {
+	b.Run("raw", func(b *testing.B) {
 		var w watch
 		b.ReportAllocs()
 		for b.Loop() {
-			from := map[int32]kgo.Offset{}
-			for p := range int32(benchParts) {
-				from[p] = kgo.NewOffset().At(0)
-			}
-			cl, err := kgo.NewClient(kgo.SeedBrokers(at.seeds...), kgo.FetchIsolationLevel(kgo.ReadCommitted()), kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{topic: from}))
-			if err != nil {
-				b.Fatal(err)
-			}
-			sum := int64(0)
-			for n := 0; n < benchRecords; {
-				fs := cl.PollFetches(b.Context())
-				w.begin()
-				if err := fs.Err(); err != nil {
-					b.Fatal(err)
-				}
-				fs.EachRecord(func(r *kgo.Record) {
-					n++
-					sum += int64(binary.BigEndian.Uint64(r.Value))
-				})
-				fetched(fs)
-			}
-			w.end()
-			cl.Close()
-			checkSum(b, sum)
+			readRaw(b, &w, at, topic, func(kgo.Fetches) {})
 		}
-		report(b, &w)
+		b.ReportMetric(w.rate()/1000, "krecords/s")
+	})
+	// beside runs the raw client and f alternately, since the speed of a machine changes within minutes, and reports the rate of f
+	// and its ratio to the raw client's.
+	beside := func(b *testing.B, f func(w *watch)) {
+		var raw, ours watch
+		b.ReportAllocs()
+		for b.Loop() {
+			b.StopTimer()
+			readRaw(b, &raw, at, topic, func(kgo.Fetches) {})
+			b.StartTimer()
+			f(&ours)
+		}
+		b.ReportMetric(ours.rate()/1000, "krecords/s")
+		b.ReportMetric(ours.rate()/raw.rate(), "of-raw")
 	}
-	b.Run("raw", func(b *testing.B) { read(b, func(kgo.Fetches) {}) })
 	// The least that a durable program does: append what was fetched to a file and sync it.
 	b.Run("file", func(b *testing.B) {
 		f, err := os.Create(filepath.Join(b.TempDir(), "log"))
@@ -113,69 +100,88 @@ func BenchmarkSource(b *testing.B) {
 		}
 		defer f.Close()
 		var buffer []byte
-		read(b, func(fs kgo.Fetches) {
-			buffer = buffer[:0]
-			fs.EachRecord(func(r *kgo.Record) {
-				buffer = append(binary.AppendUvarint(buffer, uint64(len(r.Value))), r.Value...)
+		beside(b, func(w *watch) {
+			readRaw(b, w, at, topic, func(fs kgo.Fetches) {
+				buffer = buffer[:0]
+				fs.EachRecord(func(r *kgo.Record) {
+					buffer = append(binary.AppendUvarint(buffer, uint64(len(r.Value))), r.Value...)
+				})
+				if _, err := f.Write(buffer); err != nil {
+					b.Fatal(err)
+				}
+				if err := f.Sync(); err != nil {
+					b.Fatal(err)
+				}
 			})
-			if _, err := f.Write(buffer); err != nil {
-				b.Fatal(err)
-			}
-			if err := f.Sync(); err != nil {
-				b.Fatal(err)
-			}
 		})
 	})
 	b.Run("millrace=memory", func(b *testing.B) {
-		var w watch
-		b.ReportAllocs()
-		for b.Loop() {
+		beside(b, func(w *watch) {
 			f := dataflow.New()
 			ports := buildTotals(f)
 			app, err := dataflow.Start(b.Context(), f)
 			if err != nil {
 				b.Fatal(err)
 			}
-			pump(b, &w, at, topic, app, ports)
+			pump(b, w, at, topic, app, ports)
 			if err := app.Stop(b.Context()); err != nil {
 				b.Fatal(err)
 			}
-		}
-		report(b, &w)
+		})
 	})
+	durably := func(b *testing.B, do func(*durable.App[totals])) {
+		app, err := durable.Start(b.Context(), buildTotals, durable.Options{Log: disklog.Dir(b.TempDir()), Logger: slog.New(slog.DiscardHandler)})
+		if err != nil {
+			b.Fatal(err)
+		}
+		do(app)
+		if err := app.Stop(b.Context()); err != nil {
+			b.Fatal(err)
+		}
+	}
 	// The rate of a durable flow without a source, in batches of the same size.
 	b.Run("durable-alone", func(b *testing.B) {
-		var w watch
-		b.ReportAllocs()
-		for b.Loop() {
-			app, err := durable.Start(b.Context(), buildTotals, durable.Options{Log: disklog.Dir(b.TempDir()), Logger: slog.New(slog.DiscardHandler)})
-			if err != nil {
-				b.Fatal(err)
-			}
-			w.begin()
-			fill(b, app.Ports)
-			w.end()
-			if err := app.Stop(b.Context()); err != nil {
-				b.Fatal(err)
-			}
-		}
-		report(b, &w)
+		beside(b, func(w *watch) {
+			durably(b, func(app *durable.App[totals]) {
+				w.begin()
+				fill(b, app.Ports)
+				w.end()
+			})
+		})
 	})
 	b.Run("millrace=durable", func(b *testing.B) {
-		var w watch
-		b.ReportAllocs()
-		for b.Loop() {
-			app, err := durable.Start(b.Context(), buildTotals, durable.Options{Log: disklog.Dir(b.TempDir()), Logger: slog.New(slog.DiscardHandler)})
-			if err != nil {
-				b.Fatal(err)
-			}
-			pump(b, &w, at, topic, app, app.Ports)
-			if err := app.Stop(b.Context()); err != nil {
-				b.Fatal(err)
-			}
-		}
-		report(b, &w)
+		beside(b, func(w *watch) {
+			durably(b, func(app *durable.App[totals]) { pump(b, w, at, topic, app, app.Ports) })
+		})
 	})
+}
+
+// readRaw reads the topic with the client alone and calls fetched with what it has fetched.
+func readRaw(b *testing.B, w *watch, at *broker, topic string, fetched func(kgo.Fetches)) {
+	from := map[int32]kgo.Offset{}
+	for p := range int32(benchParts) {
+		from[p] = kgo.NewOffset().At(0)
+	}
+	cl, err := kgo.NewClient(kgo.SeedBrokers(at.seeds...), kgo.FetchIsolationLevel(kgo.ReadCommitted()), kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{topic: from}))
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer cl.Close()
+	sum := int64(0)
+	for n := 0; n < benchRecords; {
+		fs := cl.PollFetches(b.Context())
+		w.begin()
+		if err := fs.Err(); err != nil {
+			b.Fatal(err)
+		}
+		fs.EachRecord(func(r *kgo.Record) {
+			n++
+			sum += int64(binary.BigEndian.Uint64(r.Value))
+		})
+		fetched(fs)
+	}
+	w.end()
+	checkSum(b, sum)
 }
 
 // A reference is the rate of the raw client in records a second: the best of its runs, because a broker that has just started is
@@ -198,14 +204,19 @@ type watch struct {
 	once  sync.Once
 	from  time.Time
 	total time.Duration
+	runs  int
 }
 
 func (w *watch) begin() { w.once.Do(func() { w.from = time.Now() }) }
 
 func (w *watch) end() {
 	w.total += time.Since(w.from)
+	w.runs++
 	w.once = sync.Once{}
 }
+
+// rate returns the records a second.
+func (w *watch) rate() float64 { return float64(w.runs*benchRecords) / w.total.Seconds() }
 
 // pump reads the topic into a flow until it has read all of it.
 func pump(b *testing.B, w *watch, at *broker, topic string, app connect.App, ports totals) {

@@ -39,11 +39,11 @@
 //
 // A history with a part that is missing, unreadable, or older than the rest is refused with a [*DamagedError],
 // when the flow starts or when it reaches that part. A person can accept the loss with the token in the error:
-// [Salvage] copies what is left. Each record, step, snapshot and piece names its history and partition and has
-// a checksum, whatever the log does. A step has a digest of the previous step and of the records taken so far,
-// and says up to where records were acknowledged. A record says which step was committed when it was sent. Two
-// kinds of loss go unnoticed: a whole log that is replaced by an earlier copy, unless there is an
-// [Options].Witness; and the last records, if they were acknowledged and lost before another step was
+// [Salvage] copies what is left. Each record or batch of records, step, snapshot and piece names its history and
+// partition and has a checksum, whatever the log does. A step has a digest of the previous step and of the
+// records taken so far, and says up to where records were acknowledged. A record says which step was committed
+// when it was sent. Two kinds of loss go unnoticed: a whole log that is replaced by an earlier copy, unless there
+// is an [Options].Witness; and the last records, if they were acknowledged and lost before another step was
 // committed.
 //
 // # Records that the program cannot handle

@@ -2,9 +2,10 @@
 // while they make thousands of calls, and reads everything back.
 //
 // Its tests run several runtimes and several tool servers, each a process with its own state folder. In
-// every tick each process is killed with a probability of 1 %, as kill -9 does, and started again with its
-// state. The test process itself is not killed: it makes the calls, records every answer, and queries
-// everything again at the end, after all processes have been killed once more. It finds
+// every tick each process is killed with a probability of 3 %, or another -agentchaos.chance, as kill -9
+// does, and started again with its state. The test process itself is not killed: it makes the calls, records
+// every answer, and queries everything again at the end, after all processes have been killed once more. It
+// finds
 //
 //   - a call that was accepted and has no result, or has two,
 //   - a callback that a tool server saw answered 200 and that had no effect,

@@ -174,7 +174,7 @@ func caseU07(t *runtimeTrial) {
 
 func caseU08(t *runtimeTrial) {
 	s := t.server("tools")
-	t.startKept()
+	t.startWithState()
 	h := t.session("s")
 	inv, path := s.ask(h, "c")
 	before := h.prompt("c")

@@ -219,7 +219,7 @@ func caseI12(t *runtimeTrial) {
 
 func caseI13(t *runtimeTrial) {
 	s := t.server("tools")
-	t.startKept()
+	t.startWithState()
 	t.session("s")
 	s.set(func(s *scriptedTool) { s.onInvoke = status(503) })
 	t.p.kill()

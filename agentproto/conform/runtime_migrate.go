@@ -25,7 +25,7 @@ func (t *runtimeTrial) moving(needs func(name string) bool, names ...string) *mo
 			x.server(name).extra = fields{"needsMigration": needs(name)}
 		}
 		x.config.MigrateListen, x.config.MigrateSecret = t.freeAddress(), secret
-		x.startKept()
+		x.startWithState()
 		t.needs(PartMigrate)
 	}
 	return m

@@ -119,7 +119,7 @@ func caseO06(t *runtimeTrial) {
 
 func caseO07(t *runtimeTrial) {
 	s := t.server("tools")
-	t.startKept()
+	t.startWithState()
 	h := t.session("s")
 	inv := s.begin(h, "c")
 	s.deliver(inv, inv.oauthOf(authURL))

@@ -219,7 +219,7 @@ func (s *scriptedTool) beginLong(h *trialThread, id string) *invocation {
 
 func caseR12(t *runtimeTrial) {
 	s := t.server("tools")
-	t.startKept()
+	t.startWithState()
 	h := t.session("s")
 	for i := range 3 {
 		id := fmt.Sprintf("c%d", i)

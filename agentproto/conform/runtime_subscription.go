@@ -147,7 +147,7 @@ func (h *trialThread) order(role, id string) int {
 
 func caseS08(t *runtimeTrial) {
 	s := t.server("tools")
-	t.startKept()
+	t.startWithState()
 	t.needs(PartSubscriptions)
 	h := t.session("s")
 	inv := s.subscribe(h, "sub")

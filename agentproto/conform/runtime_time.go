@@ -69,7 +69,7 @@ func caseT02(t *runtimeTrial) {
 func caseT03(t *runtimeTrial) {
 	t.config.TimeoutsMS.Call, t.config.TimeoutsMS.LongCall = 1500, 60_000
 	s := t.server("tools", echoTool("echo"), longTool())
-	t.startKept()
+	t.startWithState()
 	t.needs(PartLifetime, PartClock)
 	for _, jump := range []time.Duration{-time.Hour, time.Hour} {
 		when := fmt.Sprintf("the clock was set %v while the runtime ran", jump)
@@ -99,7 +99,7 @@ func caseT03(t *runtimeTrial) {
 func caseT04(t *runtimeTrial) {
 	t.config.TimeoutsMS.OAuth, t.config.TimeoutsMS.Call, t.config.TimeoutsMS.LongCall = 1500, 1500, 60_000
 	s := t.server("tools", echoTool("echo"), longTool())
-	t.startKept()
+	t.startWithState()
 	t.needs(PartLifetime)
 	h := t.session("s")
 	h.say(call("short"), call("asking"), callOf("long", "long", fields{}))
@@ -217,7 +217,7 @@ func caseE01(t *runtimeTrial) {
 			reply(w)
 		}
 	}
-	t.startKept()
+	t.startWithState()
 	t.needs(PartAlive)
 	sent := map[string]*invocation{}
 	at := map[string]*trialThread{}

@@ -177,8 +177,8 @@ func (t *runtimeTrial) start() {
 	t.started = append(t.started, p)
 }
 
-// startKept starts the runtime with a state folder.
-func (t *runtimeTrial) startKept() {
+// startWithState starts the runtime with a new state folder.
+func (t *runtimeTrial) startWithState() {
 	dir, err := os.MkdirTemp(t.folder, "state-*")
 	t.must(err)
 	t.config.State = dir

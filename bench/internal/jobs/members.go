@@ -16,7 +16,7 @@ const (
 
 // Members divides FoldEarlyStop by key over members. With millrace, as many
 // goroutines as members each send their part of the input to a member, and the
-// members exchange it by keyedstream.Divide. Door has a separate flow for each
+// members exchange it by keyedstream.Divide. Sender has a separate flow for each
 // member, and the senders choose the member that owns the key, in batches of 256.
 // Divided is the same with the input divided in advance. Channels is the exchange by
 // hand.
@@ -34,7 +34,7 @@ func Members() []Job {
 			Impls: []ratio.Impl{
 				{Name: "one", New: func() ratio.Run { return divided(all(), 1, w.work) }},
 				{Name: "millrace", New: func() ratio.Run { return exchanged(all(), 2, w.work) }},
-				{Name: "door", New: func() ratio.Run { return atTheDoor(all(), 2, w.work) }},
+				{Name: "sender", New: func() ratio.Run { return chosenBySender(all(), 2, w.work) }},
 				{Name: "divided", New: func() ratio.Run { return divided(all(), 2, w.work) }},
 				{Name: "channels", New: func() ratio.Run { return channelMembers(all(), 2, w.work) }},
 			},
@@ -95,7 +95,7 @@ func divided(all []vote, n, work int) ratio.Run {
 	return c.run(all, func(i int) { send(c.in[i], parts[i], 256) })
 }
 
-func atTheDoor(all []vote, n, work int) ratio.Run {
+func chosenBySender(all []vote, n, work int) ratio.Run {
 	c := newCrew(n, work, newSharedQuorum)
 	return c.run(all, func(i int) {
 		exchange(all[len(all)*i/n:len(all)*(i+1)/n], n, func(to int, batch []vote) []vote {
@@ -184,7 +184,7 @@ func memberGrowth() []Job {
 			Impls: []ratio.Impl{
 				{Name: "channels", New: func() ratio.Run { return channelMembers(all(), n, longWork) }},
 				{Name: "millrace", New: func() ratio.Run { return exchanged(all(), n, longWork) }},
-				{Name: "door", New: func() ratio.Run { return atTheDoor(all(), n, longWork) }},
+				{Name: "sender", New: func() ratio.Run { return chosenBySender(all(), n, longWork) }},
 				{Name: "divided", New: func() ratio.Run { return divided(all(), n, longWork) }},
 			},
 		})

@@ -57,13 +57,13 @@ func (p Problem) Error() string {
 type source struct {
 	*peer.Server
 
-	mu      sync.Mutex // guards the fields below
-	flight  *flight    // the fetch of the manifest that is in progress, if any
-	silent  bool       // the last fetch got no answer in time
-	last    *toolset   // the last valid manifest
-	failure error      // of the last fetch; nil if it succeeded
-	failed  time.Time  // when the last fetch failed
-	gaveUp  time.Time  // when a call last waited for the server in vain
+	mu       sync.Mutex // guards the fields below
+	fetching *fetch     // the fetch of the manifest that is in progress, if any
+	silent   bool       // the last fetch got no answer in time
+	last     *toolset   // the last valid manifest
+	failure  error      // of the last fetch; nil if it succeeded
+	failed   time.Time  // when the last fetch failed
+	gaveUp   time.Time  // when a call last waited for the server in vain
 }
 
 // Settings are the settings of a catalog.

@@ -9,8 +9,8 @@ import (
 	"github.com/millrace/millrace/agentproto/host/internal/peer"
 )
 
-// A flight is a fetch of a manifest that several callers share.
-type flight struct {
+// A fetch is a request for a manifest that several callers share.
+type fetch struct {
 	done chan struct{} // closed when the other fields are set
 	set  *toolset
 	err  error
@@ -69,7 +69,7 @@ func (c *Catalog) freshOf(ctx context.Context, s *source, again bool) (*toolset,
 
 // join returns the fetch in progress, or starts one, and whether the server was silent before. If again is set and the last fetch
 // failed only a short while ago, it starts none and returns that failure.
-func (c *Catalog) join(life context.Context, s *source, again bool) (f *flight, silent bool, failure error) {
+func (c *Catalog) join(life context.Context, s *source, again bool) (f *fetch, silent bool, failure error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if again {
@@ -77,23 +77,23 @@ func (c *Catalog) join(life context.Context, s *source, again bool) (f *flight, 
 			return nil, false, failure
 		}
 	}
-	if s.flight == nil {
-		f := &flight{done: make(chan struct{})}
-		s.flight = f
+	if s.fetching == nil {
+		f := &fetch{done: make(chan struct{})}
+		s.fetching = f
 		go func() { // ends with life, or after the timeout of the fetch
 			set, err := c.load(life, s)
-			s.land(f, set, err)
+			s.end(f, set, err)
 		}()
 	}
-	return s.flight, s.silent, nil
+	return s.fetching, s.silent, nil
 }
 
-// land ends a flight.
-func (s *source) land(f *flight, set *toolset, err error) {
+// end ends a fetch.
+func (s *source) end(f *fetch, set *toolset, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	f.set, f.err = set, err
-	s.flight, s.silent = nil, errors.Is(err, context.DeadlineExceeded)
+	s.fetching, s.silent = nil, errors.Is(err, context.DeadlineExceeded)
 	s.failure, s.failed = err, time.Now()
 	if set != nil {
 		s.last = set
@@ -120,7 +120,7 @@ func (s *source) failedJustNow() error {
 
 // justFailed is failedJustNow with the lock held.
 func (s *source) justFailed() error {
-	if s.failure == nil || s.flight != nil || time.Since(s.failed) >= askAgainAfter {
+	if s.failure == nil || s.fetching != nil || time.Since(s.failed) >= askAgainAfter {
 		return nil
 	}
 	return s.failure

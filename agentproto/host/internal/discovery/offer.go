@@ -24,13 +24,13 @@ type Offer struct {
 type offers struct {
 	mu    sync.Mutex
 	known map[string]*list.Element
-	order list.List // of *offering, the most recently used in front
+	order list.List // of *sessionOffer, the most recently used in front
 	max   int
 	last  *Offer // the last one without problems; most sessions share it
 }
 
-// An offering is the offer of one session.
-type offering struct {
+// A sessionOffer is the offer of one session.
+type sessionOffer struct {
 	id string // the session
 
 	mu     sync.Mutex
@@ -42,20 +42,20 @@ func newOffers(most int) *offers {
 	return &offers{known: map[string]*list.Element{}, max: most}
 }
 
-// get returns the offering of a session, which it makes if necessary.
-func (s *offers) get(id string) *offering {
+// get returns the offer of a session, which it makes if necessary.
+func (s *offers) get(id string) *sessionOffer {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if e := s.known[id]; e != nil {
 		s.order.MoveToFront(e)
-		return e.Value.(*offering)
+		return e.Value.(*sessionOffer)
 	}
 	for s.order.Len() >= s.max {
 		oldest := s.order.Back()
-		delete(s.known, oldest.Value.(*offering).id)
+		delete(s.known, oldest.Value.(*sessionOffer).id)
 		s.order.Remove(oldest)
 	}
-	found := &offering{id: id}
+	found := &sessionOffer{id: id}
 	s.known[id] = s.order.PushFront(found)
 	return found
 }
@@ -113,14 +113,14 @@ func (c *Catalog) OfferOf(ctx context.Context, id string) (*Offer, error) {
 }
 
 // now returns the present offer of the session.
-func (s *offering) now() *Offer {
+func (s *sessionOffer) now() *Offer {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.offer
 }
 
 // ask asks the servers whose manifests the session does not have. It returns a channel that is closed when they have answered.
-func (s *offering) ask(c *Catalog) <-chan struct{} {
+func (s *sessionOffer) ask(c *Catalog) <-chan struct{} {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {

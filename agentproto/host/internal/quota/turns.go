@@ -13,10 +13,10 @@ import (
 // rounds, in which each tool server gets the same number of bytes. So a callback waits for a part of what each other tool server
 // has posted, and not for all of it.
 type Turns struct {
-	mu    sync.Mutex
-	out   int64 // bytes that are being stored
-	lanes map[capability.ServerID]*lane
-	ring  list.List // of *lane: those with waiting messages, the next one in front
+	mu     sync.Mutex
+	out    int64 // bytes that are being stored
+	queues map[capability.ServerID]*queue
+	ring   list.List // of *queue: those with waiting messages, the next one in front
 }
 
 const (
@@ -28,8 +28,8 @@ const (
 	patience = 100 * time.Millisecond
 )
 
-// A lane holds the waiting messages of one tool server.
-type lane struct {
+// A queue holds the waiting messages of one tool server.
+type queue struct {
 	server  capability.ServerID
 	waiting list.List // of *turn
 	credit  int64
@@ -42,20 +42,20 @@ type turn struct {
 }
 
 // NewTurns returns turns without waiting messages.
-func NewTurns() *Turns { return &Turns{lanes: map[capability.ServerID]*lane{}} }
+func NewTurns() *Turns { return &Turns{queues: map[capability.ServerID]*queue{}} }
 
 // Wait waits for the turn of a message. The caller must call done when the message is stored.
 func (t *Turns) Wait(ctx context.Context, s capability.ServerID, bytes int64) (done func(), err error) {
 	t.mu.Lock()
-	l := t.lanes[s]
-	if l == nil {
-		l = &lane{server: s}
-		t.lanes[s] = l // at most as many as are configured
+	q := t.queues[s]
+	if q == nil {
+		q = &queue{server: s}
+		t.queues[s] = q // at most as many as are configured
 	}
 	x := &turn{bytes, make(chan struct{})}
-	place := l.waiting.PushBack(x)
-	if l.place == nil {
-		l.place = t.ring.PushBack(l)
+	place := q.waiting.PushBack(x)
+	if q.place == nil {
+		q.place = t.ring.PushBack(q)
 	}
 	t.serve()
 	t.mu.Unlock()
@@ -81,8 +81,8 @@ func (t *Turns) Wait(ctx context.Context, s capability.ServerID, bytes int64) (d
 		t.mu.Unlock()
 		leave()
 	default:
-		l.waiting.Remove(place)
-		t.leaveIfEmpty(l)
+		q.waiting.Remove(place)
+		t.leaveIfEmpty(q)
 		t.mu.Unlock()
 	}
 	return nil, context.Cause(ctx)
@@ -91,26 +91,26 @@ func (t *Turns) Wait(ctx context.Context, s capability.ServerID, bytes int64) (d
 // serve gives turns to messages while there is room.
 func (t *Turns) serve() {
 	for t.out < maxOut && t.ring.Len() > 0 {
-		l := t.ring.Front().Value.(*lane)
-		first := l.waiting.Front()
+		q := t.ring.Front().Value.(*queue)
+		first := q.waiting.Front()
 		x := first.Value.(*turn)
-		if l.credit < x.bytes {
-			l.credit += quantum
-			t.ring.MoveToBack(l.place)
+		if q.credit < x.bytes {
+			q.credit += quantum
+			t.ring.MoveToBack(q.place)
 			continue
 		}
-		l.credit -= x.bytes
-		l.waiting.Remove(first)
-		t.leaveIfEmpty(l)
+		q.credit -= x.bytes
+		q.waiting.Remove(first)
+		t.leaveIfEmpty(q)
 		t.out += x.bytes
 		close(x.ready)
 	}
 }
 
-// leaveIfEmpty removes a lane without waiting messages from the rounds. Such a lane saves no credit.
-func (t *Turns) leaveIfEmpty(l *lane) {
-	if l.waiting.Len() == 0 && l.place != nil {
-		t.ring.Remove(l.place)
-		l.place, l.credit = nil, 0
+// leaveIfEmpty removes a queue without waiting messages from the rounds. Such a queue saves no credit.
+func (t *Turns) leaveIfEmpty(q *queue) {
+	if q.waiting.Len() == 0 && q.place != nil {
+		t.ring.Remove(q.place)
+		q.place, q.credit = nil, 0
 	}
 }

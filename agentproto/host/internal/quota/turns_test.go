@@ -42,7 +42,7 @@ func TestTurnsAreFair(t *testing.T) {
 		}
 		wg.Wait()
 		if turns.out != 0 || turns.ring.Len() != 0 {
-			t.Errorf("%d bytes are out, %d lanes wait", turns.out, turns.ring.Len())
+			t.Errorf("%d bytes are out, %d queues wait", turns.out, turns.ring.Len())
 		}
 	})
 }
@@ -103,7 +103,7 @@ func TestTurnsGivenUp(t *testing.T) {
 		}
 		wg.Wait()
 		if turns.out != 0 || turns.ring.Len() != 0 {
-			t.Errorf("%d bytes are out, %d lanes wait", turns.out, turns.ring.Len())
+			t.Errorf("%d bytes are out, %d queues wait", turns.out, turns.ring.Len())
 		}
 	})
 }

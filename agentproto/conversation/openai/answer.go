@@ -65,8 +65,8 @@ type answer struct {
 	// The number of parts read, and the numbers of the last part with a finish reason and of the last part that added something.
 	parts, finished, grown int
 
-	usage conversation.Usage
-	told  told
+	usage    conversation.Usage
+	streamed streamed
 }
 
 const maxSize, maxCalls = 16 << 20, 1024

@@ -114,7 +114,7 @@ func (m *Model) ask(ctx context.Context, r *conversation.Request, progress func(
 		names[i] = r.Tools[i].Name
 	}
 	a := answer{tools: names}
-	err = a.read(resp, progress, func() { a.tell(write) })
+	err = a.read(resp, progress, func() { a.report(write) })
 	if failed, ok := errors.AsType[*reported](err); ok {
 		return nil, m.failure(failed, resp.Header)
 	}

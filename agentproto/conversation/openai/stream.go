@@ -14,7 +14,7 @@ import (
 )
 
 // read reads a successful response: a stream of events, or the whole answer as one JSON object, which some services send
-// regardless of the request. It calls progress for each part, and tell after each part of a stream.
+// regardless of the request. It calls progress for each part, and report after each part of a stream.
 func (a *answer) read(resp *http.Response, progress, tell func()) error {
 	in := bufio.NewReader(resp.Body)
 	first, err := skipSpace(in)

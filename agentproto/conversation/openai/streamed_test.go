@@ -41,7 +41,7 @@ func TestTold(t *testing.T) {
 		t.Fatal(err)
 	}
 	if words.String() != "Hello" || reply.Text != "Hello" || parts != 5 || len(calls) != 2 || *calls[0] != reply.Calls[0] || *calls[1] != reply.Calls[1] {
-		t.Errorf("told %q and %+v in %d parts, reply %+v", &words, calls, parts, reply)
+		t.Errorf("reported %q and %+v in %d parts, reply %+v", &words, calls, parts, reply)
 	}
 	if want := (conversation.Usage{Input: 100, Cached: 64, Output: 7}); reply.Usage != want {
 		t.Errorf("usage %+v, want %+v", reply.Usage, want)
@@ -54,10 +54,10 @@ func TestToldNoMore(t *testing.T) {
 		stream(w, "", `{"content":"one"}`)
 		fmt.Fprint(w, `data: {"choices":[{"index":0,"message":{"content":"two"},"finish_reason":"stop"}]}`+"\n\ndata: [DONE]\n\n")
 	})
-	told := ""
-	reply, err := m.Stream(t.Context(), &conversation.Request{Messages: history}, func(d conversation.Delta) { told += d.Text })
-	if err != nil || reply.Text != "two" || told != "one" {
-		t.Errorf("%+v, %v, told %q", reply, err, told)
+	reported := ""
+	reply, err := m.Stream(t.Context(), &conversation.Request{Messages: history}, func(d conversation.Delta) { reported += d.Text })
+	if err != nil || reply.Text != "two" || reported != "one" {
+		t.Errorf("%+v, %v, reported %q", reply, err, reported)
 	}
 }
 

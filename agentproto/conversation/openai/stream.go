@@ -15,7 +15,7 @@ import (
 
 // read reads a successful response: a stream of events, or the whole answer as one JSON object, which some services send
 // regardless of the request. It calls progress for each part, and report after each part of a stream.
-func (a *answer) read(resp *http.Response, progress, tell func()) error {
+func (a *answer) read(resp *http.Response, progress, report func()) error {
 	in := bufio.NewReader(resp.Body)
 	first, err := skipSpace(in)
 	switch {
@@ -24,7 +24,7 @@ func (a *answer) read(resp *http.Response, progress, tell func()) error {
 	case err == nil && first == '{':
 		err = a.readWhole(in, progress)
 	case err == nil:
-		err = a.readEvents(in, progress, tell)
+		err = a.readEvents(in, progress, report)
 	default:
 		err = nil
 	}
@@ -101,7 +101,7 @@ func (w *watched) Read(p []byte) (int, error) {
 }
 
 // readEvents reads a stream of events in the format text/event-stream, until the service says that it is done or the stream ends.
-func (a *answer) readEvents(in *bufio.Reader, progress, tell func()) error {
+func (a *answer) readEvents(in *bufio.Reader, progress, report func()) error {
 	lines := lines{in: in}
 	var data []byte
 	var kind string
@@ -115,7 +115,7 @@ func (a *answer) readEvents(in *bufio.Reader, progress, tell func()) error {
 		if err := a.add(event); err != nil {
 			return err
 		}
-		if tell(); !failed {
+		if report(); !failed {
 			return nil
 		}
 		return reportedIn(event)

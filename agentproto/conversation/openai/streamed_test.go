@@ -9,9 +9,9 @@ import (
 	"github.com/millrace/millrace/agentproto/conversation"
 )
 
-// TestTold checks that the streamed deltas add up to the reply, and that the reply contains the
+// TestStreamed checks that the streamed deltas add up to the reply, and that the reply contains the
 // service's token counts.
-func TestTold(t *testing.T) {
+func TestStreamed(t *testing.T) {
 	m := serve(t, Options{}, func(w http.ResponseWriter, body string) {
 		if !strings.Contains(body, `"include_usage":true`) {
 			t.Errorf("the service was not asked to count: %s", body)
@@ -48,8 +48,8 @@ func TestTold(t *testing.T) {
 	}
 }
 
-// TestToldNoMore checks that nothing more is streamed after the service has replaced its text.
-func TestToldNoMore(t *testing.T) {
+// TestStreamedNoMore checks that nothing more is streamed after the service has replaced its text.
+func TestStreamedNoMore(t *testing.T) {
 	m := serve(t, Options{}, func(w http.ResponseWriter, _ string) {
 		stream(w, "", `{"content":"one"}`)
 		fmt.Fprint(w, `data: {"choices":[{"index":0,"message":{"content":"two"},"finish_reason":"stop"}]}`+"\n\ndata: [DONE]\n\n")

@@ -1,6 +1,7 @@
 package toolserver_test
 
 import (
+	"context"
 	"crypto/tls"
 	"fmt"
 	"net/http"
@@ -258,6 +259,48 @@ func TestCancelledDuringExchange(t *testing.T) {
 	}
 	if n := toolserver.OpenAuthorizations(st.server); n != 0 {
 		t.Errorf("%d authorizations are left", n)
+	}
+	st.ends()
+}
+
+// TestAuthorizedBeforeItRunsAgain has a user come back after a restart, before the call's function has asked again. The test fails
+// if the user has to authorize a second time, although the new process has the token.
+func TestAuthorizedBeforeItRunsAgain(t *testing.T) {
+	t.Parallel()
+	st := newStage(t, toolserver.Options{State: t.TempDir()}, confirmed)
+	may := make(chan struct{}, 1) // a run of the function asks
+	st.more = func() {
+		toolserver.Add(st.server, "later", "Asks when it may.", func(ctx context.Context, _ none) (string, error) {
+			select {
+			case <-may:
+			case <-ctx.Done():
+				return "", context.Cause(ctx)
+			}
+			_, err := toolserver.Authorize(ctx, "idp", nil, toolserver.Secret{})
+			return "done", err
+		})
+	}
+	st.more()
+	may <- struct{}{}
+	st.call("later", "c1", "{}", user("u1"))
+	first := st.authURL()
+	st.restart()
+	numbers := st.code(first, "ada", "lovelace")
+	may <- struct{}{}
+	if m := st.next(); m.Callback.Type() != agentproto.TypeOAuth {
+		st.messages <- m
+	} else if again := m.Callback.(*agentproto.OAuth).AuthURL; again != first { // the first may be repeated, since the function ran again
+		t.Fatal("the user is asked with another address")
+	}
+	if n := st.confirm(func(choices []string) int {
+		i := slices.Index(choices, numbers[0])
+		numbers = numbers[1:]
+		return i
+	}); n != 2 {
+		t.Errorf("%d questions for the code", n)
+	}
+	if got := st.nextResult(); got != "done" || st.idp.Exchanges() != 1 {
+		t.Errorf("result %q, %d exchanges", got, st.idp.Exchanges())
 	}
 	st.ends()
 }

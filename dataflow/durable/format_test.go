@@ -315,6 +315,11 @@ func TestMessageOfFrames(t *testing.T) {
 		}
 		digests[without] = i
 	}
+	for what, data := range map[string]string{"more than its records": "\x00\x01\x01a!", "fewer records": "\x00\x02\x01a", "a record that is cut": "\x00\x01\x02a", "no number": "\x00", "no floor": ""} {
+		if err := new(message).add(here, sealed([]byte(data), batchVersion)); err == nil || !strings.Contains(err.Error(), "is damaged") {
+			t.Errorf("a batch with %s: %v", what, err)
+		}
+	}
 	if _, err := here.message(journal.Message{Records: [][]byte{all[0], nil}}); err == nil || !strings.Contains(err.Error(), "record 2 of message 0: durable: a record is empty") {
 		t.Errorf("an empty frame: %v", err)
 	}

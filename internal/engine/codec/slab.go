@@ -55,8 +55,8 @@ func (s *Slab) Begin(size, n int) []byte {
 	return s.free[:0]
 }
 
-// Free has the memory of all encodings and records used again. The caller must not use any of them any longer. A slab that is not freed is
-// collected as garbage.
+// Free has the memory of all encodings and records used again. The caller must not use any of them any longer. A slab that is not
+// freed is collected as garbage.
 func (s *Slab) Free() {
 	for _, chunk := range s.chunks {
 		chunks.Put(chunk)

@@ -28,8 +28,9 @@ func TestRepeatedKeys(t *testing.T) {
 	in, _ := NewKeyedInput[string, int](s, engine.NewOp(s, "in", ""))
 	long := strings.Repeat("x", 300)
 	c := countingCodec{decoded: map[reflect.Type]int{}}
+	var memory [512]byte // of the keys: a log may use it again
 	for i, k := range []string{"a", "a", "b", "a", "a", "", "", "damaged", "a", "damaged", "damaged", "b", long, long, "b", "b"} {
-		r := codec.Record{Key: fmt.Appendf(nil, "%q", k), Value: fmt.Append(nil, i)}
+		r := codec.Record{Key: fmt.Appendf(memory[:0], "%q", k), Value: fmt.Append(nil, i)}
 		if k == "damaged" {
 			r.Key = r.Key[:3]
 		}

@@ -1,7 +1,9 @@
 package disklog_test
 
 import (
+	"bytes"
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/millrace/millrace/dataflow/durable/disklog"
@@ -59,6 +61,38 @@ func TestAheadOneSync(t *testing.T) {
 	}
 	if syncs := l.Metrics().Syncs - before; syncs < rounds || syncs > uint64(rounds+2*late+rounds/4) {
 		t.Errorf("%d syncs for %d records with a step each, of which %d were late", syncs, rounds, late)
+	}
+}
+
+// TestAheadInFiles reads ahead what has files, between records that have none. The test fails if the reader gets other records from
+// memory than those that were appended, or if the files have others.
+func TestAheadInFiles(t *testing.T) {
+	t.Parallel()
+	ctx := soon(t)
+	l := open(t, t.TempDir(), journal.OpenOptions{Partitions: 1})
+	r, err := l.ReadAhead(ctx, 0, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	all := [][][]byte{large("a"), {[]byte("small")}, large("b"), large("c"), {[]byte("last")}}
+	for i, records := range all {
+		if _, err := l.Append(ctx, 0, records...); err != nil {
+			t.Fatal(err)
+		}
+		ms, err := r.Next(ctx, 1<<20)
+		if err != nil || len(ms) != 1 || !slices.EqualFunc(ms[0].Records, records, bytes.Equal) {
+			t.Errorf("append %d has other records: %d messages, %v", i, len(ms), err)
+		}
+	}
+	durable, err := readAll(ctx, l, 0, 0)
+	if err != nil || len(durable) != len(all) {
+		t.Fatalf("%d messages are durable, want %d: %v", len(durable), len(all), err)
+	}
+	for i, m := range durable {
+		if !slices.EqualFunc(m.Records, all[i], bytes.Equal) {
+			t.Errorf("message %d has other records in its file", i)
+		}
 	}
 }
 

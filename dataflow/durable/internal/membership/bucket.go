@@ -200,12 +200,7 @@ func (m *Member) watch(ctx context.Context, limit time.Duration) (started bool, 
 		return failed(err)
 	}
 	late.Stop()
-	defer func() {
-		_ = w.Stop() // fails only if it has ended already
-		for range w.Updates() {
-			// The client's goroutine may be waiting to pass on one more update, and ends after that.
-		}
-	}()
+	defer end(w)
 	m.do(func(v *view, _ time.Time) { v.begin() })
 	for {
 		select {
@@ -216,6 +211,23 @@ func (m *Member) watch(ctx context.Context, limit time.Duration) (started bool, 
 			m.do(m.seen(e))
 		case <-ctx.Done():
 			return true, ctx.Err()
+		}
+	}
+}
+
+// end ends a watch. The goroutine of the client may be waiting to pass on one more update, and ends after that. It does
+// not always close the channel: if the context of the watch ends at the moment at which the watch begins, it forgets
+// to. So end takes what there is and does not wait for more.
+func end(w jetstream.KeyWatcher) {
+	_ = w.Stop() // fails only if it has ended already
+	for {
+		select {
+		case _, ok := <-w.Updates():
+			if !ok {
+				return
+			}
+		default:
+			return
 		}
 	}
 }

@@ -38,12 +38,7 @@ func Look(ctx context.Context, nc *nats.Conn, name string) (*Survey, error) {
 	if err != nil {
 		return failed(err)
 	}
-	defer func() {
-		_ = w.Stop() // fails only if it has ended already
-		for range w.Updates() {
-			// The client's goroutine may be waiting to pass on one more update, and ends after that.
-		}
-	}()
+	defer end(w)
 	v := newView("", 0, 0, 0)
 	for {
 		select {

@@ -28,15 +28,26 @@ type follower struct {
 	mu     sync.Mutex
 	queue  []stored
 	size   int
-	change chan struct{} // closed when a message was added or removed
+	change chan struct{}           // closed when a message was added or removed
+	leave  context.CancelCauseFunc // ends the consumer that is being read
 }
 
 // errGone says that the leader does not have a message that existed at the start.
 var errGone = errors.New("a message is gone")
 
-// stalled is how long a consumer that has something to deliver may be silent before the leader is
-// asked for it. A server delivers nothing after a message that it cannot read.
-const stalled = time.Second
+// errStuck says that a consumer does not deliver what there is.
+var errStuck = errors.New("the consumer does not deliver a message that the leader has")
+
+// stalled is how long a consumer may be silent before the leader is asked whether there is something to
+// deliver, for the first time. If nothing is known to be missing, each further question comes after twice the
+// time, up to quiet.
+//
+// A server delivers nothing after a message that it cannot read. And a consumer on a replica that has just been
+// restarted may send heartbeats and never deliver what the replica still gets from the leader.
+const (
+	stalled = time.Second
+	quiet   = 8 * time.Second
+)
 
 // ahead is how many bytes are fetched before somebody takes them.
 const ahead = 8 << 20
@@ -46,7 +57,7 @@ func (l *Log) follow(ctx context.Context, stream, subject string, after uint64) 
 	if err != nil && !errors.Is(err, errMissing) {
 		return nil, err
 	}
-	f := &follower{l: l, stream: stream, subject: subject, expect: m.sequence, change: make(chan struct{})}
+	f := &follower{l: l, stream: stream, subject: subject, expect: m.sequence, change: make(chan struct{}), leave: func(error) {}}
 	f.ctx, f.cancel = context.WithCancelCause(l.ctx)
 	go f.fetch(after)
 	return f, nil
@@ -94,8 +105,16 @@ func (f *follower) consume(last *uint64, pull time.Duration) error {
 		return err
 	}
 	defer it.Stop()
+	reading, leave := context.WithCancelCause(f.ctx)
+	defer leave(nil)
+	f.mu.Lock()
+	f.leave = leave
+	f.mu.Unlock()
 	for delivered := uint64(1); ; delivered++ {
-		m, err := it.Next(jetstream.NextContext(f.ctx))
+		m, err := it.Next(jetstream.NextContext(reading))
+		if reading.Err() != nil {
+			return context.Cause(reading)
+		}
 		if err != nil {
 			return err
 		}
@@ -155,7 +174,15 @@ func (f *follower) changed() {
 // together fit into max bytes. They stay in the queue until a later call looks for messages after
 // them. If the leader has no such message although one existed at the start, look returns errGone.
 func (f *follower) look(ctx context.Context, after uint64, max int) ([]stored, error) {
-	for refusals, silent := 0, 0; ; {
+	if got, _ := f.queued(after, max); len(got) > 0 && f.ctx.Err() == nil && ctx.Err() == nil {
+		return got, nil
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	patience := time.NewTimer(stalled)
+	defer patience.Stop()
+	answers := make(chan answer, 1) // of the leader
+	for pause, refusals, silent := stalled, 0, 0; ; {
 		if f.ctx.Err() != nil {
 			return nil, journal.ErrClosed
 		}
@@ -166,31 +193,45 @@ func (f *follower) look(ctx context.Context, after uint64, max int) ([]stored, e
 		if len(got) > 0 {
 			return got, nil
 		}
-		patience := time.NewTimer(stalled)
-		if after >= f.expect {
-			patience.Stop()
-		}
 		select {
 		case <-change:
 		case <-ctx.Done():
 		case <-f.ctx.Done():
 		case <-patience.C:
-			m, err := f.l.next(ctx, f.l.patience(silent), f.stream, f.subject, after)
+			limit := f.l.patience(silent)
+			go func() { // the consumer may deliver something while the leader does not answer
+				m, err := f.l.next(ctx, limit, f.stream, f.subject, after)
+				answers <- answer{m, err}
+			}()
+		case a := <-answers:
+			known := after < f.expect
 			switch {
-			case err == nil:
-				return []stored{m}, nil
-			case errors.Is(err, errMissing):
+			case a.err == nil:
+				f.mu.Lock()
+				f.leave(errStuck)
+				f.mu.Unlock()
+				return []stored{a.message}, nil
+			case errors.Is(a.err, errMissing) && known:
 				return nil, errGone
-			case errors.As(err, new(*jetstream.APIError)):
+			case errors.As(a.err, new(*jetstream.APIError)) && known:
 				if refusals++; refusals == 10 {
-					return nil, f.l.damaged("the stream %s cannot give the message of %s after %d: %v", f.stream, f.subject, after, err)
+					return nil, f.l.damaged("the stream %s cannot give the message of %s after %d: %v", f.stream, f.subject, after, a.err)
 				}
-			default:
+			case !errors.Is(a.err, errMissing):
 				silent++
 			}
+			if !known {
+				pause = min(2*pause, quiet)
+			}
+			patience.Reset(pause)
 		}
-		patience.Stop()
 	}
+}
+
+// An answer is the leader's answer to the question for a message.
+type answer struct {
+	message stored
+	err     error
 }
 
 // queued returns what look does, without waiting, and a channel that is closed at the next change.

@@ -1,0 +1,76 @@
+package natslog_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/millrace/millrace/dataflow/durable/journal"
+	"github.com/millrace/millrace/dataflow/durable/natslog"
+)
+
+// TestStuckConsumer pauses consumers: they send heartbeats and deliver nothing, as one does on a replica that was
+// restarted and still got its messages from the leader when the consumer was made. Records and steps arrive all the same.
+func TestStuckConsumer(t *testing.T) {
+	t.Parallel()
+	l := open(t, natslog.Settings{Dir: t.TempDir(), OpenOptions: journal.OpenOptions{Name: "app", Partitions: 1}})
+	ctx := soon(t)
+	records, err := l.Read(ctx, 0, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer records.Close()
+	steps, err := l.Steps(ctx, 0, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer steps.Close()
+	fence := uint64(0)
+	for _, want := range []string{"a", "b", "c"} {
+		pauseConsumers(ctx, t, l, "IN_app", "ST_app")
+		if _, err := l.Append(ctx, 0, []byte(want)); err != nil {
+			t.Fatal(err)
+		}
+		if fence, err = l.Commit(ctx, 0, fence, []byte(want)); err != nil {
+			t.Fatal(err)
+		}
+		if ms, err := records.Next(ctx, 1<<20); err != nil || len(ms) != 1 || string(ms[0].Records[0]) != want {
+			t.Fatalf("records %v, %v, want %q", ms, err, want)
+		}
+		if s, err := steps.Next(ctx); err != nil || string(s.Data) != want {
+			t.Fatalf("step %q, %v, want %q", s.Data, err, want)
+		}
+	}
+}
+
+// pauseConsumers pauses all consumers of streams, once each stream has one.
+func pauseConsumers(ctx context.Context, t *testing.T, l *natslog.Log, streams ...string) {
+	t.Helper()
+	js, err := jetstream.New(l.Conn())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, stream := range streams {
+		eventually(t, func(context.Context) error {
+			s, err := js.Stream(ctx, stream)
+			if err != nil {
+				return err
+			}
+			names := s.ConsumerNames(ctx)
+			n := 0
+			for name := range names.Name() {
+				if _, err := js.PauseConsumer(ctx, stream, name, time.Now().Add(time.Hour)); err != nil {
+					return err
+				}
+				n++
+			}
+			if n == 0 {
+				return errors.New("no consumer")
+			}
+			return names.Err()
+		})
+	}
+}

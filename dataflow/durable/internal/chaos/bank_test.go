@@ -126,11 +126,7 @@ type bankCall struct {
 
 func startBank(t testing.TB, o durable.Options) subject {
 	t.Helper()
-	app, err := durable.Start(context.Background(), func(f *dataflow.Flow) bankPorts { return buildBank(f, false) }, o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return &bank{app: app}
+	return &bank{app: start(t, func(f *dataflow.Flow) bankPorts { return buildBank(f, false) }, o)}
 }
 
 func (b *bank) begun() uint64                  { return b.number.Load() }

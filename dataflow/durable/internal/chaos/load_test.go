@@ -66,11 +66,7 @@ type voting struct {
 
 func startVoting(t testing.TB, o durable.Options) subject {
 	t.Helper()
-	app, err := durable.Start(context.Background(), build, o) // not a shorter context: it ends the flow
-	if err != nil {
-		t.Fatal(err)
-	}
-	return &voting{app: app}
+	return &voting{app: start(t, build, o)}
 }
 
 func (v *voting) call()                          { v.load = startLoad(v.app.Ports, "r", callers) }

@@ -43,10 +43,7 @@ func (p *place) options(b *testing.B) durable.Options {
 // started starts the flow and stops it at the end of the benchmark.
 func started(b *testing.B, o durable.Options) *durable.App[ports] {
 	b.Helper()
-	app, err := durable.Start(context.Background(), build, o) // not a shorter context: it ends the flow
-	if err != nil {
-		b.Fatal(err)
-	}
+	app := start(b, build, o)
 	b.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 		defer cancel()

@@ -2,8 +2,10 @@ package chaos
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
+	"runtime"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -13,6 +15,7 @@ import (
 	"github.com/nats-io/nats.go"
 	natsjs "github.com/nats-io/nats.go/jetstream"
 
+	"github.com/millrace/millrace/dataflow"
 	"github.com/millrace/millrace/dataflow/durable"
 	"github.com/millrace/millrace/dataflow/durable/internal/membership"
 )
@@ -88,9 +91,7 @@ func newWorld(t testing.TB, sc *scenario) *world {
 		w.subject = startVoting(t, o)
 	}
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
-		defer cancel()
-		w.subject.stop(ctx)
+		stopped(w.subject)
 		if t.Failed() {
 			t.Logf("the loader says:\n%s", said)
 			for _, k := range w.workers {
@@ -105,6 +106,37 @@ func newWorld(t testing.TB, sc *scenario) *world {
 	w.progress(2 * callers)
 	t.Logf("it works after %v, of which the servers took %v", time.Since(began).Round(time.Millisecond), up.Round(time.Millisecond))
 	return w
+}
+
+// start starts a flow. It gives up after some time, but not with a context that ends later: that would end the flow.
+func start[P any](t testing.TB, build func(*dataflow.Flow) P, o durable.Options) *durable.App[P] {
+	t.Helper()
+	ctx, cancel := context.WithCancelCause(context.Background())
+	late := time.AfterFunc(within, func() { cancel(errors.New("the flow does not start")) })
+	app, err := durable.Start(ctx, build, o)
+	late.Stop()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return app
+}
+
+// stopped stops a flow and returns why it ended. A flow that does not stop fails the test with the goroutines that
+// have to do with it, instead of with all of them at the end of the go command's patience.
+func stopped(s subject) error {
+	ctx, cancel := context.WithTimeout(context.Background(), within)
+	defer cancel()
+	defer time.AfterFunc(2*within, func() {
+		all := make([]byte, 16<<20)
+		var of []string
+		for _, g := range strings.Split(string(all[:runtime.Stack(all, true)]), "\n\n") {
+			if strings.Contains(g, "millrace/dataflow/durable") {
+				of = append(of, g)
+			}
+		}
+		panic("the flow does not stop:\n" + strings.Join(of, "\n\n"))
+	}).Stop()
+	return s.stop(ctx)
 }
 
 // await waits until a worker has started.
@@ -187,7 +219,7 @@ func (w *world) finish(began time.Time) {
 		k.stop()
 	}
 	m := w.subject.metrics()
-	if err := w.subject.stop(soon(w.t)); err != nil {
+	if err := stopped(w.subject); err != nil {
 		w.t.Errorf("the loader ended with %v", err)
 	}
 	w.servers.healthy()

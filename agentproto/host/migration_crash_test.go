@@ -23,6 +23,7 @@ import (
 	"github.com/millrace/millrace/agentproto/host/internal/discovery"
 	"github.com/millrace/millrace/dataflow/durable"
 	"github.com/millrace/millrace/dataflow/durable/natslog"
+	"github.com/millrace/millrace/internal/freeport"
 )
 
 // A crashing is a migration in which a host is cut off at a given point.
@@ -180,7 +181,11 @@ func within(t *testing.T, what string, happened func() bool) {
 func (c *crashing) begin(script conversation.Model) {
 	t := c.t
 	host := func(n byte, tool string) *mortal {
-		listener, err := net.Listen("tcp", "127.0.0.1:0")
+		at, err := freeport.Address()
+		if err != nil {
+			t.Fatal(err)
+		}
+		listener, err := net.Listen("tcp", at)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -190,7 +195,7 @@ func (c *crashing) begin(script conversation.Model) {
 		}
 		return &mortal{t: t, opts: Options{
 			Toolsets: []string{tool}, Surface: &user{}, Logger: slog.New(slog.DiscardHandler), Sealer: sealer, Model: script,
-			MigrationKey: sharedKey, Listener: listener, ListenAddr: listener.Addr().String(),
+			MigrationKey: sharedKey, Listener: listener, ListenAddr: at,
 			Timeouts: Timeouts{Retry: []time.Duration{20 * time.Millisecond, 40 * time.Millisecond}},
 			State:    &durable.Options{Log: natslog.Embedded(t.TempDir()), Logger: slog.New(slog.DiscardHandler)},
 		}}

@@ -18,6 +18,7 @@ import (
 	"github.com/millrace/millrace/agentproto/host/internal/peer"
 	"github.com/millrace/millrace/dataflow/durable"
 	"github.com/millrace/millrace/dataflow/durable/natslog"
+	"github.com/millrace/millrace/internal/freeport"
 )
 
 // A posting is one attempt to post an invocation.
@@ -47,12 +48,10 @@ func recorder(t *testing.T) (base string, got chan posting) {
 // kept returns the options of a runtime that can be restarted.
 func kept(t *testing.T, base string) Options {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	addr, err := freeport.Address()
 	if err != nil {
 		t.Fatal(err)
 	}
-	addr := listener.Addr().String()
-	listener.Close()
 	sealer, err := SealerOf([32]byte{1})
 	if err != nil {
 		t.Fatal(err)

@@ -18,6 +18,7 @@ import (
 
 	"github.com/millrace/millrace/agentproto"
 	"github.com/millrace/millrace/agentproto/toolserver"
+	"github.com/millrace/millrace/internal/freeport"
 )
 
 // These variables turn the test binary into an instance that listens at an address, with its
@@ -57,12 +58,11 @@ type instance struct {
 }
 
 func newInstance(t *testing.T) *instance {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	at, err := freeport.Address()
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer l.Close() // the process then takes the port
-	return &instance{t: t, at: l.Addr().String(), folder: t.TempDir()}
+	return &instance{t: t, at: at, folder: t.TempDir()}
 }
 
 func (i *instance) start() {

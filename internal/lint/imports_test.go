@@ -53,7 +53,7 @@ var imports = map[string][]string{
 	"internal/cow":      {"internal/keyed"},
 	"internal/sse":      {"internal/plain"},
 	"internal/weburl":   {"internal/plain"},
-	"internal/natstest": {"internal/overlap"},
+	"internal/natstest": {"internal/freeport", "internal/overlap"},
 	"internal/picture":  {"internal/plain"},
 	"internal/history":  {"internal/cbor", "internal/engine", "internal/engine/codec"},
 

@@ -4,7 +4,6 @@ package natstest
 
 import (
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -12,6 +11,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/millrace/millrace/internal/freeport"
 	"github.com/millrace/millrace/internal/overlap"
 )
 
@@ -23,8 +23,8 @@ type Servers struct {
 
 // A Node is one of the servers, which may be down.
 type Node struct {
-	Name string
-	Port int // for clients
+	Name    string
+	Address string // for clients
 
 	config string
 	cmd    *exec.Cmd // nil while it is down
@@ -45,19 +45,22 @@ func Start(t testing.TB, n int, c Config) *Servers {
 	if _, err := binary(); err != nil {
 		t.Fatal(err)
 	}
-	ports := FreePorts(t, 2*n)
+	addresses, err := freeport.Addresses(2 * n) // a killed server needs its own again
+	if err != nil {
+		t.Fatal(err)
+	}
 	var routes []string
-	for _, port := range ports[n:] {
-		routes = append(routes, fmt.Sprintf("nats://127.0.0.1:%d", port))
+	for _, at := range addresses[n:] {
+		routes = append(routes, "nats://"+at)
 	}
 	s := &Servers{t: t}
 	for i := range n {
 		dir := t.TempDir()
-		nd := &Node{Name: fmt.Sprintf("n%d", i), Port: ports[i], config: filepath.Join(dir, "server.conf")}
-		text := fmt.Sprintf("server_name: %s\nlisten: \"127.0.0.1:%d\"\njetstream { store_dir: %q\n%s }\n%s\n",
-			nd.Name, nd.Port, filepath.Join(dir, "store"), c.JetStream, c.Top)
+		nd := &Node{Name: fmt.Sprintf("n%d", i), Address: addresses[i], config: filepath.Join(dir, "server.conf")}
+		text := fmt.Sprintf("server_name: %s\nlisten: %q\njetstream { store_dir: %q\n%s }\n%s\n",
+			nd.Name, nd.Address, filepath.Join(dir, "store"), c.JetStream, c.Top)
 		if n > 1 {
-			text += fmt.Sprintf("cluster { name: C, listen: \"127.0.0.1:%d\", routes: [%s]\n%s }\n", ports[n+i], strings.Join(routes, ", "), c.Cluster)
+			text += fmt.Sprintf("cluster { name: C, listen: %q, routes: [%s]\n%s }\n", addresses[n+i], strings.Join(routes, ", "), c.Cluster)
 		}
 		if err := os.WriteFile(nd.config, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
@@ -120,23 +123,9 @@ func (s *Servers) URLs(user string) (all []string) {
 		user += "@"
 	}
 	for _, nd := range s.Nodes {
-		all = append(all, fmt.Sprintf("nats://%s127.0.0.1:%d", user, nd.Port))
+		all = append(all, "nats://"+user+nd.Address)
 	}
 	return all
-}
-
-// FreePorts returns ports at which nothing listened a moment ago.
-func FreePorts(t testing.TB, n int) (ports []int) {
-	t.Helper()
-	for range n {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer l.Close() // close all at the end, so that they differ
-		ports = append(ports, l.Addr().(*net.TCPAddr).Port)
-	}
-	return ports
 }
 
 // Main runs the tests of a package and removes what was built for them. It is for

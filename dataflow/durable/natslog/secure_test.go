@@ -113,7 +113,7 @@ authorization { users: [{nkey: %s}] }`, a.file("server.pem"), a.file("server.key
 		}
 		return o
 	}
-	url := fmt.Sprintf("tls://127.0.0.1:%d", s.Nodes[0].Port)
+	url := "tls://" + s.Nodes[0].Address
 	roots, cert := nats.RootCAs(a.file("ca.pem")), nats.ClientCert(a.file("client.pem"), a.file("client.key"))
 	for _, test := range []struct {
 		name string

@@ -1,7 +1,6 @@
 package chaos
 
 import (
-	"fmt"
 	"net"
 	"sync"
 	"testing"
@@ -28,7 +27,7 @@ func newProxy(t testing.TB, s *servers) *proxy {
 		}
 		t.Cleanup(func() { l.Close() })
 		p.urls = append(p.urls, "nats://"+l.Addr().String())
-		go p.serve(l, fmt.Sprintf("127.0.0.1:%d", nd.Port))
+		go p.serve(l, nd.Address)
 	}
 	t.Cleanup(p.mend)
 	return p

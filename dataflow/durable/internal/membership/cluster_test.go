@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
-	"net"
+	"net/netip"
 	"net/url"
 	"os"
 	"os/exec"
@@ -19,6 +19,8 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/millrace/millrace/internal/freeport"
 )
 
 var cluster = flag.Bool("cluster", false, "run the test with three servers too, which takes half a minute")
@@ -59,20 +61,13 @@ func serve(text string) error {
 // function for each that kills it with SIGKILL.
 func startCluster(t *testing.T) (urls []string, kill []func()) {
 	t.Helper()
-	var held []net.Listener
-	ports := make([]int, 6)
-	for i := range ports { // hold all of them at once, so that they differ
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		ports[i] = l.Addr().(*net.TCPAddr).Port
-		held = append(held, l)
+	addresses, err := freeport.Addresses(6)
+	if err != nil {
+		t.Fatal(err)
 	}
-	for _, l := range held {
-		if err := l.Close(); err != nil {
-			t.Fatal(err)
-		}
+	ports := make([]int, len(addresses))
+	for i, at := range addresses {
+		ports[i] = int(netip.MustParseAddrPort(at).Port())
 	}
 	exe, err := os.Executable()
 	if err != nil {

@@ -15,7 +15,7 @@ type silentWatch struct {
 }
 
 func (w *silentWatch) Updates() <-chan jetstream.KeyValueEntry { return w.updates }
-func (w *silentWatch) Stop() error                              { w.stopped = true; return nil }
+func (w *silentWatch) Stop() error                             { w.stopped = true; return nil }
 
 // TestEndOfWatch checks that the end of a watch does not wait for the client to close the channel, and that the
 // goroutine of the client, which passes on one more update and the end of the list, ends.

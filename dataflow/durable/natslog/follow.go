@@ -30,7 +30,19 @@ type follower struct {
 	size   int
 	change chan struct{}           // closed when a message was added or removed
 	leave  context.CancelCauseFunc // ends the consumer that is being read
+
+	silence silence // used by look
 }
+
+// A silence is what is known of the time since the last message.
+type silence struct {
+	askAt      time.Time     // when to ask the leader for a message
+	pause      time.Duration // until it is asked again
+	refusals   int           // errors that it answered
+	unanswered int           // questions
+}
+
+func newSilence() silence { return silence{askAt: time.Now().Add(stalled), pause: stalled} }
 
 // errGone says that the leader does not have a message that existed at the start.
 var errGone = errors.New("a message is gone")
@@ -57,7 +69,7 @@ func (l *Log) follow(ctx context.Context, stream, subject string, after uint64) 
 	if err != nil && !errors.Is(err, errMissing) {
 		return nil, err
 	}
-	f := &follower{l: l, stream: stream, subject: subject, expect: m.sequence, change: make(chan struct{}), leave: func(error) {}}
+	f := &follower{l: l, stream: stream, subject: subject, expect: m.sequence, change: make(chan struct{}), leave: func(error) {}, silence: newSilence()}
 	f.ctx, f.cancel = context.WithCancelCause(l.ctx)
 	go f.fetch(after)
 	return f, nil
@@ -173,22 +185,34 @@ func (f *follower) changed() {
 // look waits for messages after a sequence. It returns the first one, and as many after it as
 // together fit into max bytes. They stay in the queue until a later call looks for messages after
 // them. If the leader has no such message although one existed at the start, look returns errGone.
+// One goroutine at a time may call it.
 func (f *follower) look(ctx context.Context, after uint64, max int) ([]stored, error) {
-	if got, _ := f.queued(after, max); len(got) > 0 && f.ctx.Err() == nil && ctx.Err() == nil {
-		return got, nil
+	if f.ctx.Err() != nil {
+		return nil, journal.ErrClosed
 	}
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	got, _ := f.queued(after, max)
+	if len(got) == 0 {
+		var err error
+		if got, err = f.await(ctx, after, max); err != nil {
+			return nil, err
+		}
+	}
+	f.silence = newSilence()
+	return got, nil
+}
+
+// await is look for a message that is not in the queue yet.
+func (f *follower) await(ctx context.Context, after uint64, max int) ([]stored, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	patience := time.NewTimer(stalled)
-	defer patience.Stop()
-	answers := make(chan answer, 1) // of the leader
-	for pause, refusals, silent := stalled, 0, 0; ; {
-		if f.ctx.Err() != nil {
-			return nil, journal.ErrClosed
-		}
-		if ctx.Err() != nil {
-			return nil, context.Cause(ctx)
-		}
+	s := &f.silence
+	ask := time.NewTimer(time.Until(s.askAt))
+	defer ask.Stop()
+	answers := make(chan answer, 1)
+	for {
 		got, change := f.queued(after, max)
 		if len(got) > 0 {
 			return got, nil
@@ -196,9 +220,11 @@ func (f *follower) look(ctx context.Context, after uint64, max int) ([]stored, e
 		select {
 		case <-change:
 		case <-ctx.Done():
+			return nil, context.Cause(ctx)
 		case <-f.ctx.Done():
-		case <-patience.C:
-			limit := f.l.patience(silent)
+			return nil, journal.ErrClosed
+		case <-ask.C:
+			limit := f.l.patience(s.unanswered)
 			go func() { // the consumer may deliver something while the leader does not answer
 				m, err := f.l.next(ctx, limit, f.stream, f.subject, after)
 				answers <- answer{m, err}
@@ -206,6 +232,8 @@ func (f *follower) look(ctx context.Context, after uint64, max int) ([]stored, e
 		case a := <-answers:
 			known := after < f.expect
 			switch {
+			case ctx.Err() != nil:
+				return nil, context.Cause(ctx)
 			case a.err == nil:
 				f.mu.Lock()
 				f.leave(errStuck)
@@ -214,16 +242,17 @@ func (f *follower) look(ctx context.Context, after uint64, max int) ([]stored, e
 			case errors.Is(a.err, errMissing) && known:
 				return nil, errGone
 			case errors.As(a.err, new(*jetstream.APIError)) && known:
-				if refusals++; refusals == 10 {
+				if s.refusals++; s.refusals == 10 {
 					return nil, f.l.damaged("the stream %s cannot give the message of %s after %d: %v", f.stream, f.subject, after, a.err)
 				}
 			case !errors.Is(a.err, errMissing):
-				silent++
+				s.unanswered++
 			}
 			if !known {
-				pause = min(2*pause, quiet)
+				s.pause = min(2*s.pause, quiet)
 			}
-			patience.Reset(pause)
+			s.askAt = time.Now().Add(s.pause)
+			ask.Reset(s.pause)
 		}
 	}
 }

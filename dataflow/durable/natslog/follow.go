@@ -30,19 +30,17 @@ type follower struct {
 	size   int
 	change chan struct{}           // closed when a message was added or removed
 	leave  context.CancelCauseFunc // ends the consumer that is being read
+	given  uint64                  // the last message that the leader gave instead of a consumer
 
 	silence silence // used by look
 }
 
 // A silence is what is known of the time since the last message.
 type silence struct {
-	askAt      time.Time     // when to ask the leader for a message
-	pause      time.Duration // until it is asked again
-	refusals   int           // errors that it answered
-	unanswered int           // questions
+	since      time.Time // that time, or when the leader was last asked for a message
+	refusals   int       // errors that it answered
+	unanswered int       // questions
 }
-
-func newSilence() silence { return silence{askAt: time.Now().Add(stalled), pause: stalled} }
 
 // errGone says that the leader does not have a message that existed at the start.
 var errGone = errors.New("a message is gone")
@@ -50,16 +48,9 @@ var errGone = errors.New("a message is gone")
 // errStuck says that a consumer does not deliver what there is.
 var errStuck = errors.New("the consumer does not deliver a message that the leader has")
 
-// stalled is how long a consumer may be silent before the leader is asked whether there is something to
-// deliver, for the first time. If nothing is known to be missing, each further question comes after twice the
-// time, up to quiet.
-//
-// A server delivers nothing after a message that it cannot read. And a consumer on a replica that has just been
-// restarted may send heartbeats and never deliver what the replica still gets from the leader.
-const (
-	stalled = time.Second
-	quiet   = 8 * time.Second
-)
+// stalled is how long a consumer that has something to deliver may be silent before the leader is
+// asked for it. A server delivers nothing after a message that it cannot read.
+const stalled = time.Second
 
 // ahead is how many bytes are fetched before somebody takes them.
 const ahead = 8 << 20
@@ -69,7 +60,7 @@ func (l *Log) follow(ctx context.Context, stream, subject string, after uint64) 
 	if err != nil && !errors.Is(err, errMissing) {
 		return nil, err
 	}
-	f := &follower{l: l, stream: stream, subject: subject, expect: m.sequence, change: make(chan struct{}), leave: func(error) {}, silence: newSilence()}
+	f := &follower{l: l, stream: stream, subject: subject, expect: m.sequence, change: make(chan struct{}), leave: func(error) {}, silence: silence{since: time.Now()}}
 	f.ctx, f.cancel = context.WithCancelCause(l.ctx)
 	go f.fetch(after)
 	return f, nil
@@ -83,6 +74,9 @@ func (f *follower) fetch(last uint64) {
 	for vain := 0; f.ctx.Err() == nil; { // attempts in a row that added nothing
 		before := last
 		err := f.consume(&last, min(f.l.patience(vain), time.Minute))
+		f.mu.Lock()
+		last = max(last, f.given)
+		f.mu.Unlock()
 		if f.ctx.Err() != nil {
 			return
 		}
@@ -200,16 +194,23 @@ func (f *follower) look(ctx context.Context, after uint64, max int) ([]stored, e
 			return nil, err
 		}
 	}
-	f.silence = newSilence()
+	f.silence = silence{since: time.Now()}
 	return got, nil
 }
 
 // await is look for a message that is not in the queue yet.
+//
+// It asks the leader about messages that did not exist at the start, too, if nothing has come for longer than the
+// largest message takes: a consumer that was made while the server of its replica came back may send heartbeats and
+// never deliver what the replica still gets from the leader.
 func (f *follower) await(ctx context.Context, after uint64, max int) ([]stored, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	s := &f.silence
-	ask := time.NewTimer(time.Until(s.askAt))
+	s, known, pause := &f.silence, after < f.expect, f.l.longest()
+	if known {
+		pause = stalled
+	}
+	ask := time.NewTimer(time.Until(s.since.Add(pause)))
 	defer ask.Stop()
 	answers := make(chan answer, 1)
 	for {
@@ -230,14 +231,16 @@ func (f *follower) await(ctx context.Context, after uint64, max int) ([]stored, 
 				answers <- answer{m, err}
 			}()
 		case a := <-answers:
-			known := after < f.expect
 			switch {
 			case ctx.Err() != nil:
 				return nil, context.Cause(ctx)
 			case a.err == nil:
-				f.mu.Lock()
-				f.leave(errStuck)
-				f.mu.Unlock()
+				if !known {
+					f.mu.Lock()
+					f.given = a.message.sequence
+					f.leave(errStuck)
+					f.mu.Unlock()
+				}
 				return []stored{a.message}, nil
 			case errors.Is(a.err, errMissing) && known:
 				return nil, errGone
@@ -248,11 +251,8 @@ func (f *follower) await(ctx context.Context, after uint64, max int) ([]stored, 
 			case !errors.Is(a.err, errMissing):
 				s.unanswered++
 			}
-			if !known {
-				s.pause = min(2*s.pause, quiet)
-			}
-			s.askAt = time.Now().Add(s.pause)
-			ask.Reset(s.pause)
+			s.since = time.Now()
+			ask.Reset(pause)
 		}
 	}
 }

@@ -21,7 +21,7 @@ func (l *Log) Restore(ctx context.Context, partition int) (h *journal.History, e
 	}
 	misses := 0
 	err = l.persist(ctx, fmt.Sprintf("restore partition %d", partition), func(attempt context.Context) error {
-		if err := l.checkIdentity(ctx); err != nil {
+		if err := l.checkIdentity(attempt); err != nil {
 			return err
 		}
 		// Do not use the short context of an attempt: a long history takes its time.

@@ -126,6 +126,14 @@ func (o *owner) persistCut(c *cut) error {
 	return o.purge(c.ctx, before, c.at.now)
 }
 
+// bytes returns the size of all runs.
+func (k *stored) bytes() (n int64) {
+	for i := range k.runs {
+		n += int64(k.runs[i].bytes)
+	}
+	return n
+}
+
 // keepPiece saves a piece, divided over several pieces of the log if it is large.
 func (k *stored) keepPiece(of origin, p logdriven.Piece, save func(data []byte) (number uint64, err error)) error {
 	if k.tag == 0 {

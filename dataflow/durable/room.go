@@ -34,6 +34,7 @@ type spaceState struct {
 	covered    int // bytes that the next snapshot deletes; unknown: bytes that the one after it deletes besides
 	unknown    int
 	reserves   int64       // bytes reserved for the next snapshot
+	underrated int64       // how much larger the state was than its estimate when it was last measured
 	emptying   bool        // the step is made only for a snapshot
 	roomMade   bool        // space was made before the first step: no snapshot frees more
 	lastResort bool        // so the step may use the space of snapshots
@@ -174,16 +175,28 @@ type reserved struct {
 
 // reserve reserves space for the whole state in the next snapshot, if remains bytes stay free besides. The
 // space is released when the snapshot has been made.
+//
+// The size is measured, not estimated: a snapshot for which a byte is missing waits for ever, since only it could
+// free space. That takes as long as writing the state, so it is done only if the estimate fits.
 func (o *owner) reserve(ctx context.Context, remains int64) bool {
+	live := int64(o.cutter.Live())
+	if room, err := o.log.Room(ctx); err != nil || o.reserves > 0 || live+o.underrated > room.Free-remains {
+		return false
+	}
+	size, err := o.executor.Size()
+	if err != nil {
+		return false // the snapshot says why
+	}
+	whole := int64(size+size/256) + 1<<10 // with what the log adds
+	o.underrated = max(whole-live, 0)
 	o.reserved.mu.Lock()
 	defer o.reserved.mu.Unlock()
 	room, err := o.log.Room(ctx)
-	live := int64(o.cutter.Live())
-	if err != nil || o.reserves > 0 || o.reserved.bytes+live > room.Free-remains {
+	if err != nil || o.reserved.bytes+whole > room.Free-remains {
 		return false
 	}
-	o.reserved.bytes += live
-	o.reserves += live
+	o.reserved.bytes += whole
+	o.reserves += whole
 	return true
 }
 
@@ -218,11 +231,6 @@ func (o *owner) covers() {
 		o.covered += o.unsaved
 	}
 	o.unknown = 0
-}
-
-// slack is how much of the log the state of a partition may take beyond twice its size.
-func (c *core) slack() int {
-	return int(min(max(c.limit/16/int64(c.log.Partitions()), 1<<10), math.MaxInt32))
 }
 
 // overdue reports whether so much came since the snapshot in progress began that no more records are taken
@@ -387,12 +395,4 @@ func (o *owner) retry(ctx context.Context, what string, do func() error) error {
 			return err
 		}
 	}
-}
-
-// bytes returns the size of all runs.
-func (k *stored) bytes() (n int64) {
-	for i := range k.runs {
-		n += int64(k.runs[i].bytes)
-	}
-	return n
 }

@@ -80,7 +80,21 @@ func (ex *Executor) describe(id partID) string {
 func (ex *Executor) Keep(s engine.State) { ex.own = append(ex.own, s) }
 
 // Save appends the whole state of the location. It is called between two steps, while no cut is under way.
-func (ex *Executor) Save(dst []byte) (_ []byte, err error) {
+func (ex *Executor) Save(dst []byte) ([]byte, error) {
+	err := ex.encode(math.MaxInt, func(id partID, kind byte, body []byte) { dst = appendSection(dst, id, kind, body) })
+	return dst, err
+}
+
+// Size returns how many bytes the whole state takes in pieces, or a little more. It takes about as long as [Executor.Save], at the
+// same time.
+func (ex *Executor) Size() (bytes int, err error) {
+	err = ex.encode(pieceBytes, func(_ partID, _ byte, body []byte) { bytes += len(body) + overhead })
+	return bytes, err
+}
+
+// encode encodes the whole state in sections, those of entries of at most about the given number of bytes. The body of a section is
+// valid during the call.
+func (ex *Executor) encode(most int, section func(id partID, kind byte, body []byte)) (err error) {
 	c := ex.loc.Graph.Settings.Codec
 	var body []byte
 	for _, p := range ex.parts() {
@@ -92,19 +106,22 @@ func (ex *Executor) Save(dst []byte) (_ []byte, err error) {
 			n, _ := p.entries.Count()
 			for i := range n {
 				if _, err = w.add(p.entries, c, i); err != nil {
-					return dst, fmt.Errorf("%s: %w", ex.describe(p.partID), err)
+					return fmt.Errorf("%s: %w", ex.describe(p.partID), err)
+				}
+				if len(w.buf) >= most {
+					section(p.partID, sectionEntries, w.take())
 				}
 			}
-			if n > 0 {
-				dst = appendSection(dst, p.partID, sectionEntries, w.buf)
+			if len(w.buf) > 0 {
+				section(p.partID, sectionEntries, w.buf)
 			}
 		}
 		if body, err = p.state.Save(body[:0], c); err != nil {
-			return dst, fmt.Errorf("%s: %w", ex.describe(p.partID), err)
+			return fmt.Errorf("%s: %w", ex.describe(p.partID), err)
 		}
-		dst = appendSection(dst, p.partID, sectionHead, body)
+		section(p.partID, sectionHead, body)
 	}
-	return dst, nil
+	return nil
 }
 
 // Load is the inverse of [Executor.Save]; see [Executor.Loader].

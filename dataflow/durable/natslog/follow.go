@@ -69,7 +69,7 @@ func (l *Log) follow(ctx context.Context, stream, subject string, after uint64) 
 func (f *follower) close() { f.cancel(journal.ErrClosed) }
 
 // fetch adds messages to the queue until the follower is closed. After any failure it starts again
-// after the last message that it added.
+// after the last message that it added or that the leader gave.
 func (f *follower) fetch(last uint64) {
 	for vain := 0; f.ctx.Err() == nil; { // attempts in a row that added nothing
 		before := last

@@ -225,6 +225,7 @@ func (f *follower) await(ctx context.Context, after uint64, max int) ([]stored, 
 		case <-f.ctx.Done():
 			return nil, journal.ErrClosed
 		case <-ask.C:
+			s.since = time.Now() // even if ctx ends before the answer comes
 			limit := f.l.patience(s.unanswered)
 			go func() { // the consumer may deliver something while the leader does not answer
 				m, err := f.l.next(ctx, limit, f.stream, f.subject, after)
@@ -251,7 +252,6 @@ func (f *follower) await(ctx context.Context, after uint64, max int) ([]stored, 
 			case !errors.Is(a.err, errMissing):
 				s.unanswered++
 			}
-			s.since = time.Now()
 			ask.Reset(pause)
 		}
 	}

@@ -78,13 +78,7 @@ func TestSlowConnection(t *testing.T) {
 // slowly returns an address that forwards to another one with a limited number of bytes per second in
 // each direction.
 func slowly(t *testing.T, to string, rate int64) string {
-	in, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { in.Close() })
-	carry := func(to, from net.Conn) {
-		defer to.Close()
+	return forward(t, to, func(to, from net.Conn) {
 		const tick = 20 * time.Millisecond
 		every := time.NewTicker(tick)
 		defer every.Stop()
@@ -95,7 +89,17 @@ func slowly(t *testing.T, to string, rate int64) string {
 				return
 			}
 		}
+	})
+}
+
+// forward returns an address whose connections carry forwards to another one, in each direction. When
+// carry returns, both directions end.
+func forward(t *testing.T, to string, carry func(to, from net.Conn)) string {
+	in, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
 	}
+	t.Cleanup(func() { in.Close() })
 	go func() {
 		for {
 			client, err := in.Accept()
@@ -107,8 +111,13 @@ func slowly(t *testing.T, to string, rate int64) string {
 				client.Close() // the server is not up yet
 				continue
 			}
-			go carry(server, client)
-			go carry(client, server)
+			for _, way := range [][2]net.Conn{{server, client}, {client, server}} {
+				go func() {
+					defer client.Close()
+					defer server.Close()
+					carry(way[0], way[1])
+				}()
+			}
 		}
 	}()
 	return in.Addr().String()

@@ -3,6 +3,7 @@ package natslog_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"testing"
 	"time"
@@ -14,8 +15,8 @@ import (
 )
 
 // TestStuckConsumer pauses consumers: they send heartbeats and deliver nothing, as one does on a replica that was
-// restarted and still got its messages from the leader when the consumer was made. Records and steps arrive all the same,
-// the next ones by another consumer.
+// restarted and still got its messages from the leader when the consumer was made. A record and a step arrive all the
+// same, and another consumer goes on after them.
 func TestStuckConsumer(t *testing.T) {
 	t.Parallel()
 	l := open(t, natslog.Settings{Dir: t.TempDir(), OpenOptions: journal.OpenOptions{Name: "app", Partitions: 1}})
@@ -30,61 +31,72 @@ func TestStuckConsumer(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer steps.Close()
-	pauseConsumers(ctx, t, l, "IN_app", "ST_app")
-	fence := uint64(0)
-	for _, want := range []string{"a", "b"} {
-		if _, err := l.Append(ctx, 0, []byte(want)); err != nil {
-			t.Fatal(err)
-		}
-		if fence, err = l.Commit(ctx, 0, fence, []byte(want)); err != nil {
-			t.Fatal(err)
-		}
-		var both sync.WaitGroup
-		both.Go(func() {
-			var ms []journal.Message
-			for ms == nil && ctx.Err() == nil { // a caller that waits for moments only gets it, too
-				short, cancel := context.WithTimeout(ctx, 300*time.Millisecond)
-				ms, err = records.Next(short, 1<<20)
-				cancel()
-			}
-			if len(ms) != 1 || string(ms[0].Records[0]) != want {
-				t.Errorf("records %v, %v, want %q", ms, err, want)
-			}
+	for _, stream := range []string{"IN_app", "ST_app"} {
+		consumers(t, l, stream, func(js jetstream.JetStream, c *jetstream.ConsumerInfo) error {
+			_, err := js.PauseConsumer(ctx, stream, c.Name, time.Now().Add(time.Hour))
+			return err
 		})
-		both.Go(func() {
-			if s, err := steps.Next(ctx); err != nil || string(s.Data) != want {
-				t.Errorf("step %q, %v, want %q", s.Data, err, want)
+	}
+	position, err := l.Append(ctx, 0, []byte("a"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	fence, err := l.Commit(ctx, 0, 0, []byte("b"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var both sync.WaitGroup
+	both.Go(func() {
+		for ctx.Err() == nil { // a caller that waits for moments only gets it, too
+			short, cancel := context.WithTimeout(ctx, 300*time.Millisecond)
+			ms, err := records.Next(short, 1<<20)
+			cancel()
+			if err == nil {
+				if len(ms) != 1 || string(ms[0].Records[0]) != "a" {
+					t.Errorf("records %v", ms)
+				}
+				return
 			}
+		}
+		t.Error("no record has come")
+	})
+	both.Go(func() {
+		if s, err := steps.Next(ctx); err != nil || string(s.Data) != "b" {
+			t.Errorf("step %q, %v", s.Data, err)
+		}
+	})
+	both.Wait()
+	for stream, after := range map[string]uint64{"IN_app": position, "ST_app": fence} {
+		consumers(t, l, stream, func(_ jetstream.JetStream, c *jetstream.ConsumerInfo) error {
+			if c.Paused || c.Config.OptStartSeq != after+1 {
+				return fmt.Errorf("a consumer of %s is paused: %v, and begins at %d, want %d", stream, c.Paused, c.Config.OptStartSeq, after+1)
+			}
+			return nil
 		})
-		both.Wait()
 	}
 }
 
-// pauseConsumers pauses all consumers of streams, once each stream has one.
-func pauseConsumers(ctx context.Context, t *testing.T, l *natslog.Log, streams ...string) {
+// consumers calls do for the consumers of a stream, once there is one, until it returns nil for each.
+func consumers(t *testing.T, l *natslog.Log, stream string, do func(jetstream.JetStream, *jetstream.ConsumerInfo) error) {
 	t.Helper()
 	js, err := jetstream.New(l.Conn())
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, stream := range streams {
-		eventually(t, func(context.Context) error {
-			s, err := js.Stream(ctx, stream)
-			if err != nil {
-				return err
+	eventually(t, func(ctx context.Context) error {
+		s, err := js.Stream(ctx, stream)
+		if err != nil {
+			return err
+		}
+		all, n := s.ListConsumers(ctx), 0
+		for c := range all.Info() {
+			if n++; err == nil {
+				err = do(js, c)
 			}
-			names := s.ConsumerNames(ctx)
-			n := 0
-			for name := range names.Name() {
-				if _, err := js.PauseConsumer(ctx, stream, name, time.Now().Add(time.Hour)); err != nil {
-					return err
-				}
-				n++
-			}
-			if n == 0 {
-				return errors.New("no consumer")
-			}
-			return names.Err()
-		})
-	}
+		}
+		if n == 0 {
+			return errors.New("no consumer")
+		}
+		return errors.Join(err, all.Err())
+	})
 }

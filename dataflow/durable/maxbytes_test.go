@@ -260,7 +260,7 @@ func TestFullOfSteps(t *testing.T) {
 }
 
 // TestTooLargeState has a state that does not fit into the log. The log message reports its size,
-// and a larger limit is sufficient to continue.
+// after a restart, too, and a larger limit is sufficient to continue.
 func TestTooLargeState(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log := journal.NewMemory(journal.MemoryOptions{Partitions: 2, MaxBytes: 1 << 20})
@@ -285,6 +285,15 @@ func TestTooLargeState(t *testing.T) {
 		}
 		app.core.abandoned.Store(true)
 		stop(t, app)
+		heard := len(said.String())
+		log = log.Reopen()
+		app = start(t, crammed{log}, chunkFlow, o)
+		time.Sleep(2 * fullAgain)
+		if text := said.String()[heard:]; !strings.Contains(text, "the log is full") || strings.Contains(text, "(0 bytes here)") {
+			t.Errorf("after a restart, the logger heard only %.2000s", text)
+		}
+		app.core.abandoned.Store(true)
+		stop(t, app) // although a snapshot waits
 		log.SetMaxBytes(8 << 20)
 		app = start(t, log.Reopen(), chunkFlow, onlyFull)
 		for i := range sent {
@@ -292,6 +301,37 @@ func TestTooLargeState(t *testing.T) {
 		}
 		if err := sendChunks(t.Context(), app, keysOf(2), 200, func() chunk { return chunk{Data: noise(10 << 10), Keep: true} }); err != nil {
 			t.Error(err)
+		}
+		stop(t, app)
+	})
+}
+
+// A crammed log has no space for a snapshot.
+type crammed struct{ *journal.Memory }
+
+func (c crammed) SaveSnapshot(context.Context, int, uint64, uint64, []byte) error {
+	return journal.ErrFull
+}
+
+// TestFailureInFullLog sends a record on which the program panics while a snapshot waits for space. It is
+// quarantined, and other keys continue.
+func TestFailureInFullLog(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		log := crammed{journal.NewMemory(journal.MemoryOptions{})}
+		app := start(t, log, gathering(func(x int) bool { return x < 0 }), Options{SnapshotBytes: 1})
+		for _, r := range []struct {
+			key string
+			x   int
+		}{{"a", 1}, {"a", 2}, {"b", -1}, {"c", 4}, {"a", 3}, {"c", 5}, {"c", 6}} {
+			if err := app.Ports.in.Send(t.Context(), r.key, r.x); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(time.Second) // each record in a step of its own, and a snapshot after the first
+		}
+		await(t, app.Ports.sums, "a", "[1 2 3]")
+		await(t, app.Ports.sums, "c", "[4 5 6]")
+		if letters, err := app.Quarantine(t.Context()); err != nil || len(letters) != 1 {
+			t.Errorf("%d records in quarantine, %v", len(letters), err)
 		}
 		stop(t, app)
 	})

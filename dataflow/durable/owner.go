@@ -77,6 +77,7 @@ func (c *core) own(ctx context.Context, partition int, opened func()) (err error
 			opened()
 		})
 		o.abortCut(errors.New("the partition was left"))
+		o.departing.Store(true) // a snapshot that the log has no space for is given up
 		o.saving.Wait()
 		o.sending.Wait()
 		if o.graph != nil {
@@ -171,6 +172,7 @@ func (o *owner) run(ctx context.Context, opened func()) error {
 	}
 	o.called()
 	o.gateway.opened(o.partition, o.program.numbers)
+	o.gateway.partitions[o.partition].saved.Store(o.stored.bytes())
 	opened()
 
 	o.sender = newSender(o.core, o.partition)

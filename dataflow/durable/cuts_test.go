@@ -270,51 +270,6 @@ func TestCleaner(t *testing.T) {
 	}
 }
 
-// TestSizeOfState compares the size of a state with what a snapshot of all of it writes, which the estimate of a cutter may miss:
-// most of what it has seen is small, and what is there now is large.
-func TestSizeOfState(t *testing.T) {
-	flow, graph := newLogDriven(dataflow.Options{Buffer: 1 << 20}, CBOR(), nil, false)
-	chunkFlow(flow)
-	graph.Start(t.Context())
-	l := logdriven.NewExecutor(graph, 0)
-	if _, err := l.Begin(0); err != nil {
-		t.Fatal(err)
-	}
-	cutter := l.Cutter()
-	for _, size := range []int{10, 10_000} {
-		for i := range 100 {
-			key, err := CBOR().Append(nil, fmt.Sprint("key-", i))
-			value, err2 := CBOR().Append(nil, chunk{Data: noise(size), Keep: true})
-			if err != nil || err2 != nil {
-				t.Fatal(err, err2)
-			}
-			if _, err := l.Step(1, [][]byte{(&codec.Record{Key: key, Value: value}).Encode(nil)}, nil); err != nil {
-				t.Fatal(err)
-			}
-		}
-		estimate := cutter.Live()
-		cutter.Again()
-		whole, err := l.Size()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := cutter.Begin(math.MaxInt); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := cutter.Write(func() bool { return false }); err != nil {
-			t.Fatal(err)
-		}
-		written := 0
-		for _, p := range cutter.Pieces() {
-			written += len(p.Data)
-		}
-		t.Logf("%d bytes are written, estimated as %d and measured as %d", written, estimate, whole)
-		if written < 100*size || whole < written || whole > written+written/50+1<<10 {
-			t.Errorf("%d bytes were written, and the state is said to have %d", written, whole)
-		}
-	}
-}
-
 // executorOf returns an executor of a flow of accounts.
 func executorOf(t testing.TB) *logdriven.Executor {
 	flow, graph := newLogDriven(dataflow.Options{Buffer: 1 << 20}, CBOR(), nil, false)

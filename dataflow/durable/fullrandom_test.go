@@ -15,21 +15,31 @@ var fullSeed = flag.Uint64("durable.full", 0, "run TestFullAnyhow with this seed
 
 // TestFullAnyhow sends to flows whose logs are nearly full, mixed with reading and kills in any
 // order. A refused send is accepted after the outputs were read, because the rest of the state is
-// small.
+// small. Rarely, if the state had more than an eighth of the log and a kill interrupted its
+// snapshot, it is accepted only when the log may be larger.
 func TestFullAnyhow(t *testing.T) {
 	first, last := uint64(1), uint64(60)
 	if *fullSeed != 0 {
 		first, last = *fullSeed, *fullSeed
 	}
+	var larger []uint64
 	for seed := first; seed <= last; seed++ {
-		synctest.Test(t, func(t *testing.T) { fullAnyhow(t, seed) })
+		synctest.Test(t, func(t *testing.T) {
+			if fullAnyhow(t, seed) {
+				larger = append(larger, seed)
+			}
+		})
 		if t.Failed() {
 			t.Fatalf("again with: go test ./dataflow/durable -run TestFullAnyhow -durable.full %d", seed)
 		}
 	}
+	if len(larger) > 3 {
+		t.Errorf("the logs of seeds %v had to be larger", larger)
+	}
 }
 
-func fullAnyhow(t *testing.T, seed uint64) {
+// fullAnyhow reports whether the log had to be larger for a send.
+func fullAnyhow(t *testing.T, seed uint64) (larger bool) {
 	r := rand.New(rand.NewPCG(seed, 0))
 	limit, partitions := 1<<(18+r.IntN(3)), 1+r.IntN(3)
 	o := onlyFull
@@ -74,9 +84,22 @@ func fullAnyhow(t *testing.T, seed uint64) {
 			continue
 		}
 		read()
-		ctx, cancel = context.WithTimeout(t.Context(), time.Hour)
-		err = app.Ports.in.Send(ctx, key, c)
-		cancel()
+		again := func() {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+			defer cancel()
+			err = app.Ports.in.Send(ctx, key, c)
+		}
+		again()
+		if err != nil && !larger && 8*app.core.stateBytes() > int64(limit) {
+			larger = true
+			app.core.abandoned.Store(true)
+			stop(t, app)
+			log = log.Reopen()
+			log.SetMaxBytes(8 * int64(limit))
+			within(t, log)
+			app = start(t, log, chunkFlow, o)
+			again()
+		}
 		if err != nil {
 			room, _ := log.Room(context.Background())
 			t.Errorf("send %d, limit %d, %d partitions, chunks of %d: %v; room %+v", i, limit, partitions, size, err, room)
@@ -86,4 +109,5 @@ func fullAnyhow(t *testing.T, seed uint64) {
 	}
 	read()
 	stop(t, app)
+	return larger
 }

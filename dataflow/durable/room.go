@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -166,61 +165,6 @@ func (o *owner) garbage(worth int64) int64 {
 	return max(n, 0)
 }
 
-// A reserved is the space reserved for states that are being rewritten. Owners in other processes do not know
-// of it.
-type reserved struct {
-	mu    sync.Mutex
-	bytes int64
-}
-
-// reserve reserves space for the whole state in the next snapshot, if remains bytes stay free besides. The
-// space is released when the snapshot has been made.
-//
-// The size is measured, not estimated: a snapshot for which a byte is missing waits for ever, since only it could
-// free space. That takes as long as writing the state, so it is done only if the estimate fits.
-func (o *owner) reserve(ctx context.Context, remains int64) bool {
-	live := int64(o.cutter.Live())
-	if room, err := o.log.Room(ctx); err != nil || o.reserves > 0 || live+o.underrated > room.Free-remains {
-		return false
-	}
-	size, err := o.executor.Size()
-	if err != nil {
-		return false // the snapshot says why
-	}
-	whole := int64(size+size/256) + 1<<10 // with what the log adds
-	o.underrated = max(whole-live, 0)
-	o.reserved.mu.Lock()
-	defer o.reserved.mu.Unlock()
-	room, err := o.log.Room(ctx)
-	if err != nil || o.reserved.bytes+whole > room.Free-remains {
-		return false
-	}
-	o.reserved.bytes += whole
-	o.reserves += whole
-	return true
-}
-
-func (o *owner) release(bytes int64) {
-	o.reserved.mu.Lock()
-	defer o.reserved.mu.Unlock()
-	o.reserved.bytes -= bytes
-}
-
-// cleaning returns how much of the unchanged state a snapshot may rewrite. It leaves space for another
-// snapshot, which deletes what was before this one.
-func (o *owner) cleaning(ctx context.Context) int {
-	if o.limit == 0 {
-		return math.MaxInt
-	}
-	room, err := o.log.Room(ctx)
-	if err != nil {
-		return 0
-	}
-	o.reserved.mu.Lock()
-	defer o.reserved.mu.Unlock()
-	return int(min(max(room.Free-room.Limit/16-o.reserved.bytes, 0), math.MaxInt))
-}
-
 // covers accounts, when a snapshot begins, for what the next one will delete.
 func (o *owner) covers() {
 	if o.before.err == nil {
@@ -231,6 +175,11 @@ func (o *owner) covers() {
 		o.covered += o.unsaved
 	}
 	o.unknown = 0
+}
+
+// slack is how much of the log the state of a partition may take beyond twice its size.
+func (c *core) slack() int {
+	return int(min(max(c.limit/16/int64(c.log.Partitions()), 1<<10), math.MaxInt32))
 }
 
 // overdue reports whether so much came since the snapshot in progress began that no more records are taken
@@ -273,7 +222,7 @@ func (o *owner) makeRoom(ctx context.Context) error {
 	}
 	if garbage > 0 {
 		o.cutter.Again()
-		o.unknown += int(garbage)
+		o.unknown += int(o.stored.bytes()) // the snapshot after it deletes all that is stored now
 	}
 	o.abortCut(o.beginCut(o.ctx))
 	return nil

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"runtime"
 	"sync"
 	"time"
@@ -85,11 +84,6 @@ func (o *owner) behindLast() int {
 		return o.unsaved + o.before.behind
 	}
 	return o.unsaved
-}
-
-// slack is how much of the log the state of a partition may take beyond twice its size.
-func (c *core) slack() int {
-	return int(min(max(c.limit/16/int64(c.log.Partitions()), 1<<10), math.MaxInt32))
 }
 
 // beginCut begins a snapshot of the current state.

@@ -1,10 +1,14 @@
 package natslog_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"net"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -12,6 +16,7 @@ import (
 
 	"github.com/millrace/millrace/dataflow/durable/journal"
 	"github.com/millrace/millrace/dataflow/durable/natslog"
+	"github.com/millrace/millrace/internal/natstest"
 )
 
 // TestStuckConsumer pauses consumers: they send heartbeats and deliver nothing, as one does on a replica that was
@@ -99,4 +104,50 @@ func consumers(t *testing.T, l *natslog.Log, stream string, do func(jetstream.Je
 		}
 		return errors.Join(err, all.Err())
 	})
+}
+
+// TestPolledReader reads with contexts that end before the leader can answer. The reader asks it at intervals all the
+// same, not in each call.
+func TestPolledReader(t *testing.T) {
+	t.Parallel()
+	s := &servers{natstest.Start(t, 1, natstest.Config{JetStream: "sync_interval: always"})}
+	var questions atomic.Int64
+	at := forward(t, strings.TrimPrefix(s.URLs("")[0], "nats://"), func(to, from net.Conn) {
+		part := make([]byte, 64<<10)
+		for {
+			n, err := from.Read(part)
+			questions.Add(int64(bytes.Count(part[:n], []byte("STREAM.MSG.GET."))))
+			<-time.After(100 * time.Millisecond)
+			if _, failed := to.Write(part[:n]); err != nil || failed != nil {
+				return
+			}
+		}
+	})
+	l := open(t, natslog.Settings{Options: natslog.Options{URLs: []string{"nats://" + at}, Replicas: 1, AssumeDurable: true}})
+	ctx := soon(t)
+	reader, err := l.Read(ctx, 0, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer reader.Close()
+	questions.Store(0)
+	poll := func() {
+		short, cancel := context.WithTimeout(ctx, 20*time.Millisecond)
+		defer cancel()
+		if ms, err := reader.Next(short, 1); err == nil {
+			t.Fatalf("read %v", ms)
+		}
+	}
+	for questions.Load() == 0 {
+		if poll(); ctx.Err() != nil {
+			t.Fatal("the leader was not asked")
+		}
+	}
+	first := time.Now()
+	for range 50 {
+		poll()
+	}
+	if asked, most := questions.Load(), 1+int64(time.Since(first)/(5*time.Second)); asked > most {
+		t.Errorf("the leader was asked %d times in %v", asked, time.Since(first))
+	}
 }

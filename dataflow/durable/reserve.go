@@ -48,6 +48,12 @@ func (o *owner) reserve(ctx context.Context, remains int64) bool {
 	return true
 }
 
+// rewrite makes the next snapshot write the whole state. The one after it then deletes all that is stored now.
+func (o *owner) rewrite() {
+	o.cutter.Again()
+	o.unknown += max(int(o.stored.bytes()), fewBytes)
+}
+
 func (o *owner) release(bytes int64) {
 	o.reserved.mu.Lock()
 	defer o.reserved.mu.Unlock()

@@ -122,3 +122,22 @@ func TestReserve(t *testing.T) {
 		})
 	}
 }
+
+// TestRewrite checks that the snapshot after one that rewrites the state is worth what it deletes, which is all that was
+// stored.
+func TestRewrite(t *testing.T) {
+	const stored = 1 << 20
+	g := newInflated(t)
+	o := &owner{core: &core{gateway: &gateway{partitions: []*partitionGateway{{}}}}, cutter: g.cutter, before: &cut{}}
+	o.stored.runs = []run{{bytes: stored}}
+	o.rewrite()
+	o.covers()
+	if got := o.behind(); got < stored {
+		t.Errorf("the next snapshot deletes %d bytes, want %d", got, stored)
+	}
+	o.stored.runs = nil
+	o.covers()
+	if got := o.behind(); got != 0 {
+		t.Errorf("the snapshot after that deletes %d bytes, want none", got)
+	}
+}

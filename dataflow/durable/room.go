@@ -221,8 +221,7 @@ func (o *owner) makeRoom(ctx context.Context) error {
 		return err
 	}
 	if garbage > 0 {
-		o.cutter.Again()
-		o.unknown += int(o.stored.bytes()) // the snapshot after it deletes all that is stored now
+		o.rewrite()
 	}
 	o.abortCut(o.beginCut(o.ctx))
 	return nil
@@ -258,8 +257,7 @@ func (o *owner) roomFirst(ctx context.Context) error {
 			// Rewriting the whole state frees its old pieces, and pieces of crashed owners that no snapshot
 			// names.
 			again = true
-			o.cutter.Again()
-			o.unsaved += fewBytes
+			o.rewrite()
 		}
 		if err := o.ensureStepSinceSnapshot(ctx); err != nil {
 			return err

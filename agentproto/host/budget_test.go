@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/millrace/millrace/agentproto"
-	"github.com/millrace/millrace/agentproto/host/internal/room"
+	"github.com/millrace/millrace/agentproto/host/internal/memlimit"
 	"github.com/millrace/millrace/dataflow/durable"
 	"github.com/millrace/millrace/dataflow/durable/disklog"
 )
@@ -30,7 +30,7 @@ func (w *world) onDisk() (dir string) {
 func liveNow() int64 {
 	runtime.GC()
 	runtime.GC()
-	return room.LiveHeap()
+	return memlimit.LiveHeap()
 }
 
 var largeResults = flag.Int("large.results", 30, "results of 900 kB that come in TestN67_ReadResults")

@@ -4,8 +4,8 @@ import (
 	"errors"
 
 	"github.com/millrace/millrace/agentproto/host/internal/capability"
+	"github.com/millrace/millrace/agentproto/host/internal/memlimit"
 	"github.com/millrace/millrace/agentproto/host/internal/peer"
-	"github.com/millrace/millrace/agentproto/host/internal/room"
 )
 
 var (
@@ -14,7 +14,7 @@ var (
 
 	// ErrFull is returned by [Runtime.Call] and [Runtime.OpenSession] when nine tenths of [Bounds].Memory are in use. Earlier
 	// calls go on.
-	ErrFull = room.ErrFull
+	ErrFull = memlimit.ErrFull
 
 	// ErrBadID is returned by [Runtime.Call] for an identifier that is empty, too
 	// long, not UTF-8, or contains control characters.

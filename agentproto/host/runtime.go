@@ -19,12 +19,12 @@ import (
 	"github.com/millrace/millrace/agentproto/host/internal/dispatch"
 	"github.com/millrace/millrace/agentproto/host/internal/display"
 	"github.com/millrace/millrace/agentproto/host/internal/live"
+	"github.com/millrace/millrace/agentproto/host/internal/memlimit"
 	"github.com/millrace/millrace/agentproto/host/internal/migration"
 	"github.com/millrace/millrace/agentproto/host/internal/peer"
 	"github.com/millrace/millrace/agentproto/host/internal/queue"
 	"github.com/millrace/millrace/agentproto/host/internal/quota"
 	"github.com/millrace/millrace/agentproto/host/internal/recent"
-	"github.com/millrace/millrace/agentproto/host/internal/room"
 	"github.com/millrace/millrace/agentproto/host/internal/subscriptions"
 	"github.com/millrace/millrace/agentproto/host/internal/watch"
 	"github.com/millrace/millrace/agentproto/internal/trail"
@@ -96,7 +96,7 @@ type Runtime struct {
 	effects  sync.WaitGroup // the goroutine that performs effects
 	surfaced sync.WaitGroup // the goroutine that calls the surface
 
-	memory *room.Room
+	memory *memlimit.Limiter
 
 	mu        sync.Mutex  // guards the fields below
 	detach    func() bool // from the context of Start
@@ -178,7 +178,7 @@ func configure(opts Options) (*Runtime, error) {
 	rt := &Runtime{
 		opts: opts, log: opts.Logger, sealer: opts.Sealer,
 		intake: quota.New(opts.Bounds.Rates.bounds(), opts.Bounds.Waiting), bodies: bodies, subscribed: subscriptions.New(opts.Bounds.Subscriptions),
-		trail: trail.New(), memory: room.New(opts.Bounds.Memory),
+		trail: trail.New(), memory: memlimit.New(opts.Bounds.Memory),
 		running: make(chan struct{}), stopped: make(chan struct{}), leaving: make(chan struct{}), followers: map[*queue.Queue[*agentproto.Resolution]]bool{},
 	}
 	var err error

@@ -18,7 +18,7 @@ import (
 	"github.com/millrace/millrace/agentproto"
 	"github.com/millrace/millrace/agentproto/conversation"
 	"github.com/millrace/millrace/agentproto/host/internal/discovery"
-	"github.com/millrace/millrace/agentproto/host/internal/room"
+	"github.com/millrace/millrace/agentproto/host/internal/memlimit"
 	"github.com/millrace/millrace/dataflow/durable"
 	"github.com/millrace/millrace/dataflow/durable/disklog"
 	"github.com/millrace/millrace/internal/long"
@@ -128,7 +128,7 @@ func TestDay(t *testing.T) {
 			}
 			if tick%6 == 5 {
 				runtime.GC()
-				heap, bytes = max(heap, room.LiveHeap()), max(bytes, used(dir))
+				heap, bytes = max(heap, memlimit.LiveHeap()), max(bytes, used(dir))
 			}
 		}
 		passed, st := time.Since(began), w.stats()

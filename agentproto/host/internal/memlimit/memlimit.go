@@ -1,5 +1,5 @@
-// Package room decides whether there is memory for something new: see [Room].
-package room
+// Package memlimit limits the memory of a process by refusing new work: see [Limiter].
+package memlimit
 
 import (
 	"errors"
@@ -10,12 +10,12 @@ import (
 	"time"
 )
 
-// ErrFull is wrapped by the error of [Room.Full].
+// ErrFull is wrapped by the error of [Limiter.Full].
 var ErrFull = errors.New("host: there is no memory for more")
 
-// A Room decides whether there is memory for something new. It uses the garbage collector's measurements, because nothing else
+// A Limiter decides whether there is memory for new work. It uses the garbage collector's measurements, because nothing else
 // knows how much histories, results, buffers and indexes use together.
-type Room struct {
+type Limiter struct {
 	Limit int64        // zero for none
 	Live  func() int64 // bytes in use
 	made  func() int64 // bytes allocated so far
@@ -23,14 +23,14 @@ type Room struct {
 	now   func() time.Time
 
 	mu        sync.Mutex
-	collected time.Time // when garbage was last collected for lack of room
+	collected time.Time // when garbage was last collected for lack of memory
 	by        int64     // what made returned after that
 	used      int64     // bytes in use then, without what was allocated during that collection
 }
 
-// New returns a Room of limit bytes; zero means no limit.
-func New(limit int64) *Room {
-	return &Room{Limit: max(0, limit), Live: LiveHeap, made: allocated, Free: runtime.GC, now: time.Now}
+// New returns a Limiter of limit bytes; zero means no limit.
+func New(limit int64) *Limiter {
+	return &Limiter{Limit: max(0, limit), Live: LiveHeap, made: allocated, Free: runtime.GC, now: time.Now}
 }
 
 // LiveHeap returns how many bytes the last garbage collection found in use.
@@ -45,15 +45,15 @@ func read(metric string) int64 {
 	return int64(sample[0].Value.Uint64())
 }
 
-// After a garbage collection for lack of room, the next one runs after a while or, if the last one made room, after this many
+// After a garbage collection for lack of memory, the next one runs after a while or, if the last one freed enough, after this many
 // bytes were allocated.
 const (
 	collectAgain   = 5 * time.Second
 	collectAgainBy = 16 << 20
 )
 
-// Full returns an error that wraps [ErrFull] if there is no room.
-func (m *Room) Full() error {
+// Full returns an error that wraps [ErrFull] if nine tenths of the limit are in use.
+func (m *Limiter) Full() error {
 	if m.Limit == 0 || m.Live() < m.Limit/10*9 {
 		return nil
 	}

@@ -1,4 +1,4 @@
-package room
+package memlimit
 
 import (
 	"errors"
@@ -26,13 +26,13 @@ func TestMemory(t *testing.T) {
 	}{
 		{0, 89, 0, 0, 0, false, 0},
 		{0, 85, 9, 0, 0, false, 1},
-		{4 * time.Second, 85, 9, 4, 0, false, 1}, // there is room even if all that was allocated since is live
-		{0, 85, 9, 2, 0, true, 1},                // no room now: it may be garbage, which is checked later
+		{4 * time.Second, 85, 9, 4, 0, false, 1}, // the limit is not reached even if all that was allocated since is live
+		{0, 85, 9, 2, 0, true, 1},                // it is reached now: it may be garbage, which is checked later
 		{time.Second, 85, 9, 0, 0, false, 2},
 		{time.Second, 85, 9, 15, 0, true, 2},
 		{0, 85, 9, 1, 0, false, 3}, // or after some more was allocated
 		{time.Minute, 95, 0, 0, 0, true, 4},
-		{time.Second, 95, 0, 100, 0, true, 4},    // which does not help if there was no room
+		{time.Second, 95, 0, 100, 0, true, 4},    // which does not help if too little was freed
 		{time.Minute, 100, 0, 100, 20, false, 5}, // what was allocated meanwhile counts as garbage
 		{time.Second, 80, 0, 0, 0, false, 5},
 	} {

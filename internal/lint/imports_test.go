@@ -121,7 +121,7 @@ var imports = map[string][]string{
 	"agentproto/internal/running":     {"agentproto/internal/authorize", "agentproto/internal/tools", "dataflow", "dataflow/durable", "dataflow/durable/disklog"},
 	"agentproto/internal/migrate":     {"agentproto", "agentproto/internal/envelope", "agentproto/internal/handover", "agentproto/internal/running", "agentproto/internal/tools", "internal/edge", "internal/netguard"},
 	"agentproto/internal/oauth":       {"agentproto/internal/authorize", "agentproto/internal/leak", "agentproto/internal/pages", "agentproto/internal/running", "agentproto/internal/vault", "internal/edge"},
-	"agentproto/internal/outgoing":    {"agentproto", "agentproto/internal/tracing", "agentproto/internal/intake", "agentproto/internal/leak", "agentproto/internal/tools", "internal/edge", "internal/netguard"},
+	"agentproto/internal/outgoing":    {"agentproto", "agentproto/internal/tracing", "agentproto/internal/leak", "agentproto/internal/tools", "internal/edge", "internal/netguard"},
 	"agentproto/internal/values":      {"agentproto"},
 	"agentproto/internal/tools":       slices.Concat(library, []string{"agentproto", "agentproto/form", "agentproto/internal/authorize", "agentproto/internal/handover"}),
 	"agentproto/toolserver":           {"agentproto", "agentproto/form", "agentproto/internal/tracing", "agentproto/internal/authorize", "agentproto/internal/intake", "agentproto/internal/leak", "agentproto/internal/migrate", "agentproto/internal/oauth", "agentproto/internal/outgoing", "agentproto/internal/purpose", "agentproto/internal/running", "agentproto/internal/tools", "agentproto/internal/values", "agentproto/internal/vault", "internal/edge", "internal/netguard"},

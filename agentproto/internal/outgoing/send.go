@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/millrace/millrace/agentproto"
-	"github.com/millrace/millrace/agentproto/internal/intake"
 	"github.com/millrace/millrace/agentproto/internal/tools"
 	"github.com/millrace/millrace/agentproto/internal/tracing"
 	"github.com/millrace/millrace/internal/edge"
@@ -40,7 +39,7 @@ type Options struct {
 type Sender struct {
 	o      Options
 	client *edge.Client
-	lanes  intake.Lanes
+	limit  originLimiter
 }
 
 // NewSender returns a sender.
@@ -88,11 +87,11 @@ func (s *Sender) traced(ctx context.Context, j tools.Job, to *url.URL) (tools.Cl
 // attempt posts a message to an address once. If the attempt should be repeated, it returns the
 // minimum pause that the runtime asks for.
 func (s *Sender) attempt(ctx context.Context, j tools.Job, to *url.URL) (class tools.Class, after time.Duration, err error) {
-	leave, err := s.lanes.Enter(ctx, origin(to))
+	release, err := s.limit.acquire(ctx, origin(to))
 	if err != nil {
 		return tools.Again, 0, err
 	}
-	defer leave()
+	defer release()
 	ctx, stop := context.WithTimeout(ctx, s.o.Timeout)
 	defer stop()
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, j.To, bytes.NewReader(j.Message.Body))

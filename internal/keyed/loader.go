@@ -1,49 +1,56 @@
 package keyed
 
-import "math/bits"
+import (
+	"math/bits"
+	"unsafe"
+)
 
 // A Loader is a table that is being restored from its saved entries, in any order.
-type Loader[K comparable, V any] struct {
-	pages map[uint32]*loadedPage[K, V]
-	at    uint32 // the last page that was used
-	last  *loadedPage[K, V]
+type Loader[K comparable, V any] struct{ pages loadedPages }
+
+// loadedPages are the pages of a table that is being restored.
+type loadedPages struct {
+	all  map[uint32]*loadedPage
+	at   uint32 // the last page that was used
+	last *loadedPage
 }
 
-// A loadedPage is a page of a table that is being restored.
-type loadedPage[K comparable, V any] struct {
-	entries *[chunkLen]entry[K, V] // nil while none lives
+type loadedPage struct {
+	entries unsafe.Pointer // a chunk; nil while none lives
 	live    page
 	under   *[PageLen]uint32 // for free entries; nil if none is free
 }
 
-func (f *Loader[K, V]) page(p uint32) *loadedPage[K, V] {
+func (f *loadedPages) page(p uint32) *loadedPage {
 	if f.last != nil && f.at == p {
 		return f.last
 	}
-	if f.pages == nil {
-		f.pages = make(map[uint32]*loadedPage[K, V])
+	if f.all == nil {
+		f.all = make(map[uint32]*loadedPage)
 	}
-	if f.pages[p] == nil {
-		f.pages[p] = new(loadedPage[K, V])
+	if f.all[p] == nil {
+		f.all[p] = new(loadedPage)
 	}
-	f.at, f.last = p, f.pages[p]
+	f.at, f.last = p, f.all[p]
 	return f.last
 }
 
 // Live returns pointers to the key and the value of entry i, which lives.
 func (f *Loader[K, V]) Live(i uint32) (*K, *V) {
-	p := f.page(i / PageLen)
+	p := f.pages.page(i / PageLen)
 	p.live[i%PageLen/64] |= 1 << (i % 64)
 	if p.entries == nil {
-		p.entries = new([chunkLen]entry[K, V])
+		p.entries = unsafe.Pointer(new([chunkLen]entry[K, V]))
 	}
-	e := &p.entries[i%PageLen]
+	e := &(*[chunkLen]entry[K, V])(p.entries)[i%PageLen]
 	return &e.k, &e.v
 }
 
 // Free records that number i is free, and that under is the free number below it; see
 // [Table.Image].
-func (f *Loader[K, V]) Free(i, under uint32) {
+func (f *Loader[K, V]) Free(i, under uint32) { f.pages.free(i, under) }
+
+func (f *loadedPages) free(i, under uint32) {
 	p := f.page(i / PageLen)
 	if p.under == nil {
 		p.under = new([PageLen]uint32)
@@ -52,71 +59,82 @@ func (f *Loader[K, V]) Free(i, under uint32) {
 }
 
 // FreeBottom is [Loader.Free] for a number with no free number below it.
-func (f *Loader[K, V]) FreeBottom(i uint32) { f.Free(i, none) }
+func (f *Loader[K, V]) FreeBottom(i uint32) { f.pages.free(i, none) }
 
 // Into sets t, which must not be saved, to the restored table. Next is the count of assigned
 // numbers, and top the free number to reuse first, if some is true. Into reports whether the
 // data is complete: each number is either a live entry or free, exactly once, and no key
 // occurs twice. If it is not, t is unchanged.
 func (f *Loader[K, V]) Into(t *Table[K, V], next, top uint32, some bool, h *Hasher[K]) bool {
-	n := pages(next)
-	if n > len(f.pages) {
+	gone := func(p *loadedPage, i int) { (*[chunkLen]entry[K, V])(p.entries)[i] = entry[K, V]{} }
+	nums, ok := f.pages.numbers(next, top, some, gone)
+	if !ok {
 		return false
 	}
-	to := &Table[K, V]{chunks: make([]*[chunkLen]entry[K, V], n), next: next}
+	to := &Table[K, V]{chunks: make([]*[chunkLen]entry[K, V], pages(next)), nums: nums}
 	to.index.init()
 	for p := range to.chunks {
-		from := f.pages[uint32(p)]
-		if from == nil {
-			return false
-		}
-		for w, there := range below(uint32(p), next) {
-			for gone := from.live[w] &^ there; gone != 0; gone &= gone - 1 { // from before the numbers were assigned anew
-				from.entries[w*64+bits.TrailingZeros64(gone)] = entry[K, V]{}
-			}
-			from.live[w] &= there
-			to.live += uint32(bits.OnesCount64(from.live[w]))
-		}
 		// A page without live entries has no chunk, unless some of its numbers are still to
 		// be assigned.
-		if to.chunks[p] = from.entries; from.live == (page{}) {
-			to.chunks[p] = nil
-		}
-		if to.chunks[p] != nil {
+		if from := f.pages.all[uint32(p)]; from.live != (page{}) {
+			to.chunks[p] = (*[chunkLen]entry[K, V])(from.entries)
 			to.used++
-		} else if p == n-1 && next%chunkLen != 0 {
+		} else if p == len(to.chunks)-1 && next%chunkLen != 0 {
 			to.chunks[p] = to.chunk()
 		}
 	}
-	if !f.free(to, top, some) || !to.enter(f, h) {
+	if !enter(to, h) {
 		return false
 	}
 	*t = *to
 	return true
 }
 
-// free builds the list of free numbers of t.
-func (f *Loader[K, V]) free(t *Table[K, V], top uint32, some bool) bool {
-	free := int(t.next - t.live)
+// numbers returns the numbers of the restored table, and reports whether each is either live or
+// free, exactly once. It calls gone for entries from before the numbers were assigned anew.
+func (f *loadedPages) numbers(next, top uint32, some bool, gone func(p *loadedPage, i int)) (n numbers, ok bool) {
+	if pages(next) > len(f.all) {
+		return n, false
+	}
+	n.next = next
+	for p := range uint32(pages(next)) {
+		from := f.all[p]
+		if from == nil {
+			return n, false
+		}
+		for w, there := range below(p, next) {
+			for over := from.live[w] &^ there; over != 0; over &= over - 1 {
+				gone(from, w*64+bits.TrailingZeros64(over))
+			}
+			from.live[w] &= there
+			n.live += uint32(bits.OnesCount64(from.live[w]))
+		}
+	}
+	return n, f.link(&n, top, some)
+}
+
+// link builds the list of free numbers.
+func (f *loadedPages) link(n *numbers, top uint32, some bool) bool {
+	free := int(n.next - n.live)
 	if some != (free > 0) {
 		return false
 	}
 	if free == 0 {
 		return true
 	}
-	t.free = make([]uint32, free)
-	t.dead = make([]uint64, (t.next+63)/64)
+	n.free = make([]uint32, free)
+	n.dead = make([]uint64, (n.next+63)/64)
 	for i := top; ; {
-		if i >= t.next || t.isDead(i) || free == 0 {
+		if i >= n.next || n.isDead(i) || free == 0 {
 			return false
 		}
-		p := f.pages[i/PageLen]
+		p := f.all[i/PageLen]
 		if p.live[i%PageLen/64]>>(i%64)&1 != 0 || p.under == nil {
 			return false
 		}
 		free--
-		t.free[free] = i
-		t.dead[i>>6] |= 1 << (i & 63)
+		n.free[free] = i
+		n.dead[i>>6] |= 1 << (i & 63)
 		if i = p.under[i%PageLen]; i == none {
 			return free == 0
 		}
@@ -125,7 +143,7 @@ func (f *Loader[K, V]) free(t *Table[K, V], top uint32, some bool) bool {
 
 // enter builds the index of t, whose entries and numbers are set. It looks up a group of
 // entries at a time, so that their cache misses overlap.
-func (t *Table[K, V]) enter(f *Loader[K, V], h *Hasher[K]) bool {
+func enter[K comparable, V any](t *Table[K, V], h *Hasher[K]) bool {
 	const group = 16
 	var hs [group]uint64
 	var is [group]uint32
@@ -144,8 +162,8 @@ func (t *Table[K, V]) enter(f *Loader[K, V], h *Hasher[K]) bool {
 		n = 0
 		return true
 	}
-	for i := range t.next {
-		if t.isDead(i) {
+	for i := range t.nums.next {
+		if t.nums.isDead(i) {
 			continue
 		}
 		is[n], hs[n] = i, h.Hash(t.entry(i).k)

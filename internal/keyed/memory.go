@@ -5,6 +5,14 @@ import "unsafe"
 // clearKeep is the amount of memory up to which a table keeps what it has.
 const clearKeep = 1 << 20
 
+// allocate sets chunk c, which may be the one after the last.
+func (t *Table[K, V]) allocate(c int) {
+	if c == len(t.chunks) {
+		t.chunks = append(t.chunks, nil)
+	}
+	t.chunks[c] = t.chunk()
+}
+
 // chunk returns a chunk of zero entries.
 func (t *Table[K, V]) chunk() *[chunkLen]entry[K, V] {
 	t.used++
@@ -23,16 +31,7 @@ func (t *Table[K, V]) chunk() *[chunkLen]entry[K, V] {
 //
 //go:noinline
 func (t *Table[K, V]) release(c uint32) {
-	first := int(c) * (chunkLen / 64)
-	if first+chunkLen/64 > len(t.dead) {
-		return // some of its numbers were not assigned
-	}
-	for _, w := range t.dead[first : first+chunkLen/64] {
-		if w != ^uint64(0) {
-			return
-		}
-	}
-	if uint64(t.used+len(t.spare))*chunkBytes[K, V]() <= clearKeep {
+	if !t.nums.allDead(c) || uint64(t.used+len(t.spare))*chunkBytes[K, V]() <= clearKeep {
 		return
 	}
 	most := t.used/8 + 1
@@ -58,20 +57,18 @@ func chunkBytes[K comparable, V any]() uint64 {
 func (t *Table[K, V]) restart() {
 	large := t.used < len(t.chunks) || len(t.chunks) > 1 && t.held() > clearKeep
 	if t.saved != nil {
-		t.saved.restart(t, large)
+		t.leave(large)
 	}
 	if large {
-		t.reset()
+		reset(t)
 		return
 	}
-	t.next = 0
-	t.free = t.free[:0]
-	clear(t.dead)
+	t.nums.restart()
 }
 
 // reset makes t a new table. If it was saved, it still is.
-func (t *Table[K, V]) reset() {
-	*t = Table[K, V]{saved: t.saved}
+func reset[K comparable, V any](t *Table[K, V]) {
+	*t = Table[K, V]{saved: t.saved, was: t.was}
 	t.index.init()
 }
 
@@ -80,32 +77,35 @@ func (t *Table[K, V]) reset() {
 func (t *Table[K, V]) Clear() {
 	large := t.held() > clearKeep
 	if t.saved != nil {
-		t.saved.restart(t, large)
+		t.leave(large)
 	}
 	held := len(t.chunks) * chunkLen
-	if large || t.used < len(t.chunks) || held > chunkLen && int(t.next) < held/8 {
-		t.reset()
+	if large || t.used < len(t.chunks) || held > chunkLen && int(t.nums.next) < held/8 {
+		reset(t)
 		return
 	}
-	for c := range (t.next + chunkLen - 1) / chunkLen {
-		clear(t.chunks[c][:min(chunkLen, t.next-c*chunkLen)])
+	for c := range (t.nums.next + chunkLen - 1) / chunkLen {
+		clear(t.chunks[c][:min(chunkLen, t.nums.next-c*chunkLen)])
 	}
 	t.index.clear()
 	t.spill = nil
-	t.next, t.live = 0, 0
-	t.free = t.free[:0]
-	clear(t.dead)
+	t.nums.restart()
 }
 
 // Bytes returns the memory held, without what keys and values point to. It is for
 // display only, since it depends a little on the hashes.
-func (t *Table[K, V]) Bytes() uint64 { return t.held() + t.saved.bytes() }
+func (t *Table[K, V]) Bytes() uint64 {
+	n := t.held() + t.saved.bytes()
+	if t.was != nil {
+		n += t.was.held()
+	}
+	return n
+}
 
 // held is [Table.Bytes] without the memory for saving the table.
 func (t *Table[K, V]) held() uint64 {
-	n := t.index.bytes()
+	n := t.index.bytes() + t.nums.bytes()
 	n += uint64(t.used+len(t.spare))*chunkBytes[K, V]() + 8*uint64(cap(t.chunks)+cap(t.spare))
-	n += 4*uint64(cap(t.free)) + 8*uint64(cap(t.dead))
 	n += 2 * uint64(len(t.spill)) * uint64(unsafe.Sizeof(*new(K))+5)
 	return n
 }

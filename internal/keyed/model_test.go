@@ -147,16 +147,16 @@ func (p *pair[K, V]) same() error {
 			return fmt.Errorf("At(%d) of a deleted entry has key %v", i, k)
 		}
 	}
-	if _, _, ok := p.table.At(p.table.next); ok {
-		return fmt.Errorf("At(%d) past the last entry is there", p.table.next)
+	if _, _, ok := p.table.At(p.table.nums.next); ok {
+		return fmt.Errorf("At(%d) past the last entry is there", p.table.nums.next)
 	}
 	return p.table.check()
 }
 
 // check returns an error for the first invariant that does not hold.
 func (t *Table[K, V]) check() error {
-	if uint32(len(t.free))+t.live != t.next {
-		return fmt.Errorf("%d free + %d live entries, want %d", len(t.free), t.live, t.next)
+	if uint32(len(t.nums.free))+t.nums.live != t.nums.next {
+		return fmt.Errorf("%d free + %d live entries, want %d", len(t.nums.free), t.nums.live, t.nums.next)
 	}
 	seen := make(map[uint32]bool)
 	for _, i := range t.spill {
@@ -190,7 +190,7 @@ func (t *Table[K, V]) check() error {
 			if x.dir[s>>x.shift] != x.dir[j] {
 				return fmt.Errorf("segment %d: slot %d belongs to another", x.ids[j], p)
 			}
-			if i := uint32(s) - 1; i >= t.next || t.isDead(i) || seen[i] {
+			if i := uint32(s) - 1; i >= t.nums.next || t.nums.isDead(i) || seen[i] {
 				return fmt.Errorf("segment %d: slot %d has entry %d, dead or seen", x.ids[j], p, i)
 			}
 			seen[uint32(s)-1] = true
@@ -204,8 +204,8 @@ func (t *Table[K, V]) check() error {
 			return fmt.Errorf("segment %d is idle and has %+v", id, x.segs[id])
 		}
 	}
-	if len(seen) != int(t.live) {
-		return fmt.Errorf("%d entries are in the index, want %d", len(seen), t.live)
+	if len(seen) != int(t.nums.live) {
+		return fmt.Errorf("%d entries are in the index, want %d", len(seen), t.nums.live)
 	}
 	return t.checkChunks()
 }
@@ -218,13 +218,13 @@ func (t *Table[K, V]) checkChunks() error {
 			continue
 		}
 		for i := c * chunkLen; i < (c+1)*chunkLen; i++ {
-			if uint32(i) >= t.next || !t.isDead(uint32(i)) {
+			if uint32(i) >= t.nums.next || !t.nums.isDead(uint32(i)) {
 				return fmt.Errorf("entry %d lives or was not given out, and has no chunk", i)
 			}
 		}
 	}
-	if used != t.used || len(t.chunks) < pages(t.next) {
-		return fmt.Errorf("%d of %d chunks are there, want %d of %d or more", used, len(t.chunks), t.used, pages(t.next))
+	if used != t.used || len(t.chunks) < pages(t.nums.next) {
+		return fmt.Errorf("%d of %d chunks are there, want %d of %d or more", used, len(t.chunks), t.used, pages(t.nums.next))
 	}
 	for _, chunk := range t.spare {
 		for i := range chunk {

@@ -96,7 +96,7 @@ func (w *writer) restored() (*Table[int, int], bool) {
 
 // copyOf returns a table with the entries and the numbering of t.
 func copyOf(t *Table[int, int]) *Table[int, int] {
-	c := &Table[int, int]{next: t.next, live: t.live, free: slices.Clone(t.free), dead: slices.Clone(t.dead), used: t.used}
+	c := &Table[int, int]{nums: numbers{next: t.nums.next, live: t.nums.live, free: slices.Clone(t.nums.free), dead: slices.Clone(t.nums.dead)}, used: t.used}
 	c.index.init()
 	h := HasherOf[int]()
 	for _, e := range t.chunks {
@@ -106,7 +106,7 @@ func copyOf(t *Table[int, int]) *Table[int, int] {
 		}
 		c.chunks = append(c.chunks, e)
 	}
-	for i := range t.next {
+	for i := range t.nums.next {
 		if k, _, ok := t.At(i); ok {
 			c.index.insert(h.Hash(k)>>32<<32 | uint64(i+1))
 		}
@@ -116,10 +116,10 @@ func copyOf(t *Table[int, int]) *Table[int, int] {
 
 // sameTable compares the contents of two tables, with numbers and their order.
 func sameTable(a, b *Table[int, int]) error {
-	if a.next != b.next || a.live != b.live || !slices.Equal(a.free, b.free) {
-		return fmt.Errorf("%d numbers, %d live, %v free; want %d, %d, %v", a.next, a.live, a.free, b.next, b.live, b.free)
+	if a.nums.next != b.nums.next || a.nums.live != b.nums.live || !slices.Equal(a.nums.free, b.nums.free) {
+		return fmt.Errorf("%d numbers, %d live, %v free; want %d, %d, %v", a.nums.next, a.nums.live, a.nums.free, b.nums.next, b.nums.live, b.nums.free)
 	}
-	for i := range a.next {
+	for i := range a.nums.next {
 		k, v, ok := a.At(i)
 		wk, wv, wok := b.At(i)
 		if k != wk || ok != wok || ok && *v != *wv {
@@ -185,7 +185,7 @@ func TestCuts(t *testing.T) {
 				for range r.IntN(60) {
 					act(r, table, h, keys, !onlyKeys)
 				}
-				if table.saved.was != nil {
+				if table.was != nil {
 					restarts++
 				}
 			}

@@ -36,7 +36,7 @@ func FoldCommutative[T, A any, L Location, B bounds.Stream, O Order, R NoRetries
 	s Stream[T, L, B, O, R], init func() A, step func(acc *A, x T), why Proof,
 ) Singleton[A, L, B] {
 	n, op := engine.ReadProved(engine.NodeOf(s), "dataflow.FoldCommutative", why, init, step)
-	n.Permuted()
+	engine.Permuted(&n.Head)
 	return newSingleton[A, L, B](operators.Fold(n, op, init, claims.Commutative(op, step)))
 }
 
@@ -48,7 +48,7 @@ func FoldCommutativeGrowing[T, A any, L Location, B bounds.FoldedGrowing[Out], O
 	s Stream[T, L, B, O, R], init func() A, step func(acc *A, x T), why Proof,
 ) Singleton[A, L, Out] {
 	n, op := engine.ReadProved(engine.NodeOf(s), "dataflow.FoldCommutativeGrowing", why, init, step)
-	n.Permuted()
+	engine.Permuted(&n.Head)
 	return newSingleton[A, L, Out](operators.Fold(n, op, init, claims.Growing(op, claims.Commutative(op, step))))
 }
 

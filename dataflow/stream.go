@@ -22,7 +22,7 @@ func Of[T any, L Location](at L, elems ...T) Stream[T, L, bounds.Bounded, TotalO
 func Output[T any, L Location, B bounds.Stream, O Order, R Retries](s Stream[T, L, B, O, R], name string) *OutputPort[T] {
 	n, op := engine.Read(engine.NodeOf(s), "dataflow.Output "+name)
 	if mayRepeat[R]() {
-		n.SeesRepeats()
+		engine.SeesRepeats(&n.Head)
 	}
 	return newOutputPort(port.NewOutput(n, op))
 }
@@ -156,7 +156,7 @@ func AssumeOnce[T any, L Location, B bounds.Stream, O Order, R Retries](
 	s Stream[T, L, B, O, R], why NonDet,
 ) Stream[T, L, B, O, ExactlyOnce] {
 	n, op := engine.ReadReasoned(engine.NodeOf(s), "dataflow.AssumeOnce", why)
-	n.SeesRepeats()
+	engine.SeesRepeats(&n.Head)
 	return newStream[T, L, B, O, ExactlyOnce](engine.Pass(n, op))
 }
 

@@ -71,7 +71,7 @@ func FoldCommutative[K comparable, V, A any, L dataflow.Location, B bounds.Folde
 	ks dataflow.KeyedStream[K, V, L, B, O, R], init func() A, step func(acc *A, v V), why dataflow.Proof,
 ) dataflow.KeyedSingleton[K, A, L, Out] {
 	n, op := engine.ReadProved(engine.KeyedNodeOf(ks), "keyedstream.FoldCommutative", why, init, step)
-	n.Permuted()
+	engine.Permuted(&n.Head)
 	return newKeyedSingleton[K, A, L, Out](operators.KFold(n, op, init, claims.Commutative(op, step)))
 }
 
@@ -83,7 +83,7 @@ func FoldCommutativeGrowing[K comparable, V, A any, L dataflow.Location, B bound
 	ks dataflow.KeyedStream[K, V, L, B, O, R], init func() A, step func(acc *A, v V), why dataflow.Proof,
 ) dataflow.KeyedSingleton[K, A, L, Out] {
 	n, op := engine.ReadProved(engine.KeyedNodeOf(ks), "keyedstream.FoldCommutativeGrowing", why, init, step)
-	n.Permuted()
+	engine.Permuted(&n.Head)
 	return newKeyedSingleton[K, A, L, Out](operators.KFold(n, op, init, claims.Growing(op, claims.Commutative(op, step))))
 }
 

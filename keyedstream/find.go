@@ -37,7 +37,7 @@ func SortFunc[K comparable, V any, L dataflow.Location, B bounds.Complete, O dat
 	ks dataflow.KeyedStream[K, V, L, B, O, R], compare func(a, b V) int, why dataflow.Proof,
 ) dataflow.KeyedStream[K, V, L, B, dataflow.TotalOrder, R] {
 	n, op := engine.ReadProved(engine.KeyedNodeOf(ks), "keyedstream.SortFunc", why, compare)
-	n.Permuted()
+	engine.Permuted(&n.Head)
 	return newKeyedStream[K, V, L, B, dataflow.TotalOrder, R](operators.KSort(n, op, claims.Distinct(op, compare)))
 }
 

@@ -21,7 +21,7 @@ func Output[K comparable, V any, L dataflow.Location, B bounds.Stream, O dataflo
 ) *dataflow.OutputPort[dataflow.Entry[K, V]] {
 	n, op := engine.Read(engine.KeyedNodeOf(ks), "keyedstream.Output "+name)
 	if _, repeats := any(*new(R)).(dataflow.AtLeastOnce); repeats {
-		n.SeesRepeats()
+		engine.SeesRepeats(&n.Head)
 	}
 	return newOutputPort(port.NewOutput(operators.Zip(n, op, entry[K, V]), op))
 }
@@ -124,7 +124,7 @@ func AssumeOnce[K comparable, V any, L dataflow.Location, B bounds.Stream, O dat
 	ks dataflow.KeyedStream[K, V, L, B, O, R], why dataflow.NonDet,
 ) dataflow.KeyedStream[K, V, L, B, O, dataflow.ExactlyOnce] {
 	n, op := engine.ReadReasoned(engine.KeyedNodeOf(ks), "keyedstream.AssumeOnce", why)
-	n.SeesRepeats()
+	engine.SeesRepeats(&n.Head)
 	return newKeyedStream[K, V, L, B, O, dataflow.ExactlyOnce](engine.KPass(n, op))
 }
 

@@ -34,7 +34,7 @@ func FoldCommutative[K comparable, V, A any, L dataflow.Location, O dataflow.Ord
 	ks dataflow.KeyedStream[K, Event[V], L, bounds.Unbounded, O, R], shape Shape, init func() A, step func(*A, V), why dataflow.Proof,
 ) (closed dataflow.KeyedSingleton[Key[K], A, L, bounds.BoundedValue], open dataflow.KeyedSingleton[Key[K], A, L, bounds.Unbounded]) {
 	n, op := engine.ReadProved(engine.KeyedNodeOf(ks), "window.FoldCommutative", why, init, step)
-	n.Permuted()
+	engine.Permuted(&n.Head)
 	checked := claims.Commutative(op, step)
 	c, o := fold(n, op, shape, init, func(acc *A, e *Event[V]) { checked(acc, e.Value) })
 	return newKeyedSingleton[Key[K], A, L, bounds.BoundedValue](c), newKeyedSingleton[Key[K], A, L, bounds.Unbounded](o)

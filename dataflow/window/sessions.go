@@ -22,7 +22,7 @@ func Sessions[K comparable, V, A any, L dataflow.Location, O dataflow.Order, R d
 ) (closed dataflow.KeyedSingleton[Key[K], A, L, bounds.BoundedValue], open dataflow.KeyedSingleton[Key[K], A, L, bounds.Unbounded]) {
 	n, op := engine.ReadProved(engine.KeyedNodeOf(ks), "window.Sessions", why, init, step, merge)
 	positive(op.Name, "gap", gap)
-	n.Permuted()
+	engine.Permuted(&n.Head)
 	checked, merged := claims.Sessions(op, init, step, merge)
 	c, o := windows.Sessions(n, op, timeOf[V], int64(gap), init, func(acc *A, e *Event[V]) { checked(acc, e.Value) }, merged, keyOf[K])
 	return newKeyedSingleton[Key[K], A, L, bounds.BoundedValue](c), newKeyedSingleton[Key[K], A, L, bounds.Unbounded](o)

@@ -27,7 +27,7 @@ func SortBy[T any, L dataflow.Location, O dataflow.Order, R dataflow.Retries](
 	events dataflow.Stream[Event[T], L, bounds.Unbounded, O, R], tie func(a, b T) int, why dataflow.Proof,
 ) dataflow.Stream[Event[T], L, bounds.Unbounded, dataflow.TotalOrder, R] {
 	n, op := engine.ReadProved(engine.NodeOf(events), "window.SortBy", why, tie)
-	n.Permuted()
+	engine.Permuted(&n.Head)
 	checked := claims.Distinct(op, tie)
 	return newStream[Event[T], L, bounds.Unbounded, dataflow.TotalOrder, R](
 		windows.Sort(n, op, timeOf[T], func(a, b *Event[T]) int { return checked(a.Value, b.Value) }))

@@ -32,13 +32,13 @@ func readInTurn(l AliasChecker, h *Head, value any, readers int, read func(i int
 	for i := range readers {
 		read(i)
 		if i < readers-1 && digest.Of(value) != is {
-			panic(h.changed(l, value))
+			panic(changedBetween(l, h, value))
 		}
 	}
 }
 
-// changed returns the error for a value of h that was found changed after the current operator had run.
-func (h *Head) changed(l AliasChecker, value any) error {
+// changedBetween returns the error for a value of h that was found changed after the current operator had run.
+func changedBetween(l AliasChecker, h *Head, value any) error {
 	op, by := h.Op, h.Loc.Ops[h.Loc.At]
 	if op == nil { // a constant
 		op = by
@@ -47,7 +47,7 @@ func (h *Head) changed(l AliasChecker, value any) error {
 }
 
 // checkReaders checks the consumers of n, if there is an AliasChecker.
-func (n *Node[T]) checkReaders() {
+func checkReaders[T any](n *Node[T]) {
 	l := aliasChecker[T](n.Loc)
 	if l == nil || len(n.Outs) < 2 {
 		return
@@ -57,8 +57,8 @@ func (n *Node[T]) checkReaders() {
 	n.One = func(x T) { readInTurn(l, &n.Head, x, len(outs), func(i int) { outs[i].One(x) }) }
 }
 
-// checkReaders checks the consumers of n, if there is an AliasChecker. A consumer may add hashes to a batch.
-func (n *KeyedNode[K, V]) checkReaders() {
+// checkKeyedReaders checks the consumers of n, if there is an AliasChecker. A consumer may add hashes to a batch.
+func checkKeyedReaders[K comparable, V any](n *KeyedNode[K, V]) {
 	l := aliasChecker[V](n.Loc)
 	if l == nil || len(n.Outs) < 2 {
 		return
@@ -90,7 +90,7 @@ func CheckedInSlice[T any](r *Region, c *ValueNode[T], f func(T)) func(T) {
 	inUse := false
 	check := func() {
 		if inUse && digest.Of(value) != is {
-			panic(c.changed(l, value))
+			panic(changedBetween(l, &c.Head, value))
 		}
 	}
 	r.AtEnd(func() {

@@ -7,31 +7,29 @@ import (
 	"github.com/millrace/millrace/internal/keyed"
 )
 
-// Record returns the key and the value of the first record.
-func (c Columns[K, V]) Record() (k, v any) { return c.K[0], c.V[0] }
-
-// Columns are records of keyed data. H is empty if they have not been hashed.
+// Columns are records of keyed data. H is empty if they have not been hashed. They have no methods: a package that uses them for
+// types of its own compiles all methods for each of these, but only the functions that it calls.
 type Columns[K comparable, V any] struct {
 	K []K
 	V []V
 	H []uint64
 }
 
-// Append adds a record, with its hash if records have one.
-func (c *Columns[K, V]) Append(hashed bool, k K, v V, h uint64) {
+// AppendEntry adds a record, with its hash if records have one.
+func AppendEntry[K comparable, V any](c *Columns[K, V], hashed bool, k K, v V, h uint64) {
 	c.K, c.V = append(c.K, k), append(c.V, v)
 	if hashed {
 		c.H = append(c.H, h)
 	}
 }
 
-// AppendAll adds the records of d, which have a hash if those of c do.
-func (c *Columns[K, V]) AppendAll(d Columns[K, V]) {
+// AppendEntries adds the records of d, which have a hash if those of c do.
+func AppendEntries[K comparable, V any](c *Columns[K, V], d Columns[K, V]) {
 	c.K, c.V, c.H = append(c.K, d.K...), append(c.V, d.V...), append(c.H, d.H...)
 }
 
-// Slice returns the records from index i up to j. It shares their memory.
-func (c Columns[K, V]) Slice(i, j int) Columns[K, V] {
+// SliceEntries returns the records from index i up to j. It shares their memory.
+func SliceEntries[K comparable, V any](c Columns[K, V], i, j int) Columns[K, V] {
 	part := Columns[K, V]{K: c.K[i:j], V: c.V[i:j]}
 	if len(c.H) > 0 {
 		part.H = c.H[i:j]
@@ -39,16 +37,16 @@ func (c Columns[K, V]) Slice(i, j int) Columns[K, V] {
 	return part
 }
 
-// Delete removes the record with index i.
-func (c *Columns[K, V]) Delete(i int) {
+// DeleteEntry removes the record with index i.
+func DeleteEntry[K comparable, V any](c *Columns[K, V], i int) {
 	c.K, c.V = slices.Delete(c.K, i, i+1), slices.Delete(c.V, i, i+1)
 	if len(c.H) > 0 {
 		c.H = slices.Delete(c.H, i, i+1)
 	}
 }
 
-// Clear removes all records and keeps the memory.
-func (c *Columns[K, V]) Clear() {
+// ClearEntries removes all records and keeps the memory.
+func ClearEntries[K comparable, V any](c *Columns[K, V]) {
 	if len(c.K) == 0 {
 		return
 	}
@@ -57,13 +55,13 @@ func (c *Columns[K, V]) Clear() {
 	c.K, c.V, c.H = c.K[:0], c.V[:0], c.H[:0] // only lengths are written, so there are no write barriers
 }
 
-// Clone returns a copy that shares no memory with c.
-func (c Columns[K, V]) Clone() Columns[K, V] {
+// CloneEntries returns a copy that shares no memory with c.
+func CloneEntries[K comparable, V any](c Columns[K, V]) Columns[K, V] {
 	return Columns[K, V]{slices.Clone(c.K), slices.Clone(c.V), slices.Clone(c.H)}
 }
 
-// PushBlocks pushes c in batches of at most one block, each through *b.
-func (c Columns[K, V]) PushBlocks(n *KeyedNode[K, V], b *Batch[K, V]) {
+// PushEntries pushes c in batches of at most one block, each through *b.
+func PushEntries[K comparable, V any](n *KeyedNode[K, V], c Columns[K, V], b *Batch[K, V]) {
 	if len(c.K) == 1 {
 		h := uint64(0)
 		if len(c.H) > 0 {

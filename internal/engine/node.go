@@ -157,7 +157,7 @@ func (n *Node[T]) compile() {
 			out.One = SingleAsBatch(out.Push)
 		}
 		if n.Loc.Simulated() {
-			out.watch()
+			watchElements(out)
 		}
 	}
 	switch len(outs) {
@@ -177,8 +177,8 @@ func (n *Node[T]) compile() {
 			}
 		}
 	}
-	n.checkReaders()
-	n.count()
+	checkReaders(n)
+	count(n)
 }
 
 // To adds a consumer.
@@ -187,7 +187,7 @@ func (n *Node[T]) To(f func([]T)) { n.Consume(&Consumer[T]{Push: f}) }
 // Consume adds a consumer that can also have a function for single elements.
 func (n *Node[T]) Consume(c *Consumer[T]) {
 	n.Loc.Reads(&n.Head)
-	c.by = n.fedPlain()
+	c.by = plainFeedOf(&n.Head)
 	n = n.Origin()
 	n.Outs = append(n.Outs, c)
 	n.Loc.enters(n.Counter())
@@ -235,16 +235,16 @@ func NewKeyedNode[K comparable, V any](h Head) *KeyedNode[K, V] {
 // To adds a consumer and returns it, so that the operator can also set its function for single entries.
 func (n *KeyedNode[K, V]) To(f func(*Batch[K, V])) *KeyedConsumer[K, V] {
 	n.Loc.Reads(&n.Head)
-	by := n.fed()
+	by := feedOf(&n.Head)
 	n = n.Origin()
-	c := n.Add(f)
+	c := Attach(n, f)
 	c.by = by
 	n.Loc.enters(n.Counter())
 	return c
 }
 
-// Add adds a consumer without recording it as a reader of the node.
-func (n *KeyedNode[K, V]) Add(f func(*Batch[K, V])) *KeyedConsumer[K, V] {
+// Attach adds a consumer to n without recording it as a reader of the node.
+func Attach[K comparable, V any](n *KeyedNode[K, V], f func(*Batch[K, V])) *KeyedConsumer[K, V] {
 	c := &KeyedConsumer[K, V]{push: f}
 	n.Outs = append(n.Outs, c)
 	return c
@@ -310,7 +310,7 @@ func (n *KeyedNode[K, V]) compile() {
 			out.One = batchOfOne(out.push)
 		}
 		if n.Loc.Simulated() {
-			out.watch()
+			watchEntries(out)
 		}
 	}
 	switch len(outs) {
@@ -330,8 +330,8 @@ func (n *KeyedNode[K, V]) compile() {
 			}
 		}
 	}
-	n.checkReaders()
-	n.count()
+	checkKeyedReaders(n)
+	countEntries(n)
 }
 
 // PushBatches makes an empty graph push single entries as batches too, for tests that compare the two forms of an operator.

@@ -88,10 +88,10 @@ const FirstObserver = 1 << 20
 
 // Permuted declares that a function of the operator being built reads the records of h in an order that should not matter to it.
 // Since that is only a claim, a simulation tries all orders.
-func (h *Head) Permuted() { h.Loc.Making.Ordered = true }
+func Permuted(h *Head) { h.Loc.Making.Ordered = true }
 
 // SeesRepeats declares that it can be observed, behind h, that a record came more than once.
-func (h *Head) SeesRepeats() {
+func SeesRepeats(h *Head) {
 	g := h.Loc.Graph
 	g.RepeatsSeen = append(g.RepeatsSeen, h.Loc.Making)
 }
@@ -353,8 +353,8 @@ func (op *Op) getsKey(k any) {
 	}
 }
 
-// watch makes c record what comes to its operator.
-func (c *Consumer[T]) watch() {
+// watchElements makes c record what comes to its operator.
+func watchElements[T any](c *Consumer[T]) {
 	by := c.by
 	if by.op == nil {
 		return
@@ -364,8 +364,8 @@ func (c *Consumer[T]) watch() {
 	c.One = func(x T) { by.gets(1); one(x) }
 }
 
-// watch makes c record what comes to its operator.
-func (c *KeyedConsumer[K, V]) watch() {
+// watchEntries makes c record what comes to its operator.
+func watchEntries[K comparable, V any](c *KeyedConsumer[K, V]) {
 	by := c.by
 	if by.op == nil {
 		return

@@ -15,8 +15,8 @@ type feed struct {
 	number int // among the feeds of op
 }
 
-// fed records that the operator being built consumes a node with head h.
-func (h *Head) fed() feed {
+// feedOf records that the operator being built consumes a node with head h.
+func feedOf(h *Head) feed {
 	f := feed{op: h.Loc.Making}
 	if f.op != nil && h.Op != nil && h.Op != f.op && h.Loc.Simulated() {
 		f.number = len(f.op.feeds)
@@ -43,9 +43,9 @@ func (f feed) passes() {
 	}
 }
 
-// fedPlain is fed for a node without keys.
-func (h *Head) fedPlain() feed {
-	f := h.fed()
+// plainFeedOf is feedOf for a node without keys.
+func plainFeedOf(h *Head) feed {
+	f := feedOf(h)
 	if f.op != nil {
 		f.op.rekeys = true
 	}

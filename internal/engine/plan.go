@@ -154,8 +154,11 @@ func (xs Items[T]) AppendTo(dst []byte, c codec.Codec) (_ []byte, err error) {
 	return dst, nil
 }
 
+// KeyedItems are records of an input of entries, as a recording keeps them.
+type KeyedItems[K comparable, V any] struct{ Columns[K, V] }
+
 // Check implements [Records].
-func (c Columns[K, V]) Check(by codec.Codec) error {
+func (c *KeyedItems[K, V]) Check(by codec.Codec) error {
 	if err := Encodable[K](by); err != nil {
 		return err
 	}
@@ -163,7 +166,7 @@ func (c Columns[K, V]) Check(by codec.Codec) error {
 }
 
 // AppendTo appends the encoding of the records, each key before its value.
-func (c Columns[K, V]) AppendTo(dst []byte, by codec.Codec) (_ []byte, err error) {
+func (c *KeyedItems[K, V]) AppendTo(dst []byte, by codec.Codec) (_ []byte, err error) {
 	for i := range c.K {
 		if dst, err = codec.AppendFrom(dst, by, &c.K[i]); err != nil {
 			return dst, err
@@ -174,6 +177,9 @@ func (c Columns[K, V]) AppendTo(dst []byte, by codec.Codec) (_ []byte, err error
 	}
 	return dst, nil
 }
+
+// Record returns the key and the value of the first record.
+func (c *KeyedItems[K, V]) Record() (k, v any) { return c.K[0], c.V[0] }
 
 // Ended is the record of an ending.
 type Ended struct{}

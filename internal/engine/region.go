@@ -175,15 +175,15 @@ func (t *Trigger) Disarm() {
 	}
 }
 
-func (t *Trigger) makePassive(op *Op) {
+func (t *Trigger) makePassive(h *Head, op *Op) {
 	if t == nil {
 		Misuse(op.Name, "the collection is no snapshot: only what slice.Snapshot, SnapshotOptional or SnapshotEntries returned can be passive")
 	}
 	t.Disarm()
+	op.passes(h)
 }
 
 // MakePassive keeps a change of what n is a snapshot of from running the slice.
 func (n *KeyedNode[K, V]) MakePassive(op *Op) {
-	n.Trigger.makePassive(op)
-	op.passes(&n.Head)
+	n.Trigger.makePassive(&n.Head, op)
 }

@@ -350,7 +350,7 @@ func (n *Node[T]) CountedBy(op *Op) {
 }
 
 // count makes a compiled node count what it pushes, if it has a counter.
-func (n *Node[T]) count() {
+func count[T any](n *Node[T]) {
 	c := n.sent
 	if c == nil || c.counts != nil {
 		return
@@ -374,8 +374,8 @@ func (n *KeyedNode[K, V]) Counter() *counter {
 	return n.sent
 }
 
-// count makes a compiled node count what it pushes, if it has a counter.
-func (n *KeyedNode[K, V]) count() {
+// countEntries makes a compiled node count what it pushes, if it has a counter.
+func countEntries[K comparable, V any](n *KeyedNode[K, V]) {
 	c := n.sent
 	if c == nil {
 		return

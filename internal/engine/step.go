@@ -101,7 +101,7 @@ func StepEntries[K comparable, V any](n *KeyedNode[K, V], c Columns[K, V], b *Ba
 	s := n.Loc
 	defer s.guard()
 	s.more += len(c.K) - 1
-	c.PushBlocks(n, b)
+	PushEntries(n, c, b)
 	s.end(CutAll)
 	s.Release()
 	return true

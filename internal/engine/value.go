@@ -138,6 +138,5 @@ func (s valueState[T]) Size() (int, uint64) { return 0, uint64(unsafe.Sizeof(s.c
 
 // MakePassive keeps a change of what c is a snapshot of from running the slice.
 func (c *ValueNode[T]) MakePassive(op *Op) {
-	c.Trigger.makePassive(op)
-	op.passes(&c.Head)
+	c.Trigger.makePassive(&c.Head, op)
 }

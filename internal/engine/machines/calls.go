@@ -81,8 +81,8 @@ func CallingMachine[K comparable, V, S, U, A, Q any](
 	}
 	c.flushed = func() {
 		if len(c.qs.K) > 0 {
-			c.qs.PushBlocks(c.asked, &c.qb)
-			c.qs.Clear()
+			engine.PushEntries(c.asked, c.qs, &c.qb)
+			engine.ClearEntries(&c.qs)
 		}
 	}
 	takeValues(c.machine, in, func(s *called[S], v V) {

@@ -114,11 +114,11 @@ func (m *machine[K, S, U, A]) observed(k K, what uint64) {
 func (m *machine[K, S, U, A]) settle(k K, h uint64, i uint32, l *life[S]) {
 	t := m.turn
 	for _, u := range t.us {
-		m.us.Append(true, k, u, h)
+		engine.AppendEntry(&m.us, true, k, u, h)
 	}
 	if t.some && !l.decided {
 		l.decided = true
-		m.as.Append(true, k, t.a, h)
+		engine.AppendEntry(&m.as, true, k, t.a, h)
 		m.gone = append(m.gone, false)
 	}
 	if t.forget {
@@ -133,7 +133,7 @@ func (m *machine[K, S, U, A]) settle(k K, h uint64, i uint32, l *life[S]) {
 func (m *machine[K, S, U, A]) end(k K, h uint64, i uint32, l *life[S]) {
 	if l.decided && m.wantsGone() {
 		var none A
-		m.as.Append(true, k, none, h)
+		engine.AppendEntry(&m.as, true, k, none, h)
 		m.gone, m.ends = append(m.gone, true), true
 	}
 	if m.timers != nil {
@@ -156,8 +156,8 @@ func (m *machine[K, S, U, A]) wantsGone() bool {
 // flush pushes what was emitted, then what was decided and forgotten.
 func (m *machine[K, S, U, A]) flush() {
 	if len(m.us.K) > 0 {
-		m.us.PushBlocks(m.emitted, &m.ub)
-		m.us.Clear()
+		engine.PushEntries(m.emitted, m.us, &m.ub)
+		engine.ClearEntries(&m.us)
 	}
 	if len(m.as.K) > 0 {
 		m.pushDecided()
@@ -173,8 +173,8 @@ func (m *machine[K, S, U, A]) pushDecided() {
 		m.decided.Push(&m.ab)
 		m.ab = engine.Batch[K, A]{}
 	} else {
-		m.as.PushBlocks(m.decided, &m.ab)
+		engine.PushEntries(m.decided, m.as, &m.ab)
 	}
-	m.as.Clear()
+	engine.ClearEntries(&m.as)
 	m.gone, m.ends = m.gone[:0], false
 }

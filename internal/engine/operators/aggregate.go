@@ -239,7 +239,7 @@ func Scan[K comparable, V, S, U any](in *engine.KeyedNode[K, V], op *engine.Op, 
 			step(s, b.V[i], emit)
 		}
 		if len(c.K) > 0 {
-			c.PushBlocks(out, &o)
+			engine.PushEntries(out, c, &o)
 			clear(c.K)
 			clear(c.V)
 			c = engine.Columns[K, U]{K: c.K[:0], V: c.V[:0], H: c.H[:0]}

@@ -63,11 +63,11 @@ func within[K comparable, V any](h *engine.Head, r Retain) func(in engine.Memory
 		forgot := func(ks *keyed.Table[K, struct{}]) {
 			if ks.Len() > 0 && out.WantsGone() {
 				for k := range ks.All() {
-					rows.forget(k, hash.Hash(k))
+					forgetRow(rows, k, hash.Hash(k))
 				}
 			}
 		}
-		m := &recentSet[K]{forgot: forgot, due: func() { rows.pushTo(out) }, loc: h.Loc, set: state.NewRecent[K](in), limit: r.Keys, ttl: int64(r.For), at: state.NewVar(in, engine.NoDeadline)}
+		m := &recentSet[K]{forgot: forgot, due: func() { pushRows(out, rows) }, loc: h.Loc, set: state.NewRecent[K](in), limit: r.Keys, ttl: int64(r.For), at: state.NewVar(in, engine.NoDeadline)}
 		in.Op.MixesKeys() // which keys complete first decides which are forgotten
 		if m.ttl > 0 {
 			h.Loc.Timed(m, in.Op)
@@ -165,10 +165,10 @@ func firstOver[K comparable, V any](in *engine.KeyedNode[K, V], op *engine.Op, m
 		for i, k := range b.K {
 			op.At = i
 			if seen.Put(k, hs[i]) {
-				rows.add(k, vs[i], hs[i])
+				addRow(&rows, k, vs[i], hs[i])
 			}
 		}
-		rows.pushTo(out)
+		pushRows(out, &rows)
 	})
 	consumer.One = func(k K, v V, h uint64) {
 		cur.enter(k)
@@ -176,7 +176,7 @@ func firstOver[K comparable, V any](in *engine.KeyedNode[K, V], op *engine.Op, m
 			h = hash.Hash(k)
 		}
 		if seen.Put(k, h) {
-			rows.pushWith(out, k, v, h)
+			pushRowsAnd(out, &rows, k, v, h)
 		}
 	}
 	return out
@@ -236,9 +236,9 @@ func foldEarlyStopOver[K comparable, V, A any](in *engine.KeyedNode[K, V], op *e
 			}
 			live.Delete(k, h)
 			done.Add(k, h) // may forget other keys, which are pushed first
-			rows.add(k, acc, h)
+			addRow(&rows, k, acc, h)
 		}
-		rows.pushTo(out)
+		pushRows(out, &rows)
 	})
 	consumer.One = func(k K, v V, h uint64) {
 		cur.enter(k)
@@ -266,7 +266,7 @@ func foldEarlyStopOver[K comparable, V, A any](in *engine.KeyedNode[K, V], op *e
 		}
 		live.Delete(k, h)
 		done.Add(k, h)
-		rows.pushWith(out, k, acc, h)
+		pushRowsAnd(out, &rows, k, acc, h)
 	}
 	return out
 }
@@ -322,7 +322,7 @@ func watched[K comparable, V any](n *engine.KeyedNode[K, V], op *engine.Op) *eng
 	if w == nil {
 		return n
 	}
-	n.Add(func(b *engine.Batch[K, V]) {
+	engine.Attach(n, func(b *engine.Batch[K, V]) {
 		for i, k := range b.K {
 			w.Observed(n.Loc.Name, engine.FirstObserver+uint64(op.Index)<<32^digest.Of(k), digest.Of(b.V[i]))
 		}

@@ -184,7 +184,7 @@ func Changes[K comparable, V, C any](n *engine.KeyedNode[K, V], op *engine.Op, c
 	touch := func(k K, h uint64) {
 		r.News = true
 		if _, added := touched.Put(k, h); added {
-			ks.Append(true, k, struct{}{}, h)
+			engine.AppendEntry(&ks, true, k, struct{}{}, h)
 		}
 	}
 	n.To(func(b *engine.Batch[K, V]) {
@@ -222,9 +222,9 @@ func Changes[K comparable, V, C any](n *engine.KeyedNode[K, V], op *engine.Op, c
 				c.K, c.V, c.H = append(c.K, k), append(c.V, change(old, now)), append(c.H, h)
 			}
 		}
-		ks.Clear()
-		c.PushBlocks(out, &o)
-		c.Clear()
+		engine.ClearEntries(&ks)
+		engine.PushEntries(out, c, &o)
+		engine.ClearEntries(&c)
 	})
 	return out
 }

@@ -32,7 +32,7 @@ func deferred[K comparable, V any](n *engine.KeyedNode[K, V], op *engine.Op, rea
 	}
 	each := &engine.KeyedNode[K, V]{Push: f, One: one}
 	n.Region.AtStep(func() {
-		c.PushBlocks(each, &b)
+		engine.PushEntries(each, c, &b)
 		clear(c.K)
 		clear(c.V)
 		c = engine.Columns[K, V]{K: c.K[:0], V: c.V[:0], H: c.H[:0]}

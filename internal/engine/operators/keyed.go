@@ -380,7 +380,7 @@ func (e *emissions[K, U]) pushTo(out *engine.KeyedNode[K, U], k K, h uint64) {
 	}
 	clear(e.more)
 	e.more = e.more[:0]
-	e.c.PushBlocks(out, &e.b)
+	engine.PushEntries(out, e.c, &e.b)
 	clear(e.c.K)
 	clear(e.c.V)
 	e.c = engine.Columns[K, U]{K: e.c.K[:0], V: e.c.V[:0], H: e.c.H[:0]}

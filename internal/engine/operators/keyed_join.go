@@ -111,7 +111,7 @@ func KLookup[K, V comparable, W, U any](left *engine.KeyedNode[K, V], right *eng
 				c.K, c.V = append(c.K, b.K[i]), append(c.V, pair(v, Found[W]{x.V, true}))
 			}
 		}
-		c.PushBlocks(out, &o)
+		engine.PushEntries(out, c, &o)
 		c = engine.Columns[K, U]{K: c.K[:0], V: c.V[:0]}
 	}, func(k K, v V, h uint64) {
 		op.Enter()
@@ -124,7 +124,7 @@ func KLookup[K, V comparable, W, U any](left *engine.KeyedNode[K, V], right *eng
 			n = x.Next
 			c.K, c.V = append(c.K, k), append(c.V, pair(v, Found[W]{x.V, true}))
 		}
-		c.PushBlocks(out, &o)
+		engine.PushEntries(out, c, &o)
 		c = engine.Columns[K, U]{K: c.K[:0], V: c.V[:0]}
 	})
 	return out

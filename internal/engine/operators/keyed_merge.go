@@ -68,7 +68,7 @@ func (x *keptBatches[K, V]) keepOne(k K, v V, _ uint64) {
 }
 
 func (x *keptBatches[K, V]) pushTo(out *engine.KeyedNode[K, V]) {
-	x.c.PushBlocks(out, &x.b)
+	engine.PushEntries(out, x.c, &x.b)
 	clear(x.c.K)
 	clear(x.c.V)
 	x.c = engine.Columns[K, V]{K: x.c.K[:0], V: x.c.V[:0]}

@@ -44,13 +44,13 @@ func ScanFirst[K comparable, V, S, U, A any](in *engine.KeyedNode[K, V], op *eng
 			}
 		}
 		if len(us.K) > 0 {
-			us.PushBlocks(emitted, &ub)
+			engine.PushEntries(emitted, us, &ub)
 			clear(us.K)
 			clear(us.V)
 			us = engine.Columns[K, U]{K: us.K[:0], V: us.V[:0], H: us.H[:0]}
 		}
 		if len(as.K) > 0 {
-			as.PushBlocks(decided, &ab)
+			engine.PushEntries(decided, as, &ab)
 			clear(as.K)
 			clear(as.V)
 			as = engine.Columns[K, A]{K: as.K[:0], V: as.V[:0], H: as.H[:0]}

@@ -75,8 +75,8 @@ func KSort[K comparable, V any](in *engine.KeyedNode[K, V], op *engine.Op, compa
 		}
 		clear(rows)
 		rows = rows[:0]
-		c.PushBlocks(out, &o)
-		c.Clear()
+		engine.PushEntries(out, c, &o)
+		engine.ClearEntries(&c)
 	})
 	return out
 }

@@ -9,15 +9,15 @@ type lifeRows[K comparable, V any] struct {
 	b    engine.Batch[K, V]
 }
 
-// add collects an entry.
-func (r *lifeRows[K, V]) add(k K, v V, h uint64) {
-	if r.c.Append(true, k, v, h); len(r.gone) > 0 {
+// addRow collects an entry.
+func addRow[K comparable, V any](r *lifeRows[K, V], k K, v V, h uint64) {
+	if engine.AppendEntry(&r.c, true, k, v, h); len(r.gone) > 0 {
 		r.gone = append(r.gone, false)
 	}
 }
 
-// forget collects a forgotten key.
-func (r *lifeRows[K, V]) forget(k K, h uint64) {
+// forgetRow collects a forgotten key.
+func forgetRow[K comparable, V any](r *lifeRows[K, V], k K, h uint64) {
 	for len(r.gone) < len(r.c.K) {
 		r.gone = append(r.gone, false)
 	}
@@ -25,17 +25,17 @@ func (r *lifeRows[K, V]) forget(k K, h uint64) {
 	r.c.K, r.c.V, r.c.H, r.gone = append(r.c.K, k), append(r.c.V, zero), append(r.c.H, h), append(r.gone, true)
 }
 
-// pushTo pushes what was collected, in blocks, and keeps little memory for it.
-func (r *lifeRows[K, V]) pushTo(out *engine.KeyedNode[K, V]) {
+// pushRows pushes what was collected, in blocks, and keeps little memory for it.
+func pushRows[K comparable, V any](out *engine.KeyedNode[K, V], r *lifeRows[K, V]) {
 	if len(r.c.K) == 0 {
 		return
 	}
 	if size := min(engine.BlockSize[K](), engine.BlockSize[V]()); len(r.gone) == 0 {
-		r.c.PushBlocks(out, &r.b)
+		engine.PushEntries(out, r.c, &r.b)
 	} else {
 		for at := 0; at < len(r.c.K); at += size {
 			end := min(at+size, len(r.c.K))
-			c := r.c.Slice(at, end)
+			c := engine.SliceEntries(r.c, at, end)
 			r.b = engine.Batch[K, V]{K: c.K, V: c.V, H: c.H, Gone: r.gone[at:end]}
 			out.Push(&r.b)
 		}
@@ -45,18 +45,18 @@ func (r *lifeRows[K, V]) pushTo(out *engine.KeyedNode[K, V]) {
 		r.c, r.gone = engine.Columns[K, V]{}, nil
 		return
 	}
-	r.c.Clear()
+	engine.ClearEntries(&r.c)
 	r.gone = r.gone[:0]
 }
 
-// pushWith pushes what was collected and an entry.
-func (r *lifeRows[K, V]) pushWith(out *engine.KeyedNode[K, V], k K, v V, h uint64) {
+// pushRowsAnd pushes what was collected and an entry.
+func pushRowsAnd[K comparable, V any](out *engine.KeyedNode[K, V], r *lifeRows[K, V], k K, v V, h uint64) {
 	if len(r.c.K) == 0 {
 		out.One(k, v, h)
 		return
 	}
-	r.add(k, v, h)
-	r.pushTo(out)
+	addRow(r, k, v, h)
+	pushRows(out, r)
 }
 
 // mostRows is the most rows for which memory is kept between steps.

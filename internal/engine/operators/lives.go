@@ -86,12 +86,12 @@ func batchLives[K comparable, V any](r *engine.Region, n *engine.KeyedNode[K, V]
 	consumer.Gone = out.Lives.Watched
 	r.AtStep(func() {
 		now = l.next()
-		now.PushBlocks(out, &b)
+		engine.PushEntries(out, now, &b)
 	})
 	r.AtEnd(func() {
 		if len(l.gone.K) > 0 {
 			l.lives.Over(l.gone.K, l.gone.H)
-			l.gone.Clear()
+			engine.ClearEntries(&l.gone)
 		}
 		now = engine.Columns[K, V]{}
 	})
@@ -102,7 +102,7 @@ func (l *lifeBatch[K, V]) begin(k K, v V, h uint64) {
 	l.r.News = true
 	at, _ := l.in.Put(k, h)
 	*at = len(l.fresh.K)
-	l.fresh.Append(true, k, v, h)
+	engine.AppendEntry(&l.fresh, true, k, v, h)
 	l.over = append(l.over, false)
 }
 
@@ -127,9 +127,9 @@ func (l *lifeBatch[K, V]) next() (now engine.Columns[K, V]) {
 			later = append(later, i)
 			continue
 		}
-		now.Append(true, k, fresh.V[i], fresh.H[i])
+		engine.AppendEntry(&now, true, k, fresh.V[i], fresh.H[i])
 		if over[i] {
-			l.gone.Append(true, k, struct{}{}, fresh.H[i])
+			engine.AppendEntry(&l.gone, true, k, struct{}{}, fresh.H[i])
 		}
 	}
 	l.in.Clear()
@@ -172,10 +172,10 @@ func EmitRetained[K comparable, V any](n *engine.KeyedNode[K, V], op *engine.Op)
 	n.Lives.Watch(func(ks []K, hs []uint64) {
 		for i, k := range ks {
 			if present.Delete(k, hs[i]) {
-				over.forget(k, hs[i])
+				forgetRow(&over, k, hs[i])
 			}
 		}
-		over.pushTo(out)
+		pushRows(out, &over)
 	})
 	return out
 }

@@ -48,7 +48,7 @@ func (d *drawnKeyed) node() *knode {
 // watch logs the output of n. It adds no operator, so n handles single entries if its operator does.
 func (d *drawnKeyed) watch(n *knode) *knode {
 	id := d.ops
-	n.Origin().Add(func(b *engine.Batch[int, int]) {
+	engine.Attach(n.Origin(), func(b *engine.Batch[int, int]) {
 		for i, k := range b.K {
 			if b.Gone != nil && b.Gone[i] {
 				d.say(id, k, "gone")

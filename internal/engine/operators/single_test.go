@@ -241,7 +241,7 @@ func TestSinglesStaySingle(t *testing.T) {
 		s := g.NewLocation("here")
 		in, root := port.NewKeyedInput[int, int](s, engine.NewOp(s, "in", ""))
 		singles, batches := 0, 0
-		c := build(func(name string) *engine.Op { return engine.NewOp(s, name, "") }, root).Add(func(*engine.Batch[int, int]) { batches++ })
+		c := engine.Attach(build(func(name string) *engine.Op { return engine.NewOp(s, name, "") }, root), func(*engine.Batch[int, int]) { batches++ })
 		c.One = func(int, int, uint64) { singles++ }
 		g.Start(t.Context())
 		for i := range 3 {

@@ -75,7 +75,7 @@ func BatchKeyed[K comparable, V any](r *engine.Region, n *engine.KeyedNode[K, V]
 		fresh.K, fresh.V, fresh.H = append(fresh.K, k), append(fresh.V, v), append(fresh.H, h)
 	}
 	r.AtStep(func() {
-		fresh.PushBlocks(out, &b)
+		engine.PushEntries(out, fresh, &b)
 		clear(fresh.K)
 		clear(fresh.V)
 		fresh = engine.Columns[K, V]{K: fresh.K[:0], V: fresh.V[:0], H: fresh.H[:0]}

@@ -223,7 +223,7 @@ func After[K comparable, V any](n *engine.KeyedNode[K, V], op *engine.Op, delay 
 			at := now + int64(max(d, least))
 			a.set(b.K[i], b.V[i], h, at)
 		}
-		a.over.pushTo(a.out)
+		pushRows(a.out, &a.over)
 	})
 	c.One = func(k K, v V, kh uint64) {
 		cur.enter(k)
@@ -260,7 +260,7 @@ func (a *after[K, V]) end(k K, h uint64) {
 		return
 	}
 	if *p == 0 {
-		a.over.forget(k, h)
+		forgetRow(&a.over, k, h)
 	} else {
 		a.Cancel(*p - 1)
 	}
@@ -281,7 +281,7 @@ func (a *after[K, V]) Expire(now int64) {
 
 // flush pushes what is due.
 func (a *after[K, V]) flush() {
-	a.due.PushBlocks(a.out, &a.batch)
+	engine.PushEntries(a.out, a.due, &a.batch)
 	clear(a.due.K)
 	clear(a.due.V)
 	a.due = engine.Columns[K, V]{K: a.due.K[:0], V: a.due.V[:0], H: a.due.H[:0]}

@@ -55,7 +55,7 @@ func TestRetainByNumberNeedsNoTime(t *testing.T) {
 			})
 			due := operators.After(slow, op("After"), 0, func(v int) time.Duration { return time.Duration(v) * time.Second })
 			operators.FirstWithin(due, op("FirstWithin"), test.retain)
-			due.Add(func(b *engine.Batch[int, int]) { got = append(got, len(b.K)) }).One = func(int, int, uint64) { got = append(got, 1) }
+			engine.Attach(due, func(b *engine.Batch[int, int]) { got = append(got, len(b.K)) }).One = func(int, int, uint64) { got = append(got, 1) }
 		}, func(s *engine.Location, in *port.KeyedInput[int, int]) {
 			for k := range 10 {
 				if err := in.Send(t.Context(), k, k+1); err != nil {

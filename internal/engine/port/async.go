@@ -99,7 +99,7 @@ func (a *async[K, V, U]) Exchange() *engine.Edge { return nil }
 
 func (a *async[K, V, U]) End(error) {}
 
-func (a *async[K, V, U]) Discard() { a.step.Clear() }
+func (a *async[K, V, U]) Discard() { engine.ClearEntries(&a.step) }
 
 // Deliver starts the calls that the step requested. The holder of the token counts them, so that the location does not end before
 // they do.
@@ -298,7 +298,7 @@ func (a *async[K, V, U]) Ask() {
 	for i, k := range a.step.K {
 		q.times[k]++
 		id := engine.ChainDigest(engine.KeyDigest(k), q.times[k])
-		q.Append(true, k, a.step.V[i], a.step.H[i])
+		engine.AppendEntry(&q.Columns, true, k, a.step.V[i], a.step.H[i])
 		q.ids = append(q.ids, id)
 		a.op.Touch(id, engine.Writes)
 		a.queues()
@@ -335,7 +335,7 @@ func (a *async[K, V, U]) CallNow(i int, later bool) {
 	a.queues()
 	m := madeCall{id: q.ids[i], call: a.CallText(i)}
 	k, v, h := q.K[i], q.V[i], q.H[i]
-	q.Delete(i)
+	engine.DeleteEntry(&q.Columns, i)
 	q.ids = append(q.ids[:i], q.ids[i+1:]...)
 	u, ok := a.callNow(k, v)
 	if !ok {

@@ -20,7 +20,7 @@ func (a *async[K, V, U]) Emit(dst []byte, _ codec.Codec) ([]byte, error) {
 			a.fresh.H = append(a.fresh.H, a.step.H[i])
 		}
 	}
-	a.step.Clear()
+	engine.ClearEntries(&a.step)
 	return dst, nil
 }
 
@@ -42,7 +42,7 @@ func (in *answers[K, V, U]) Accept(r *codec.Record, c codec.Codec) (bool, error)
 	if !a.pending.Delete(k, h) {
 		return false, nil // the call was made twice, and answered before
 	}
-	a.in.buf.Append(true, k, u, h)
+	engine.AppendEntry(&a.in.buf, true, k, u, h)
 	a.in.Accepted(a.in, 1)
 	return true, nil
 }

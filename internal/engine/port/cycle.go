@@ -170,7 +170,7 @@ func KLoose[K comparable, V any](n *engine.KeyedNode[K, V], name string, ordered
 	}
 	rows := engine.NewNode[looseEntry[K, V]](n.Head)
 	rows.Op = n.Op
-	n.Origin().Add(func(b *engine.Batch[K, V]) {
+	engine.Attach(n.Origin(), func(b *engine.Batch[K, V]) {
 		for i, k := range b.K {
 			rows.One(looseEntry[K, V]{k, b.V[i]})
 		}

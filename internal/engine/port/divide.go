@@ -83,11 +83,11 @@ func (d *divider[K, V]) listen(n *engine.KeyedNode[K, V]) {
 		for i, w := range d.where[:len(b.K)] {
 			if d.all != nil && d.all(&b.V[i]) {
 				for _, c := range d.into {
-					c.Append(true, b.K[i], b.V[i], hs[i])
+					engine.AppendEntry(c, true, b.K[i], b.V[i], hs[i])
 				}
 				continue
 			}
-			d.into[w].Append(true, b.K[i], b.V[i], hs[i])
+			engine.AppendEntry(d.into[w], true, b.K[i], b.V[i], hs[i])
 		}
 		for _, m := range d.exchanges {
 			m.gave()

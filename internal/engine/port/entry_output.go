@@ -154,14 +154,14 @@ func (out *EntryOutput[K, V]) Show() (more bool) {
 // Forget implements [engine.Port].
 func (out *EntryOutput[K, V]) Forget() {
 	out.listed = false
-	out.step.Clear()
+	engine.ClearEntries(&out.step)
 	clear(out.packed)
 	out.packed, out.shared = out.packed[:0], nil
-	out.gone.Clear()
+	engine.ClearEntries(&out.gone)
 	if out.goneAt != nil && out.goneAt.Len() > 0 {
 		out.goneAt.Clear()
 	}
-	out.taken.Clear()
+	engine.ClearEntries(&out.taken)
 	if out.passing != nil {
 		out.passing = nil
 	}

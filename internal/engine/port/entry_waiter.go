@@ -257,7 +257,7 @@ func (out *EntryOutput[K, V]) drop(k K, h uint64) {
 	}
 	*at = len(out.gone.K)
 	out.changing()
-	out.gone.Append(true, k, struct{}{}, h)
+	engine.AppendEntry(&out.gone, true, k, struct{}{}, h)
 }
 
 // back records that k, dropped earlier in the same step, has an entry again. The new entry replaces the old one.

@@ -107,7 +107,7 @@ func KeyedExchange[K comparable, V any](n *engine.KeyedNode[K, V], op *engine.Op
 // in order.
 func exchangeEntries[K comparable, V any](n *engine.KeyedNode[K, V], op *engine.Op, all func(*V) bool) *engine.KeyedNode[K, V] {
 	m := newKeyedExchange[K, V](&n.Head, op, all)
-	n.Origin().Add(func(b *engine.Batch[K, V]) {
+	engine.Attach(n.Origin(), func(b *engine.Batch[K, V]) {
 		m.step.K = append(m.step.K, b.K...)
 		m.step.V = append(m.step.V, b.V...)
 		m.gave()
@@ -159,7 +159,7 @@ func (m *keyedExchange[K, V]) Deliver() {
 
 func (m *keyedExchange[K, V]) Discard() {
 	m.dirty = false
-	m.step.Clear()
+	engine.ClearEntries(&m.step)
 }
 
 // A lifeRow is a record of an entry that appears, or of a key that is forgotten.
@@ -173,7 +173,7 @@ func exchangeLives[K comparable, V any](n *engine.KeyedNode[K, V], op *engine.Op
 	op.Forgets = true
 	rows := engine.NewKeyedNode[K, lifeRow[V]](n.Head)
 	rows.Op = n.Op // not the operator that was built last at that location
-	n.Origin().Add(func(b *engine.Batch[K, V]) {
+	engine.Attach(n.Origin(), func(b *engine.Batch[K, V]) {
 		for i, k := range b.K {
 			gone := b.Gone != nil && b.Gone[i]
 			rows.One(k, lifeRow[V]{Gone: gone, Value: b.V[i]}, 0)
@@ -271,7 +271,7 @@ func withMarksKeyed[K comparable, V any](n *engine.KeyedNode[K, V]) *engine.Keye
 	rows := engine.NewKeyedNode[K, marked[V]](n.Head)
 	rows.Op = n.Op
 	var values []marked[V]
-	n.Origin().Add(func(b *engine.Batch[K, V]) {
+	engine.Attach(n.Origin(), func(b *engine.Batch[K, V]) {
 		values = engine.Resize(values, len(b.K))
 		for i, v := range b.V {
 			values[i] = marked[V]{Value: v}
@@ -297,14 +297,14 @@ func unmarkedKeyed[K comparable, V any](in *engine.KeyedNode[K, marked[V]], from
 	h.Op.Holds(&events)
 	h.Op.Scratch(&b)
 	push := func() {
-		events.PushBlocks(out, &b)
-		events.Clear()
+		engine.PushEntries(out, events, &b)
+		engine.ClearEntries(&events)
 	}
 	in.To(func(rows *engine.Batch[K, marked[V]]) {
 		for i, k := range rows.K {
 			x := &rows.V[i]
 			if !isMark(x) {
-				events.Append(false, k, x.Value, 0)
+				engine.AppendEntry(&events, false, k, x.Value, 0)
 				continue
 			}
 			push()

@@ -41,15 +41,15 @@ func (in *KeyedInput[K, V]) sendAll(ctx context.Context, ks []K, vs []V) (n int,
 		case engine.Elsewhere:
 			return in.sendRemote(ctx, ks, vs)
 		case engine.Enqueue:
-			part := all.Slice(n, min(len(ks), n+s.Graph.Settings.Queue-s.Queued))
-			in.buf.AppendAll(part)
+			part := engine.SliceEntries(all, n, min(len(ks), n+s.Graph.Settings.Queue-s.Queued))
+			engine.AppendEntries(&in.buf, part)
 			in.Accepted(in, len(part.K))
 			if err = in.Kick(); err != nil {
 				return n, err
 			}
 			n += len(part.K)
 		case engine.RunNow:
-			part := all.Slice(n, min(len(ks), n+s.Graph.Settings.Queue))
+			part := engine.SliceEntries(all, n, min(len(ks), n+s.Graph.Settings.Queue))
 			ok := in.stepAll(part)
 			if ok {
 				n += len(part.K)
@@ -140,7 +140,7 @@ func (in *KeyedInput[K, V]) putAll(ctx context.Context, ks []K, vs []V) (errs []
 				errs[n] = engine.ErrDuplicate
 				continue
 			}
-			into.Append(true, ks[n], vs[n], h)
+			engine.AppendEntry(into, true, ks[n], vs[n], h)
 			fresh++
 		}
 		ok, err := in.enterAll(how, fresh)
@@ -204,7 +204,7 @@ func fill(errs []error, err error) []error {
 // stepAll runs the step of entries whose slices remain the sender's; see [engine.StepEntries].
 func (in *KeyedInput[K, V]) stepAll(all engine.Columns[K, V]) bool {
 	if in.Loc.Planned() {
-		in.taken.AppendAll(all)
+		engine.AppendEntries(&in.taken, all)
 		return in.StepTaken(len(all.K))
 	}
 	return engine.StepEntries(in.node, all, &in.batch)
@@ -216,7 +216,7 @@ func (in *KeyedInput[K, V]) stepTaken(n int) bool {
 		return in.StepTaken(n)
 	}
 	ok := engine.StepEntries(in.node, in.taken, &in.batch)
-	in.taken.Clear()
+	engine.ClearEntries(&in.taken)
 	return ok
 }
 

@@ -196,7 +196,7 @@ func (in *KeyedInput[K, V]) sendOnce(ctx context.Context, k K, v V, accepted fun
 // location and the location fails, enter returns why.
 func (in *KeyedInput[K, V]) enter(ctx context.Context, how engine.Admission, err error, k K, v V, h uint64) error {
 	if how == engine.Enqueue {
-		in.buf.Append(in.hashed, k, v, h)
+		engine.AppendEntry(&in.buf, in.hashed, k, v, h)
 		in.Accepted(in, 1)
 		return in.Kick()
 	}
@@ -220,7 +220,7 @@ func (in *KeyedInput[K, V]) answer(k K, v V, h uint64) {
 		s.Mu.Unlock()
 		return
 	}
-	in.buf.Append(in.hashed, k, v, h)
+	engine.AppendEntry(&in.buf, in.hashed, k, v, h)
 	in.Accepted(in, 1)
 	in.Kick()
 }
@@ -236,9 +236,9 @@ func (in *KeyedInput[K, V]) Lift(i int, again bool) (take func()) {
 	}
 	if !again {
 		in.unordered.took(i)
-		in.buf.Delete(i)
+		engine.DeleteEntry(&in.buf, i)
 	}
-	return func() { in.taken.Append(in.hashed, k, v, h) }
+	return func() { engine.AppendEntry(&in.taken, in.hashed, k, v, h) }
 }
 
 // RecordText implements [engine.Input].
@@ -247,10 +247,12 @@ func (in *KeyedInput[K, V]) RecordText(i int) string {
 }
 
 // CopyTaken implements [engine.Input].
-func (in *KeyedInput[K, V]) CopyTaken(at, n int) any { return in.span(in.off+at, n).Clone() }
+func (in *KeyedInput[K, V]) CopyTaken(at, n int) any {
+	return &engine.KeyedItems[K, V]{Columns: engine.CloneEntries(in.span(in.off+at, n))}
+}
 
 // Check implements [engine.Input].
-func (in *KeyedInput[K, V]) Check(c codec.Codec) error { return engine.Columns[K, V]{}.Check(c) }
+func (in *KeyedInput[K, V]) Check(c codec.Codec) error { return new(engine.KeyedItems[K, V]).Check(c) }
 
 // Types implements [engine.Input].
 func (in *KeyedInput[K, V]) Types() []reflect.Type {
@@ -259,11 +261,13 @@ func (in *KeyedInput[K, V]) Types() []reflect.Type {
 
 // AppendTaken implements [engine.Input].
 func (in *KeyedInput[K, V]) AppendTaken(dst []byte, c codec.Codec, at, n int) ([]byte, error) {
-	return in.span(in.off+at, n).AppendTo(dst, c)
+	return (&engine.KeyedItems[K, V]{Columns: in.span(in.off+at, n)}).AppendTo(dst, c)
 }
 
 // span returns n of the taken records.
-func (in *KeyedInput[K, V]) span(at, n int) engine.Columns[K, V] { return in.taken.Slice(at, at+n) }
+func (in *KeyedInput[K, V]) span(at, n int) engine.Columns[K, V] {
+	return engine.SliceEntries(in.taken, at, at+n)
+}
 
 // Load implements [engine.Input].
 func (in *KeyedInput[K, V]) Load(records any) error {
@@ -272,15 +276,15 @@ func (in *KeyedInput[K, V]) Load(records any) error {
 			k := codec.DecodeValue[K](d, e.Codec)
 			v := codec.DecodeValue[V](d, e.Codec)
 			if d.Err == nil {
-				in.taken.Append(in.hashed, k, v, in.hashOf(k))
+				engine.AppendEntry(&in.taken, in.hashed, k, v, in.hashOf(k))
 			}
 		})
 	}
-	c, ok := records.(engine.Columns[K, V])
+	c, ok := records.(*engine.KeyedItems[K, V])
 	if !ok {
 		return fmt.Errorf("%s takes %T, the recording has %T", in.Op, c, records)
 	}
-	in.taken.AppendAll(c)
+	engine.AppendEntries(&in.taken, c.Columns)
 	return nil
 }
 
@@ -295,9 +299,9 @@ func (in *KeyedInput[K, V]) hashOf(k K) uint64 {
 // Push is [Input.Push] for keyed data.
 func (in *KeyedInput[K, V]) Push(n int) {
 	in.recordPlacement(n)
-	in.span(in.off, n).PushBlocks(in.node, &in.batch)
+	engine.PushEntries(in.node, in.span(in.off, n), &in.batch)
 	if in.off += n; in.off == len(in.taken.K) {
-		in.taken.Clear()
+		engine.ClearEntries(&in.taken)
 		in.off = 0
 	}
 }
@@ -318,7 +322,7 @@ func (in *KeyedInput[K, V]) recordPlacement(n int) {
 // stepOne runs the step of one entry; see [engine.StepEntry].
 func (in *KeyedInput[K, V]) stepOne(k K, v V, h uint64) bool {
 	if in.Loc.Planned() {
-		in.taken.Append(in.hashed, k, v, h)
+		engine.AppendEntry(&in.taken, in.hashed, k, v, h)
 		return in.StepTaken(1)
 	}
 	return engine.StepEntry(in.node, k, v, h)
@@ -345,7 +349,7 @@ func (in *KeyedInput[K, V]) Accept(r *codec.Record, c codec.Codec) (bool, error)
 	if in.once && !in.put(k, h) {
 		return false, nil
 	}
-	in.buf.Append(in.hashed, k, v, h)
+	engine.AppendEntry(&in.buf, in.hashed, k, v, h)
 	in.Accepted(in, 1)
 	return true, nil
 }

@@ -255,7 +255,7 @@ func (in *KeyedInput[K, V]) Entered(n int) error {
 		switch {
 		case at >= 0:
 			in.unordered.took(at)
-			in.buf.Delete(at)
+			engine.DeleteEntry(&in.buf, at)
 			in.Withdrawn()
 		case !in.FromOutside():
 			return fmt.Errorf("it takes %v:%v from %s, and the steps before have sent no such record", k, in.taken.V[i], in.Op)
@@ -277,7 +277,7 @@ func (in *answers[K, V, U]) Entered(n int) error {
 		if at < 0 {
 			return fmt.Errorf("it takes an answer for %v from %s, and the steps before have asked for none", in.taken.K[i], in.Op)
 		}
-		q.Columns.Delete(at)
+		engine.DeleteEntry(&q.Columns, at)
 		q.ids = slices.Delete(q.ids, at, at+1)
 		in.Loc.Calls.Add(-1)
 	}

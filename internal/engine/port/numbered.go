@@ -144,7 +144,7 @@ func (in *KeyedInput[K, V]) sendNumbered(ctx context.Context, number Numbering, 
 	for i, k := range ks {
 		one := Numbering(func(int) (uint64, uint64) { return number(i) })
 		if one.known(1, in.next.of(k)) == 0 {
-			fresh.Append(false, k, vs[i], 0)
+			engine.AppendEntry(&fresh, false, k, vs[i], 0)
 			at = append(at, i)
 		}
 	}

@@ -166,7 +166,7 @@ func (out *EntryOutput[K, V]) Acknowledge(r *codec.Record, c codec.Codec) (bool,
 		return false, nil
 	}
 	out.changing()
-	out.taken.Append(true, k, struct{}{}, h)
+	engine.AppendEntry(&out.taken, true, k, struct{}{}, h)
 	return true, nil
 }
 
@@ -278,7 +278,7 @@ func (out *EntryOutput[K, V]) feedKeys(d *codec.Decoder, c codec.Codec, n int, t
 		if d.Err != nil {
 			break
 		}
-		to.Append(true, k, struct{}{}, out.hash.Hash(k))
+		engine.AppendEntry(to, true, k, struct{}{}, out.hash.Hash(k))
 	}
 }
 
@@ -322,7 +322,7 @@ func (out *EntryOutput[K, V]) Whole(of func(op *engine.Op, key []byte) bool, c c
 			return false, fmt.Errorf("%s, key %v: %w", out.op, k, err)
 		}
 		if of(out.op, key) {
-			out.taken.Append(true, k, struct{}{}, h)
+			engine.AppendEntry(&out.taken, true, k, struct{}{}, h)
 		}
 	}
 	return !was && out.changed(), nil

@@ -113,7 +113,7 @@ func TestCallsAgain(t *testing.T) {
 		MapAsync(node, engine.NewOp(s, "MapAsync", ""), func(_ context.Context, _, v int) int { return v }, limit)
 		calls := s.OutputsInOrder[0].(*async[int, int, int])
 		for k := range 3 {
-			calls.step.Append(true, k, 10*k, 0)
+			engine.AppendEntry(&calls.step, true, k, 10*k, 0)
 		}
 		g.Start(t.Context())
 		calls.Ask()

@@ -39,10 +39,10 @@ func AsOf[K comparable, V, W, U any](
 			}
 			x := lefts.take().What
 			kh := hash.Hash(x.Key)
-			c.Append(true, x.Key, result(&x.Event, newest.Get(x.Key, kh)), kh)
+			engine.AppendEntry(&c, true, x.Key, result(&x.Event, newest.Get(x.Key, kh)), kh)
 		}
-		c.PushBlocks(out, &b)
-		c.Clear()
+		engine.PushEntries(out, c, &b)
+		engine.ClearEntries(&c)
 		h.Mark.Advance(now)
 	})
 	return out

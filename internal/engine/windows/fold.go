@@ -69,7 +69,7 @@ func (r *results[W, A]) push() {
 	if len(r.done.K) == 0 {
 		return
 	}
-	r.done.PushBlocks(r.closed, &r.b)
+	engine.PushEntries(r.closed, r.done, &r.b)
 	clear(r.done.K)
 	clear(r.done.V)
 	r.done.K, r.done.V = r.done.K[:0], r.done.V[:0]

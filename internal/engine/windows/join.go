@@ -53,8 +53,8 @@ func Join[K comparable, V, W, U any](
 	op.Scratch(&leftHash, &rightHash, &b)
 	op.Holds(&j.c)
 	push := func() {
-		j.c.PushBlocks(out, &b)
-		j.c.Clear()
+		engine.PushEntries(out, j.c, &b)
+		engine.ClearEntries(&j.c)
 	}
 	left.To(func(b *engine.Batch[K, V]) {
 		op.Loc.At = op.Index
@@ -70,7 +70,7 @@ func Join[K comparable, V, W, U any](
 			for y := range x.Right {
 				if r := &x.Right[y]; j.near(t, r.At) {
 					e.Paired, r.Paired = true, true
-					j.c.Append(true, k, p.Both(&e.Event, &r.Event, max(t, r.At)), hs[i])
+					engine.AppendEntry(&j.c, true, k, p.Both(&e.Event, &r.Event, max(t, r.At)), hs[i])
 				}
 			}
 			x.Left = append(x.Left, e)
@@ -92,7 +92,7 @@ func Join[K comparable, V, W, U any](
 			for y := range x.Left {
 				if l := &x.Left[y]; j.near(l.At, t) {
 					e.Paired, l.Paired = true, true
-					j.c.Append(true, k, p.Both(&l.Event, &e.Event, max(t, l.At)), hs[i])
+					engine.AppendEntry(&j.c, true, k, p.Both(&l.Event, &e.Event, max(t, l.At)), hs[i])
 				}
 			}
 			x.Right = append(x.Right, e)
@@ -133,7 +133,7 @@ func (j *joins[K, V, W, U]) forgetLeft(k K, h uint64, t int64) {
 		i++
 	}
 	if l := &x.Left[i]; j.Alone != nil && !l.Paired {
-		j.c.Append(true, k, j.Alone(&l.Event, t), h)
+		engine.AppendEntry(&j.c, true, k, j.Alone(&l.Event, t), h)
 	}
 	x.Left = remove(x.Left, i)
 	j.tidy(k, h, x)

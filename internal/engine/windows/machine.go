@@ -123,15 +123,15 @@ func Machine[K comparable, E, S, U, A, W any](
 			step(&life.State, &e.What.Event)
 			x.end(life, kh, false)
 		}
-		x.emitted.PushBlocks(emitted, &eb)
-		x.emitted.Clear()
+		engine.PushEntries(emitted, x.emitted, &eb)
+		engine.ClearEntries(&x.emitted)
 		if len(x.gone) > 0 {
 			db = engine.Batch[K, A]{K: x.decided.K, V: x.decided.V, H: x.decided.H}
 			if slices.Contains(x.gone, true) {
 				db.Gone = x.gone
 			}
 			decided.Push(&db)
-			x.decided.Clear()
+			engine.ClearEntries(&x.decided)
 			x.gone = x.gone[:0]
 		}
 		h.Mark.Advance(now)
@@ -148,17 +148,17 @@ func (x *machine[K, E, S, U, A, W]) begin(k K, now int64) {
 func (x *machine[K, E, S, U, A, W]) end(life *Life[S], h uint64, byRing bool) {
 	t := x.turn
 	for _, u := range t.Emitted {
-		x.emitted.Append(true, t.Key, x.event(t.Now, u), h)
+		engine.AppendEntry(&x.emitted, true, t.Key, x.event(t.Now, u), h)
 	}
 	if t.Decided && !life.Decided {
 		life.Decided = true
-		x.decided.Append(true, t.Key, t.Answer, h)
+		engine.AppendEntry(&x.decided, true, t.Key, t.Answer, h)
 		x.gone = append(x.gone, false)
 	}
 	if t.Over {
 		if life.Decided {
 			var none A
-			x.decided.Append(true, t.Key, none, h)
+			engine.AppendEntry(&x.decided, true, t.Key, none, h)
 			x.gone = append(x.gone, true)
 		}
 		x.lives.Delete(t.Key, h)

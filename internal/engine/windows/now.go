@@ -115,10 +115,10 @@ func StampNowKeyed[K comparable, V, E any](in *engine.KeyedNode[K, V], op *engin
 		op.Loc.At = op.Index
 		now := s.now()
 		for i, k := range batch.K {
-			events.Append(false, k, event(now, batch.V[i]), 0)
+			engine.AppendEntry(&events, false, k, event(now, batch.V[i]), 0)
 		}
-		events.PushBlocks(out, &b)
-		events.Clear()
+		engine.PushEntries(out, events, &b)
+		engine.ClearEntries(&events)
 		s.reach(now)
 	})
 	return out

@@ -42,7 +42,7 @@ func Retain[W comparable, A any](in *engine.KeyedNode[W, A], op *engine.Op, end 
 				gone = append(gone, true)
 			}
 			out.Push(&engine.Batch[W, A]{K: c.K, V: c.V, H: c.H, Gone: gone})
-			c.Clear()
+			engine.ClearEntries(&c)
 		}
 	})
 	return out

@@ -85,10 +85,10 @@ func Trailing[K comparable, E, A, U any](
 			}
 			t.Events = append(t.Events, x.What.Event)
 			extend(&t.Acc, &x.What.Event)
-			c.Append(true, k, result(&x.What.Event, t.Acc), kh)
+			engine.AppendEntry(&c, true, k, result(&x.What.Event, t.Acc), kh)
 		}
-		c.PushBlocks(out, &b)
-		c.Clear()
+		engine.PushEntries(out, c, &b)
+		engine.ClearEntries(&c)
 		tails.forget(now, size, at)
 		h.Mark.Advance(now)
 	})

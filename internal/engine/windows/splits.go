@@ -134,7 +134,7 @@ func (n *Notice) by(p *Split) bool { return n.Reader == 0 || p.Reader == 0 || n.
 func StampSplits[K comparable, V, N, E any](
 	in *engine.KeyedNode[K, V], told *engine.KeyedNode[K, N], op *engine.Op, at func(V) int64, event func(int64, V) E, notice func(N) Notice, c Clock[V],
 ) (events, tardy *engine.KeyedNode[K, E]) {
-	in.Permuted()
+	engine.Permuted(&in.Head)
 	h := engine.Derived(op, in, told)
 	memory := engine.Lasting(op)
 	s := &splits[K, V]{
@@ -176,19 +176,19 @@ func StampSplits[K comparable, V, N, E any](
 				saw(k, engine.ChainDigest(digest.Of(x), digest.Of(isLate)))
 			}
 			if isLate {
-				out.Append(false, k, event(t, x), 0)
+				engine.AppendEntry(&out, false, k, event(t, x), 0)
 				continue
 			}
-			intime.Append(false, k, event(t, x), 0)
+			engine.AppendEntry(&intime, false, k, event(t, x), 0)
 			if m := s.next(x, t, p.Mark, &p.Newest); m > p.Mark {
 				s.moves(p.Mark)
 				p.Mark, *s.most = m, max(*s.most, m)
 			}
 		}
-		intime.PushBlocks(events, &b)
-		intime.Clear()
-		out.PushBlocks(tardy, &b)
-		out.Clear()
+		engine.PushEntries(events, intime, &b)
+		engine.ClearEntries(&intime)
+		engine.PushEntries(tardy, out, &b)
+		engine.ClearEntries(&out)
 		s.mark.Advance(s.now())
 	})
 	told.To(func(batch *engine.Batch[K, N]) {

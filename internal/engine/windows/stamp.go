@@ -133,7 +133,7 @@ func Stamp[T, E any](in *engine.Node[T], op *engine.Op, at func(T) int64, event 
 // StampKeyed is [Stamp] for keyed data, with one mark for all keys. The order across keys matters: it decides which elements are
 // late.
 func StampKeyed[K comparable, V, E any](in *engine.KeyedNode[K, V], op *engine.Op, at func(V) int64, event func(int64, V) E, c Clock[V]) (events, tardy *engine.KeyedNode[K, E]) {
-	in.Permuted()
+	engine.Permuted(&in.Head)
 	h := engine.Derived(op, in)
 	s := newStamp(op, c)
 	h.Mark = s.mark
@@ -157,16 +157,16 @@ func StampKeyed[K comparable, V, E any](in *engine.KeyedNode[K, V], op *engine.O
 				watch.Observed(in.Loc.Name, engine.FirstObserver+uint64(op.Index)<<32^digest.Of(k), engine.ChainDigest(digest.Of(x), digest.Of(isLate)))
 			}
 			if isLate {
-				out.Append(false, k, event(t, x), 0)
+				engine.AppendEntry(&out, false, k, event(t, x), 0)
 				continue
 			}
-			intime.Append(false, k, event(t, x), 0)
+			engine.AppendEntry(&intime, false, k, event(t, x), 0)
 			m = s.next(x, t, m, s.newest)
 		}
-		intime.PushBlocks(events, &b)
-		intime.Clear()
-		out.PushBlocks(tardy, &b)
-		out.Clear()
+		engine.PushEntries(events, intime, &b)
+		engine.ClearEntries(&intime)
+		engine.PushEntries(tardy, out, &b)
+		engine.ClearEntries(&out)
 		s.mark.Advance(m)
 	})
 	return events, tardy

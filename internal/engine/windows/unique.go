@@ -31,11 +31,11 @@ func Unique[K, E comparable](in *engine.KeyedNode[K, E], op *engine.Op, at func(
 			h := hash.Hash(x)
 			if _, added := seen.Put(x, h); added {
 				ends.add(t, x, h)
-				c.Append(false, k, batch.V[i], 0)
+				engine.AppendEntry(&c, false, k, batch.V[i], 0)
 			}
 		}
-		c.PushBlocks(out, &b)
-		c.Clear()
+		engine.PushEntries(out, c, &b)
+		engine.ClearEntries(&c)
 	})
 	marks.Follow(func(now int64) {
 		ends.before(now, func(x Row[K, E], h uint64, _ int64) { seen.Delete(x, h) })

@@ -86,7 +86,7 @@ type Graph struct {
 	Locations   []*Location
 	Edges       edges // between locations; see edge.go
 	Waiters     token.WaiterPool
-	RepeatsSeen []*Op // where it can be observed that a record came more than once; see Head.SeesRepeats
+	RepeatsSeen []*Op // where it can be observed that a record came more than once; see SeesRepeats
 
 	mu      sync.Mutex
 	begun   bool

@@ -39,7 +39,7 @@ func TestFindIsGet(t *testing.T) {
 						want++
 					}
 				}
-				if got := table.Find(ks, hs, at); got != want {
+				if got := Find(table, ks, hs, at); got != want {
 					t.Logf("Find() = %d, want %d", got, want)
 					return false
 				}

@@ -6,22 +6,20 @@ import (
 )
 
 // A Loader is a table that is being restored from its saved entries, in any order.
-type Loader[K comparable, V any] struct{ pages loadedPages }
-
-// loadedPages are the pages of a table that is being restored.
-type loadedPages struct {
+type Loader struct {
 	all  map[uint32]*loadedPage
 	at   uint32 // the last page that was used
 	last *loadedPage
 }
 
+// A loadedPage is a page of a table that is being restored.
 type loadedPage struct {
-	entries unsafe.Pointer // a chunk; nil while none lives
+	entries unsafe.Pointer // a chunk of the table; nil while none lives
 	live    page
 	under   *[PageLen]uint32 // for free entries; nil if none is free
 }
 
-func (f *loadedPages) page(p uint32) *loadedPage {
+func (f *Loader) page(p uint32) *loadedPage {
 	if f.last != nil && f.at == p {
 		return f.last
 	}
@@ -35,9 +33,10 @@ func (f *loadedPages) page(p uint32) *loadedPage {
 	return f.last
 }
 
-// Live returns pointers to the key and the value of entry i, which lives.
-func (f *Loader[K, V]) Live(i uint32) (*K, *V) {
-	p := f.pages.page(i / PageLen)
+// Live returns pointers to the key and the value of entry i, which lives. All calls for a loader are for
+// tables of one type.
+func Live[K comparable, V any](f *Loader, i uint32) (*K, *V) {
+	p := f.page(i / PageLen)
 	p.live[i%PageLen/64] |= 1 << (i % 64)
 	if p.entries == nil {
 		p.entries = unsafe.Pointer(new([chunkLen]entry[K, V]))
@@ -47,10 +46,8 @@ func (f *Loader[K, V]) Live(i uint32) (*K, *V) {
 }
 
 // Free records that number i is free, and that under is the free number below it; see
-// [Table.Image].
-func (f *Loader[K, V]) Free(i, under uint32) { f.pages.free(i, under) }
-
-func (f *loadedPages) free(i, under uint32) {
+// [ImageOf].
+func (f *Loader) Free(i, under uint32) {
 	p := f.page(i / PageLen)
 	if p.under == nil {
 		p.under = new([PageLen]uint32)
@@ -59,15 +56,15 @@ func (f *loadedPages) free(i, under uint32) {
 }
 
 // FreeBottom is [Loader.Free] for a number with no free number below it.
-func (f *Loader[K, V]) FreeBottom(i uint32) { f.pages.free(i, none) }
+func (f *Loader) FreeBottom(i uint32) { f.Free(i, none) }
 
-// Into sets t, which must not be saved, to the restored table. Next is the count of assigned
-// numbers, and top the free number to reuse first, if some is true. Into reports whether the
+// Restore sets t, which must not be saved, to the table that f has loaded. Next is the count of assigned
+// numbers, and top the free number to reuse first, if some is true. Restore reports whether the
 // data is complete: each number is either a live entry or free, exactly once, and no key
 // occurs twice. If it is not, t is unchanged.
-func (f *Loader[K, V]) Into(t *Table[K, V], next, top uint32, some bool, h *Hasher[K]) bool {
+func Restore[K comparable, V any](t *Table[K, V], f *Loader, next, top uint32, some bool, h *Hasher[K]) bool {
 	gone := func(p *loadedPage, i int) { (*[chunkLen]entry[K, V])(p.entries)[i] = entry[K, V]{} }
-	nums, ok := f.pages.numbers(next, top, some, gone)
+	nums, ok := f.numbers(next, top, some, gone)
 	if !ok {
 		return false
 	}
@@ -76,11 +73,11 @@ func (f *Loader[K, V]) Into(t *Table[K, V], next, top uint32, some bool, h *Hash
 	for p := range to.chunks {
 		// A page without live entries has no chunk, unless some of its numbers are still to
 		// be assigned.
-		if from := f.pages.all[uint32(p)]; from.live != (page{}) {
+		if from := f.all[uint32(p)]; from.live != (page{}) {
 			to.chunks[p] = (*[chunkLen]entry[K, V])(from.entries)
 			to.used++
 		} else if p == len(to.chunks)-1 && next%chunkLen != 0 {
-			to.chunks[p] = to.chunk()
+			to.chunks[p] = chunk(to)
 		}
 	}
 	if !enter(to, h) {
@@ -92,7 +89,7 @@ func (f *Loader[K, V]) Into(t *Table[K, V], next, top uint32, some bool, h *Hash
 
 // numbers returns the numbers of the restored table, and reports whether each is either live or
 // free, exactly once. It calls gone for entries from before the numbers were assigned anew.
-func (f *loadedPages) numbers(next, top uint32, some bool, gone func(p *loadedPage, i int)) (n numbers, ok bool) {
+func (f *Loader) numbers(next, top uint32, some bool, gone func(p *loadedPage, i int)) (n Numbers, ok bool) {
 	if pages(next) > len(f.all) {
 		return n, false
 	}
@@ -114,7 +111,7 @@ func (f *loadedPages) numbers(next, top uint32, some bool, gone func(p *loadedPa
 }
 
 // link builds the list of free numbers.
-func (f *loadedPages) link(n *numbers, top uint32, some bool) bool {
+func (f *Loader) link(n *Numbers, top uint32, some bool) bool {
 	free := int(n.next - n.live)
 	if some != (free > 0) {
 		return false
@@ -156,7 +153,7 @@ func enter[K comparable, V any](t *Table[K, V], h *Hasher[K]) bool {
 				return false
 			}
 			for _, lost := range t.index.insert(hs[j]>>32<<32 | uint64(i+1)) {
-				t.spillKey(uint32(lost) - 1)
+				spillKey(t, uint32(lost)-1)
 			}
 		}
 		n = 0

@@ -6,15 +6,15 @@ import "unsafe"
 const clearKeep = 1 << 20
 
 // allocate sets chunk c, which may be the one after the last.
-func (t *Table[K, V]) allocate(c int) {
+func allocate[K comparable, V any](t *Table[K, V], c int) {
 	if c == len(t.chunks) {
 		t.chunks = append(t.chunks, nil)
 	}
-	t.chunks[c] = t.chunk()
+	t.chunks[c] = chunk(t)
 }
 
 // chunk returns a chunk of zero entries.
-func (t *Table[K, V]) chunk() *[chunkLen]entry[K, V] {
+func chunk[K comparable, V any](t *Table[K, V]) *[chunkLen]entry[K, V] {
 	t.used++
 	if n := len(t.spare); n > 0 {
 		c := t.spare[n-1]
@@ -30,7 +30,7 @@ func (t *Table[K, V]) chunk() *[chunkLen]entry[K, V] {
 // eight in use, so that a table whose keys come and go does not allocate.
 //
 //go:noinline
-func (t *Table[K, V]) release(c uint32) {
+func release[K comparable, V any](t *Table[K, V], c uint32) {
 	if !t.nums.allDead(c) || uint64(t.used+len(t.spare))*chunkBytes[K, V]() <= clearKeep {
 		return
 	}
@@ -54,10 +54,10 @@ func chunkBytes[K comparable, V any]() uint64 {
 // memory if the table has more than a little and more than the minimum: a table that
 // repeatedly has a single entry must not allocate. It also frees all memory if numbers
 // have no chunk, as in a restored table.
-func (t *Table[K, V]) restart() {
-	large := t.used < len(t.chunks) || len(t.chunks) > 1 && t.held() > clearKeep
-	if t.saved != nil {
-		t.leave(large)
+func restart[K comparable, V any](t *Table[K, V]) {
+	large := t.used < len(t.chunks) || len(t.chunks) > 1 && held(t) > clearKeep
+	if t.nums.saved != nil {
+		leave(t, large)
 	}
 	if large {
 		reset(t)
@@ -68,16 +68,16 @@ func (t *Table[K, V]) restart() {
 
 // reset makes t a new table. If it was saved, it still is.
 func reset[K comparable, V any](t *Table[K, V]) {
-	*t = Table[K, V]{saved: t.saved, was: t.was}
+	*t = Table[K, V]{nums: Numbers{saved: t.nums.saved, was: t.nums.was}}
 	t.index.init()
 }
 
 // Clear removes all entries. It keeps the memory that was used since the last Clear if
 // clearing that takes less time than allocating it.
 func (t *Table[K, V]) Clear() {
-	large := t.held() > clearKeep
-	if t.saved != nil {
-		t.leave(large)
+	large := held(t) > clearKeep
+	if t.nums.saved != nil {
+		leave(t, large)
 	}
 	held := len(t.chunks) * chunkLen
 	if large || t.used < len(t.chunks) || held > chunkLen && int(t.nums.next) < held/8 {
@@ -95,15 +95,15 @@ func (t *Table[K, V]) Clear() {
 // Bytes returns the memory held, without what keys and values point to. It is for
 // display only, since it depends a little on the hashes.
 func (t *Table[K, V]) Bytes() uint64 {
-	n := t.held() + t.saved.bytes()
-	if t.was != nil {
-		n += t.was.held()
+	n := held(t) + t.nums.saved.bytes()
+	if was := t.nums.was; was != nil {
+		n += held((*Table[K, V])(was))
 	}
 	return n
 }
 
 // held is [Table.Bytes] without the memory for saving the table.
-func (t *Table[K, V]) held() uint64 {
+func held[K comparable, V any](t *Table[K, V]) uint64 {
 	n := t.index.bytes() + t.nums.bytes()
 	n += uint64(t.used+len(t.spare))*chunkBytes[K, V]() + 8*uint64(cap(t.chunks)+cap(t.spare))
 	n += 2 * uint64(len(t.spill)) * uint64(unsafe.Sizeof(*new(K))+5)

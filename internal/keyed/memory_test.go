@@ -57,7 +57,7 @@ func shrink[V value](t *testing.T, p *pair[uint64, V], rounds, keys int) (gone, 
 		case 0:
 			r.Shuffle(len(order), func(i, j int) { order[i], order[j] = order[j], order[i] })
 		case 1: // while they are iterated
-			for k := range p.table.All() {
+			for k := range All(p.table) {
 				if r.IntN(20) == 0 {
 					fail(p.do(get, k))
 				} else {
@@ -106,7 +106,7 @@ func TestTableGivesBack(t *testing.T) {
 	hasher := HasherOf[uint64]()
 	before := heap()
 	table := NewTable[uint64, [8]uint64]()
-	saved := table.Save(false, func(uint32) {})
+	saved := table.Numbers().Save(false, func(uint32) {})
 	for k := range uint64(n) {
 		table.Put(k, hasher.Hash(k))
 	}
@@ -251,7 +251,7 @@ func TestLargeCuts(t *testing.T) {
 		if err := got.check(); err != nil {
 			t.Fatal(err)
 		}
-		if a, b := got.held(), w.want.held(); a > 2*b {
+		if a, b := held(got), held(w.want); a > 2*b {
 			t.Errorf("a restored table has %d bytes, want about %d", a, b)
 		}
 		if err := table.check(); err != nil {

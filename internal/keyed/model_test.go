@@ -130,7 +130,7 @@ func (p *pair[K, V]) do(op uint8, k K) error {
 // same compares all contents and checks the invariants.
 func (p *pair[K, V]) same() error {
 	var keys []K
-	for k, v := range p.table.All() {
+	for k, v := range All(p.table) {
 		keys = append(keys, k)
 		if (*v)[0] != p.model.values[k] {
 			return fmt.Errorf("All: value of %v is %d, want %d", k, (*v)[0], p.model.values[k])

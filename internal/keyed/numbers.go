@@ -1,36 +1,43 @@
 package keyed
 
-import "math"
+import (
+	"math"
+	"unsafe"
+)
 
-// numbers assigns numbers to the entries of a table. They are dense: the last one freed is the next one
-// assigned.
+// Numbers assigns numbers to the entries of a table. They are dense: the last one freed is the next one
+// assigned. Numbers also say which entries have changed, if the table is saved; see saved.go.
 //
 // It maintains:
 //
 //  1. a number below next is live, or dead and in free,
 //  2. live + len(free) == next, and next is 0 if live is.
-type numbers struct {
-	next uint32   // number of assigned numbers
-	live uint32   // of these, in use
-	free []uint32 // the others, last freed last
-	dead []uint64 // the same as a bit set
+type Numbers struct {
+	saved *saved   // nil if the table is not saved
+	next  uint32   // number of assigned numbers
+	live  uint32   // of these, in use
+	free  []uint32 // the others, last freed last
+	dead  []uint64 // the same as a bit set
+
+	was unsafe.Pointer // the table with the entries of the current cut, if it was emptied since
 }
 
-func (n *numbers) isDead(i uint32) bool {
+func (n *Numbers) isDead(i uint32) bool {
 	w := int(i >> 6)
 	return w < len(n.dead) && n.dead[w]>>(i&63)&1 != 0
 }
 
 // top returns the number that is assigned next, or none.
-func (n *numbers) top() uint32 {
+func (n *Numbers) top() uint32 {
 	if l := len(n.free); l > 0 {
 		return n.free[l-1]
 	}
 	return none
 }
 
-// take assigns a number, in a table that s saves, if it is not nil.
-func (n *numbers) take(s *saved) uint32 {
+// take assigns a number.
+func (n *Numbers) take() uint32 {
+	s := n.saved
 	n.live++
 	if l := len(n.free); l > 0 {
 		i := n.free[l-1]
@@ -62,7 +69,7 @@ const (
 )
 
 // drop frees a number.
-func (n *numbers) drop(i uint32) left {
+func (n *Numbers) drop(i uint32) left {
 	n.live--
 	if n.live == 0 {
 		return noneLives
@@ -79,7 +86,7 @@ func (n *numbers) drop(i uint32) left {
 }
 
 // allDead reports whether all numbers of chunk c were assigned and are dead.
-func (n *numbers) allDead(c uint32) bool {
+func (n *Numbers) allDead(c uint32) bool {
 	first := int(c) * (chunkLen / 64)
 	if first+chunkLen/64 > len(n.dead) {
 		return false // some of its numbers were not assigned
@@ -93,10 +100,10 @@ func (n *numbers) allDead(c uint32) bool {
 }
 
 // restart assigns numbers from 0 again.
-func (n *numbers) restart() {
+func (n *Numbers) restart() {
 	n.next, n.live = 0, 0
 	n.free = n.free[:0]
 	clear(n.dead)
 }
 
-func (n *numbers) bytes() uint64 { return 4*uint64(cap(n.free)) + 8*uint64(cap(n.dead)) }
+func (n *Numbers) bytes() uint64 { return 4*uint64(cap(n.free)) + 8*uint64(cap(n.dead)) }

@@ -1,5 +1,7 @@
 package keyed
 
+import "unsafe"
+
 // A saved table can be written entry by entry while it changes. What is written is next,
 // the top of the free numbers, and each entry that has changed. The entry of a free number
 // says which number is free below it. So the order in which numbers are reused, which is
@@ -14,7 +16,7 @@ type saved struct {
 	values bool // a Put of an existing key may change its value
 	under  []uint32
 
-	// What under was in the state of the cut, if the table was emptied since; see Table.was.
+	// What under was in the state of the cut, if the table was emptied since; see Numbers.was.
 	wasUnder []uint32
 }
 
@@ -24,51 +26,40 @@ const none = ^uint32(0)
 // Save makes the table record what changes; all of it counts as changed. BeforeChange receives the
 // number of each entry of a cut that changes before it was taken. If keys is true, only
 // adding and removing keys counts as a change.
-func (t *Table[K, V]) Save(keys bool, beforeChange func(i uint32)) *Marks {
-	if t.saved != nil {
-		t.Thaw()
-		t.saved.marks = NewMarks(t.nums.next, beforeChange)
-	} else {
-		t.saved = newSaved(&t.nums, keys, beforeChange)
+func (n *Numbers) Save(keys bool, beforeChange func(i uint32)) *Marks {
+	if n.saved != nil {
+		n.Thaw()
+		n.saved.marks = NewMarks(n.next, beforeChange)
+		return n.saved.marks
 	}
-	return t.saved.marks
-}
-
-func newSaved(n *numbers, keys bool, beforeChange func(i uint32)) *saved {
 	s := &saved{marks: NewMarks(n.next, beforeChange), values: !keys}
 	below := none
 	for _, i := range n.free {
 		s.link(i, below)
 		below = i
 	}
-	return s
+	n.saved = s
+	return s.marks
 }
 
 // Freeze begins a cut of a saved table; see [Marks.Freeze].
-func (t *Table[K, V]) Freeze() { t.saved.marks.Freeze() }
+func (n *Numbers) Freeze() { n.saved.marks.Freeze() }
 
 // Thaw ends a cut that was written completely.
-func (t *Table[K, V]) Thaw() { t.was, t.saved.wasUnder = nil, nil }
-
-// Change must be called before the value of entry i is written.
-func (t *Table[K, V]) Change(i uint32) {
-	if t.saved != nil {
-		t.saved.put(i)
-	}
-}
+func (n *Numbers) Thaw() { n.was, n.saved.wasUnder = nil, nil }
 
 // Next returns the count of assigned numbers, and the free one that is reused first, if
 // there is one.
-func (t *Table[K, V]) Next() (next uint32, free uint32, ok bool) {
-	return t.nums.next, t.nums.top(), len(t.nums.free) > 0
+func (n *Numbers) Next() (next uint32, free uint32, ok bool) {
+	return n.next, n.top(), len(n.free) > 0
 }
 
-// Image returns entry i in the state of the current cut: its key and value if it lived,
+// ImageOf returns entry i of t in the state of the current cut: its key and value if it lived,
 // otherwise the number that was free below it, if there was one.
-func (t *Table[K, V]) Image(i uint32) (k K, v *V, under uint32, live bool) {
-	links := t.saved.under
-	if t.was != nil {
-		t, links = t.was, t.saved.wasUnder
+func ImageOf[K comparable, V any](t *Table[K, V], i uint32) (k K, v *V, under uint32, live bool) {
+	links := t.nums.saved.under
+	if was := t.nums.was; was != nil {
+		t, links = (*Table[K, V])(was), t.nums.saved.wasUnder
 	}
 	if k, v, live = t.At(i); live {
 		return k, v, none, true
@@ -87,8 +78,8 @@ func Under(i uint32) bool { return i != none }
 //
 //go:noinline
 func (t *Table[K, V]) found(i uint32) (uint32, *V, bool) {
-	if t.saved != nil {
-		t.saved.put(i)
+	if t.nums.saved != nil {
+		t.nums.saved.put(i)
 	}
 	return i, &t.entry(i).v, false
 }
@@ -115,14 +106,14 @@ func (s *saved) link(i, below uint32) {
 
 // leave is called before all numbers of t are assigned anew. If a cut is in progress, t keeps the
 // entries for the cut. If t was large, it frees what is held for each number.
-func (t *Table[K, V]) leave(large bool) {
-	if t.saved.leave(t.was != nil, large) {
-		t.was = &Table[K, V]{chunks: t.chunks, nums: numbers{next: t.nums.next, dead: t.nums.dead}, used: t.used}
+func leave[K comparable, V any](t *Table[K, V], large bool) {
+	if t.nums.saved.leave(t.nums.was != nil, large) {
+		t.nums.was = unsafe.Pointer(&Table[K, V]{chunks: t.chunks, nums: Numbers{next: t.nums.next, dead: t.nums.dead}, used: t.used})
 		t.chunks, t.nums.next, t.nums.dead, t.used = nil, 0, nil, 0
 	}
 }
 
-// leave is the part of [Table.leave] for the links. It reports whether the table must keep its
+// leave is the part for the links. It reports whether the table must keep its
 // entries; kept says that it has those of the cut already.
 func (s *saved) leave(kept, large bool) bool {
 	s.marks.Unchanged()

@@ -34,7 +34,7 @@ type writer struct {
 
 func newWriter(t *Table[int, int], keys bool) *writer {
 	w := &writer{t: t, kept: make(map[uint32]written), keys: keys, most: 64}
-	w.marks = t.Save(keys, func(i uint32) {
+	w.marks = t.Numbers().Save(keys, func(i uint32) {
 		w.early++
 		w.write(i)
 	})
@@ -42,7 +42,7 @@ func newWriter(t *Table[int, int], keys bool) *writer {
 }
 
 func (w *writer) write(i uint32) {
-	k, v, under, live := w.t.Image(i)
+	k, v, under, live := ImageOf(w.t, i)
 	x := written{k: k, under: under, live: live}
 	if live && !w.keys {
 		x.v = *v
@@ -54,9 +54,9 @@ func (w *writer) write(i uint32) {
 }
 
 func (w *writer) cut() {
-	w.t.Freeze()
+	w.t.Numbers().Freeze()
 	w.now = make(map[uint32]written)
-	w.next, w.top, w.some = w.t.Next()
+	w.next, w.top, w.some = w.t.Numbers().Next()
 	w.open = true
 	w.want = copyOf(w.t)
 }
@@ -72,17 +72,17 @@ func (w *writer) part() bool {
 		w.kept[i] = x
 	}
 	w.open = false
-	w.t.Thaw()
+	w.t.Numbers().Thaw()
 	return true
 }
 
 // restored returns the table that was written.
 func (w *writer) restored() (*Table[int, int], bool) {
-	var f Loader[int, int]
+	var f Loader
 	for i, x := range w.kept {
 		switch {
 		case x.live:
-			k, v := f.Live(i)
+			k, v := Live[int, int](&f, i)
 			*k, *v = x.k, x.v
 		case Under(x.under):
 			f.Free(i, x.under)
@@ -91,12 +91,12 @@ func (w *writer) restored() (*Table[int, int], bool) {
 		}
 	}
 	t := NewTable[int, int]()
-	return t, f.Into(t, w.next, w.top, w.some, HasherOf[int]())
+	return t, Restore(t, &f, w.next, w.top, w.some, HasherOf[int]())
 }
 
 // copyOf returns a table with the entries and the numbering of t.
 func copyOf(t *Table[int, int]) *Table[int, int] {
-	c := &Table[int, int]{nums: numbers{next: t.nums.next, live: t.nums.live, free: slices.Clone(t.nums.free), dead: slices.Clone(t.nums.dead)}, used: t.used}
+	c := &Table[int, int]{nums: Numbers{next: t.nums.next, live: t.nums.live, free: slices.Clone(t.nums.free), dead: slices.Clone(t.nums.dead)}, used: t.used}
 	c.index.init()
 	h := HasherOf[int]()
 	for _, e := range t.chunks {
@@ -185,7 +185,7 @@ func TestCuts(t *testing.T) {
 				for range r.IntN(60) {
 					act(r, table, h, keys, !onlyKeys)
 				}
-				if table.was != nil {
+				if table.nums.was != nil {
 					restarts++
 				}
 			}
@@ -263,36 +263,36 @@ func TestFilling(t *testing.T) {
 	h := HasherOf[int]()
 	for _, c := range []struct {
 		what string
-		fill func(f *Loader[int, int]) (next, top uint32, some bool)
+		fill func(f *Loader) (next, top uint32, some bool)
 	}{
-		{"a number is missing", func(f *Loader[int, int]) (uint32, uint32, bool) { *first(f.Live(0)) = 1; return 2, 0, false }},
-		{"a page is missing", func(f *Loader[int, int]) (uint32, uint32, bool) { *first(f.Live(0)) = 1; return 300, 0, false }},
-		{"a key comes twice", func(f *Loader[int, int]) (uint32, uint32, bool) {
-			*first(f.Live(0)), *first(f.Live(1)) = 1, 1
+		{"a number is missing", func(f *Loader) (uint32, uint32, bool) { *first(Live[int, int](f, 0)) = 1; return 2, 0, false }},
+		{"a page is missing", func(f *Loader) (uint32, uint32, bool) { *first(Live[int, int](f, 0)) = 1; return 300, 0, false }},
+		{"a key comes twice", func(f *Loader) (uint32, uint32, bool) {
+			*first(Live[int, int](f, 0)), *first(Live[int, int](f, 1)) = 1, 1
 			return 2, 0, false
 		}},
-		{"a free number lives", func(f *Loader[int, int]) (uint32, uint32, bool) {
-			*first(f.Live(0)) = 1
+		{"a free number lives", func(f *Loader) (uint32, uint32, bool) {
+			*first(Live[int, int](f, 0)) = 1
 			f.FreeBottom(1)
 			return 2, 0, true
 		}},
-		{"free numbers go round", func(f *Loader[int, int]) (uint32, uint32, bool) {
-			*first(f.Live(0)) = 1
+		{"free numbers go round", func(f *Loader) (uint32, uint32, bool) {
+			*first(Live[int, int](f, 0)) = 1
 			f.Free(1, 2)
 			f.Free(2, 1)
 			return 3, 1, true
 		}},
-		{"a free number is beyond the end", func(f *Loader[int, int]) (uint32, uint32, bool) {
-			*first(f.Live(0)) = 1
+		{"a free number is beyond the end", func(f *Loader) (uint32, uint32, bool) {
+			*first(Live[int, int](f, 0)) = 1
 			f.Free(1, 9)
 			return 2, 1, true
 		}},
-		{"no number is free", func(f *Loader[int, int]) (uint32, uint32, bool) { *first(f.Live(0)) = 1; return 1, 0, true }},
+		{"no number is free", func(f *Loader) (uint32, uint32, bool) { *first(Live[int, int](f, 0)) = 1; return 1, 0, true }},
 	} {
-		var f Loader[int, int]
+		var f Loader
 		next, top, some := c.fill(&f)
 		into := NewTable[int, int]()
-		if f.Into(into, next, top, some, h) || into.Len() != 0 {
+		if Restore(into, &f, next, top, some, h) || into.Len() != 0 {
 			t.Errorf("%s: accepted", c.what)
 		}
 	}

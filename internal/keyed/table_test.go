@@ -181,7 +181,7 @@ func TestDeleteWhileIterating(t *testing.T) {
 		table.Put(k, hasher.Hash(k))
 	}
 	n := 0
-	for k := range table.All() {
+	for k := range All(table) {
 		if k != n {
 			t.Fatalf("key %d, want %d", k, n)
 		}
@@ -233,7 +233,7 @@ func TestSteadyStateAllocates(t *testing.T) {
 			v, _ := table.Put(k, hs[i])
 			*v += *table.Get(k, hs[i])
 		}
-		for range table.All() {
+		for range All(table) {
 		}
 		for i, k := range keys[:2000] {
 			table.Delete(k, hs[i])

@@ -36,14 +36,14 @@ var stepping = map[string][]string{
 	// pushing into nodes: inputs do it when the step asks them to
 	"engine.Node.Push":          {"status.go:count", "batch.go", "operators/", "windows/", "port/exchange.go:withMarks", "port/cycle.go:loose"},
 	"engine.Node.One":           {"status.go:count", "batch.go", "step.go", "operators/", "windows/", "port/cycle.go:loose", "port/cycle.go:KLoose"},
-	"engine.KeyedNode.Push":     {"status.go:count", "batch.go", "machines/", "operators/", "windows/", "port/divide.go", "port/async_lives.go", "port/exchange.go:exchangeLives", "port/exchange.go:withMarksKeyed"},
-	"engine.KeyedNode.One":      {"status.go:count", "batch.go", "step.go", "operators/", "windows/", "port/divide.go", "port/async_lives.go", "port/exchange.go:exchangeLives", "port/exchange.go:withMarksKeyed", "port/exchange.go:unmarkedKeyed", "port/cycle.go:KLoose"},
-	"engine.Consumer.Push":      {"node.go", "observe.go:watch", "alias.go:checkReaders"},
-	"engine.Consumer.One":       {"node.go", "observe.go:watch", "alias.go:checkReaders"},
-	"engine.KeyedConsumer.push": {"node.go", "observe.go:watch", "alias.go:checkReaders"},
-	"engine.KeyedConsumer.One":  {"node.go", "observe.go:watch", "alias.go:checkReaders"},
+	"engine.KeyedNode.Push":     {"status.go:countEntries", "batch.go", "machines/", "operators/", "windows/", "port/divide.go", "port/async_lives.go", "port/exchange.go:exchangeLives", "port/exchange.go:withMarksKeyed"},
+	"engine.KeyedNode.One":      {"status.go:countEntries", "batch.go", "step.go", "operators/", "windows/", "port/divide.go", "port/async_lives.go", "port/exchange.go:exchangeLives", "port/exchange.go:withMarksKeyed", "port/exchange.go:unmarkedKeyed", "port/cycle.go:KLoose"},
+	"engine.Consumer.Push":      {"node.go", "observe.go:watchElements", "alias.go:checkReaders"},
+	"engine.Consumer.One":       {"node.go", "observe.go:watchElements", "alias.go:checkReaders"},
+	"engine.KeyedConsumer.push": {"node.go", "observe.go:watchEntries", "alias.go:checkKeyedReaders"},
+	"engine.KeyedConsumer.One":  {"node.go", "observe.go:watchEntries", "alias.go:checkKeyedReaders"},
 	"engine.PushBlocks":         {"step.go", "operators/", "windows/", "port/input.go:Push", "port/exchange.go:unmarked"},
-	"engine.Columns.PushBlocks": {"step.go", "machines/", "operators/", "windows/", "port/keyed_input.go:Push", "port/exchange.go:unmarkedKeyed"},
+	"engine.PushEntries":        {"step.go", "machines/", "operators/", "windows/", "port/keyed_input.go:Push", "port/exchange.go:unmarkedKeyed"},
 
 	// the step itself: drivers make it from a plan
 	"engine.Location.Step": {"live/live.go:Perform", "simulate/simulate.go:Perform", "simulate/replay.go:Perform", "logdriven/executor.go:make"},

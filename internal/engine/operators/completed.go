@@ -62,7 +62,7 @@ func within[K comparable, V any](h *engine.Head, r Retain) func(in engine.Memory
 		hash := engine.Hasher[K]()
 		forgot := func(ks *keyed.Table[K, struct{}]) {
 			if ks.Len() > 0 && out.WantsGone() {
-				for k := range ks.All() {
+				for k := range keyed.All(ks) {
 					forgetRow(rows, k, hash.Hash(k))
 				}
 			}

@@ -75,7 +75,7 @@ func (t *index[K, V]) Get(k K, h uint64) (v V, ok bool) {
 }
 
 func (t *index[K, V]) Find(ks []K, hs []uint64, at []*V) (found int) {
-	return t.table.Find(ks, hs, at)
+	return keyed.Find(t.table, ks, hs, at)
 }
 
 func (t *index[K, V]) Each(f func(*engine.Batch[K, V])) {
@@ -85,7 +85,7 @@ func (t *index[K, V]) Each(f func(*engine.Batch[K, V])) {
 		r = new(scanBuffer[K, V])
 	}
 	size := min(engine.BlockSize[K](), engine.BlockSize[V]())
-	for k, v := range t.table.All() {
+	for k, v := range keyed.All(t.table) {
 		if r.c.K, r.c.V = append(r.c.K, k), append(r.c.V, *v); len(r.c.K) == size {
 			r.flush(f)
 		}

@@ -148,12 +148,12 @@ func first[T any](x T, _ bool) T { return x }
 
 // showEntries reports to the simulator how a state changed.
 func showEntries[K comparable, V any](r *engine.Region, op *engine.Op, before, after *keyed.Table[K, V], hash *keyed.Hasher[K]) {
-	for k, v := range after.All() {
+	for k, v := range keyed.All(after) {
 		if old := before.Get(k, hash.Hash(k)); old == nil || digest.Of(*old) != digest.Of(*v) {
 			r.Show(op, k, *v)
 		}
 	}
-	for k := range before.All() {
+	for k := range keyed.All(before) {
 		if after.Get(k, hash.Hash(k)) == nil {
 			r.Show(op, k, "gone")
 		}

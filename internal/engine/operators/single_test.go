@@ -166,7 +166,8 @@ func keyedConsumers(fn *ast.FuncDecl) (consumers, singles int) {
 		case *ast.CallExpr:
 			switch f := n.Fun.(type) {
 			case *ast.SelectorExpr:
-				if (f.Sel.Name == "To" || f.Sel.Name == "Add") && len(n.Args) == 1 && ofBatch(fn, n.Args[0]) {
+				adds := f.Sel.Name == "To" && len(n.Args) == 1 || f.Sel.Name == "Attach" && len(n.Args) == 2
+				if adds && ofBatch(fn, n.Args[len(n.Args)-1]) {
 					consumers++
 				}
 			case *ast.Ident:
@@ -190,7 +191,7 @@ func keyedConsumers(fn *ast.FuncDecl) (consumers, singles int) {
 	return consumers, singles
 }
 
-// ofBatch reports whether an argument of To or Add is a function of a batch.
+// ofBatch reports whether the argument of To or Attach is a function of a batch.
 func ofBatch(fn *ast.FuncDecl, arg ast.Expr) bool {
 	switch arg := arg.(type) {
 	case *ast.FuncLit:

@@ -5,6 +5,7 @@ import (
 
 	"github.com/millrace/millrace/internal/engine"
 	"github.com/millrace/millrace/internal/engine/codec"
+	"github.com/millrace/millrace/internal/keyed"
 )
 
 // In a log-driven graph a requested call is part of the state until its answer is in the history. So after a crash a call is made
@@ -93,7 +94,7 @@ func (a *async[K, V, U]) Begin() {
 func (a *async[K, V, U]) Resume() {
 	a.fresh, a.resumed = engine.Columns[K, V]{}, true
 	var all engine.Columns[K, V]
-	for k, v := range a.pending.All() {
+	for k, v := range keyed.All(a.pending) {
 		all.K, all.V, all.H = append(all.K, k), append(all.V, *v), append(all.H, a.in.hash.Hash(k))
 	}
 	a.enqueueCommitted(all)

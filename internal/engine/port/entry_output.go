@@ -202,7 +202,7 @@ func (out *EntryOutput[K, V]) Give() {
 func (out *EntryOutput[K, V]) End(err error) {
 	out.mu.Lock()
 	out.ended, out.err = true, err
-	for _, first := range out.waiting.All() {
+	for _, first := range keyed.All(out.waiting) {
 		for w := *first; w != nil; w = w.next {
 			w.Signal()
 		}

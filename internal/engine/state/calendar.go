@@ -196,7 +196,7 @@ func (s calendarState[K, V]) Save(dst []byte, _ codec.Codec) ([]byte, error) { r
 // Load rebuilds the calendar. The table is loaded earlier.
 func (s calendarState[K, V]) Load(*codec.Decoder, codec.Codec) {
 	s.c.clear()
-	n, _, _ := s.c.table.Next()
+	n, _, _ := s.c.table.Numbers().Next()
 	for i := range n {
 		if _, v, ok := s.c.table.At(i); ok {
 			s.c.Add(i, v)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/millrace/millrace/internal/engine"
 	"github.com/millrace/millrace/internal/engine/codec"
+	"github.com/millrace/millrace/internal/keyed"
 )
 
 // A stay has an end, and the time for which it has been noted.
@@ -57,7 +58,7 @@ func TestCalendar(t *testing.T) {
 			}
 			if r.IntN(10) == 0 {
 				loads++
-				for _, s := range table.All() {
+				for _, s := range keyed.All(table) {
 					s.due = r.Int64() // is not saved
 				}
 				op.States[1].Load(&codec.Decoder{}, nil)
@@ -70,7 +71,7 @@ func TestCalendar(t *testing.T) {
 				i   uint32
 			}
 			var ends []ended
-			n, _, _ := table.Next()
+			n, _, _ := table.Numbers().Next()
 			for i := range n {
 				if _, s, ok := table.At(i); ok && s.end <= now {
 					ends = append(ends, ended{s.end, i})
@@ -118,7 +119,7 @@ func TestCalendarForgets(t *testing.T) {
 			s.end = now + 2000
 			c.Until(now+100, func(uint32, int, *stay) { t.Fatal("it ended") })
 			n := len(c.near)
-			for _, list := range c.far.All() {
+			for _, list := range keyed.All(c.far) {
 				n += len(*list)
 			}
 			if n > 30 {

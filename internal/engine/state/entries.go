@@ -15,45 +15,22 @@ import (
 // most.
 const mostSearched = 1 << 14
 
-func (s *tableState[K, V]) KeyType() reflect.Type { return reflect.TypeFor[K]() }
+func (s *tableState) KeyType() reflect.Type { return s.keyType }
 
-func (s *tableState[K, V]) ValueType() reflect.Type {
-	switch {
-	case s.set:
-		return nil
-	case s.value.Show != nil:
-		return s.value.Type
-	}
-	return reflect.TypeFor[V]()
-}
+func (s *tableState) ValueType() reflect.Type { return s.valType }
 
-func (s *tableState[K, V]) Find(key any) (e engine.Entry, ok bool) {
-	i, _, ok := find(s.table, key)
+func (s *tableState) Find(key any) (e engine.Entry, ok bool) {
+	i, ok := s.table.find(key)
 	if !ok {
 		return e, false
 	}
-	return s.entry(i)
+	return s.table.entry(i, !s.set)
 }
 
-func (s *tableState[K, V]) entry(i uint32) (e engine.Entry, ok bool) {
-	k, v, ok := s.table.At(i)
-	if !ok {
-		return e, false
-	}
-	switch e.Key = k; {
-	case s.set:
-	case s.value.Show != nil:
-		e.Value = s.value.Show(v)
-	default:
-		e.Value = v
-	}
-	return e, true
-}
-
-func (s *tableState[K, V]) Entries(from uint32, do func(i uint32, e engine.Entry) bool) {
-	next, _, _ := s.table.Next()
+func (s *tableState) Entries(from uint32, do func(i uint32, e engine.Entry) bool) {
+	next, _, _ := s.numbers.Next()
 	for i := from; i < next; i++ {
-		if e, ok := s.entry(i); ok && !do(i, e) {
+		if e, ok := s.table.entry(i, !s.set); ok && !do(i, e) {
 			return
 		}
 	}
@@ -161,7 +138,7 @@ func (s *deadlinesState[K, V]) Entries(from uint32, do func(i uint32, e engine.E
 	}
 	due := make(map[uint32]int64, s.t.Len())
 	s.t.Each(func(i uint32, at int64) { due[i] = at })
-	next, _, _ := s.table.Next()
+	next, _, _ := s.table.Numbers().Next()
 	for i := from; i < next; i++ {
 		at, ok := due[i]
 		k, _, lives := s.table.At(i)
@@ -192,7 +169,7 @@ func (s *itemsState[K, V]) values(l *list) (values []V) {
 }
 
 func (s *itemsState[K, V]) Entries(from uint32, do func(i uint32, e engine.Entry) bool) {
-	next, _, _ := s.l.Table.Next()
+	next, _, _ := s.l.Table.Numbers().Next()
 	for i := from; i < next; i++ {
 		if k, l, ok := s.l.Table.At(i); ok && !do(i, engine.Entry{Key: k, Value: s.values(l)}) {
 			return
@@ -201,9 +178,9 @@ func (s *itemsState[K, V]) Entries(from uint32, do func(i uint32, e engine.Entry
 }
 
 // KeyType returns nil: the keys of lists are found with their values.
-func (s keysState[K]) KeyType() reflect.Type { return nil }
+func (s keysState) KeyType() reflect.Type { return nil }
 
-func (s keysState[K]) ValueType() reflect.Type { return nil }
+func (s keysState) ValueType() reflect.Type { return nil }
 
 // KeyType returns nil: the keys are found in the table.
 func (s calendarState[K, V]) KeyType() reflect.Type { return nil }

@@ -43,9 +43,11 @@ type listItem[V any] struct {
 func NewLists[K comparable, V any](m engine.Memory) *Lists[K, V] {
 	l := &Lists[K, V]{Table: keyed.NewTable[K, list]()}
 	m.Add(l.clear, func(op *engine.Op) engine.State {
-		keys := &tableState[K, list]{table: l.Table, key: Plain[K](op), set: true}
-		op.States = append(op.States, keysState[K]{keys})
-		return &itemsState[K, V]{l, Plain[K](op), Plain[V](op)}
+		key := Plain[K](op)
+		keys := newTableState(l.Table, key, codec.Of[list]{})
+		keys.kind, keys.set = "keys("+key.Kind+")", true
+		op.States = append(op.States, keysState{keys})
+		return &itemsState[K, V]{l, key, Plain[V](op)}
 	})
 	return l
 }
@@ -172,7 +174,7 @@ func (s *itemsState[K, V]) Load(d *codec.Decoder, _ codec.Codec) {
 }
 
 func (s *itemsState[K, V]) Describe(w *codec.Describer) {
-	for k, list := range s.l.Table.All() {
+	for k, list := range keyed.All(s.l.Table) {
 		var all []V
 		for i := list.first; i != 0; i = s.l.Item(i).Next {
 			all = append(all, s.l.Item(i).V)
@@ -182,8 +184,6 @@ func (s *itemsState[K, V]) Describe(w *codec.Describer) {
 }
 
 // A keysState saves the keys of lists.
-type keysState[K comparable] struct{ *tableState[K, list] }
+type keysState struct{ *tableState }
 
-func (s keysState[K]) Kind() string { return "keys(" + s.key.Kind + ")" }
-
-func (s keysState[K]) Describe(*codec.Describer) {}
+func (s keysState) Describe(*codec.Describer) {}

@@ -36,7 +36,7 @@ func NewEntries[K comparable, V any](op *engine.Op) Entries[K, V] {
 func (s *Entries[K, V]) Packs() bool { return s.packed != nil }
 
 // AllPacked iterates over the entries as they are kept, if values are packed.
-func (s *Entries[K, V]) AllPacked() iter.Seq2[K, *string] { return s.packed.All() }
+func (s *Entries[K, V]) AllPacked() iter.Seq2[K, *string] { return keyed.All(s.packed) }
 
 // Codec returns the codec of packed values.
 func (s *Entries[K, V]) Codec() codec.Codec { return s.codec }
@@ -145,14 +145,14 @@ func (s *Entries[K, V]) Bytes() uint64 {
 func (s *Entries[K, V]) Keys() iter.Seq[K] {
 	return func(yield func(K) bool) {
 		if s.packed == nil {
-			for k := range s.plain.All() {
+			for k := range keyed.All(s.plain) {
 				if !yield(k) {
 					return
 				}
 			}
 			return
 		}
-		for k := range s.packed.All() {
+		for k := range keyed.All(s.packed) {
 			if !yield(k) {
 				return
 			}

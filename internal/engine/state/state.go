@@ -82,7 +82,7 @@ func NewOptional[T any](m engine.Memory) *optional[T] {
 // Copied returns a copy of t, for a later comparison with it.
 func Copied[K comparable, V any](t *keyed.Table[K, V], hash *keyed.Hasher[K]) *keyed.Table[K, V] {
 	c := keyed.NewTable[K, V]()
-	for k, v := range t.All() {
+	for k, v := range keyed.All(t) {
 		p, _ := c.Put(k, hash.Hash(k))
 		*p = *v
 	}

@@ -9,33 +9,108 @@ import (
 	"github.com/millrace/millrace/internal/keyed"
 )
 
-// A tableState saves a table together with its numbering, since the numbers determine the order of its entries.
-type tableState[K comparable, V any] struct {
-	table  *keyed.Table[K, V]
-	key    codec.Of[K]
-	value  codec.Of[V]
-	set    bool // only keys are saved
-	loader *keyed.Loader[K, V]
+// A tableState saves a table together with its numbering, since the numbers determine the order of its entries. It has no type
+// parameters, so that its methods are compiled once for all tables.
+type tableState struct {
+	table            typedTable
+	numbers          *keyed.Numbers
+	kind             string
+	keyType, valType reflect.Type // valType is nil if there are no values
+	set              bool         // only keys are saved
+	loader           *keyed.Loader
 }
 
-func newTableState[K comparable, V any](t *keyed.Table[K, V], key codec.Of[K], value codec.Of[V]) *tableState[K, V] {
+// A typedTable does what depends on the types of keys and values. It is an interface, so that a program that saves nothing does
+// not link its methods.
+type typedTable interface {
+	size() (int, uint64)
+	saveEntry(dst []byte, c codec.Codec, i uint32, set bool) ([]byte, error)
+	loadEntry(into *keyed.Loader, d *codec.Decoder, c codec.Codec, i uint32, set bool) // an entry that lives
+	restore(from *keyed.Loader, next, top uint32, some bool) bool
+	entry(i uint32, value bool) (engine.Entry, bool)
+	find(key any) (i uint32, ok bool)
+}
+
+// tableOf is the [typedTable] of a table.
+type tableOf[K comparable, V any] struct {
+	t     *keyed.Table[K, V]
+	key   codec.Of[K]
+	value codec.Of[V]
+}
+
+func newTableState[K comparable, V any](t *keyed.Table[K, V], key codec.Of[K], value codec.Of[V]) *tableState {
 	_, set := any(*new(V)).(struct{})
-	return &tableState[K, V]{table: t, key: key, value: value, set: set}
+	s := &tableState{
+		table: &tableOf[K, V]{t, key, value}, numbers: t.Numbers(), kind: "table(" + key.Kind + "," + value.Kind + ")",
+		keyType: reflect.TypeFor[K](), valType: reflect.TypeFor[V](), set: set,
+	}
+	switch {
+	case set:
+		s.valType = nil
+	case value.Show != nil:
+		s.valType = value.Type
+	}
+	return s
 }
 
-func (s *tableState[K, V]) Kind() string { return "table(" + s.key.Kind + "," + s.value.Kind + ")" }
+func (x *tableOf[K, V]) size() (int, uint64) { return x.t.Len(), x.t.Bytes() }
 
-func (s *tableState[K, V]) Mark(early func(i uint32)) *keyed.Marks {
-	return s.table.Save(s.set, early)
+func (x *tableOf[K, V]) saveEntry(dst []byte, c codec.Codec, i uint32, set bool) ([]byte, error) {
+	k, v, under, lives := keyed.ImageOf(x.t, i)
+	if !lives {
+		return appendFree(dst, under), nil
+	}
+	dst, err := x.key.Save(append(dst, live), c, &k)
+	if err != nil || set {
+		return dst, err
+	}
+	return x.value.Save(dst, c, v)
 }
 
-func (s *tableState[K, V]) Freeze() { s.table.Freeze() }
+func (x *tableOf[K, V]) loadEntry(into *keyed.Loader, d *codec.Decoder, c codec.Codec, i uint32, set bool) {
+	k, v := keyed.Live[K, V](into, i)
+	if x.key.Load(d, c, k); !set {
+		x.value.Load(d, c, v)
+	}
+}
 
-func (s *tableState[K, V]) Thaw() { s.table.Thaw() }
+func (x *tableOf[K, V]) restore(from *keyed.Loader, next, top uint32, some bool) bool {
+	return keyed.Restore(x.t, from, next, top, some, engine.Hasher[K]())
+}
 
-func (s *tableState[K, V]) Count() (uint32, int) {
-	next, _, _ := s.table.Next()
-	return next, s.table.Len()
+// entry returns entry i, with its value if value is true.
+func (x *tableOf[K, V]) entry(i uint32, value bool) (e engine.Entry, ok bool) {
+	k, v, ok := x.t.At(i)
+	if !ok {
+		return e, false
+	}
+	switch e.Key = k; {
+	case !value:
+	case x.value.Show != nil:
+		e.Value = x.value.Show(v)
+	default:
+		e.Value = v
+	}
+	return e, true
+}
+
+func (x *tableOf[K, V]) find(key any) (uint32, bool) {
+	i, _, ok := find(x.t, key)
+	return i, ok
+}
+
+func (s *tableState) Kind() string { return s.kind }
+
+func (s *tableState) Mark(early func(i uint32)) *keyed.Marks { return s.numbers.Save(s.set, early) }
+
+func (s *tableState) Freeze() { s.numbers.Freeze() }
+
+func (s *tableState) Thaw() { s.numbers.Thaw() }
+
+func (s *tableState) Count() (uint32, int) {
+	next, _, _ := s.numbers.Next()
+	n, _ := s.Size()
+	return next, n
 }
 
 // What a saved number is.
@@ -52,19 +127,14 @@ func appendFree(dst []byte, under uint32) []byte {
 	return append(dst, freeBottom)
 }
 
-func (s *tableState[K, V]) SaveEntry(dst []byte, c codec.Codec, i uint32) ([]byte, error) {
-	k, v, under, lives := s.table.Image(i)
-	if !lives {
-		return appendFree(dst, under), nil
-	}
-	dst, err := s.key.Save(append(dst, live), c, &k)
-	if err != nil || s.set {
-		return dst, err
-	}
-	return s.value.Save(dst, c, v)
+func (s *tableState) SaveEntry(dst []byte, c codec.Codec, i uint32) ([]byte, error) {
+	return s.table.saveEntry(dst, c, i, s.set)
 }
 
-func (s *tableState[K, V]) EntryKey(i uint32) (any, bool) { return keyAt(s.table, i) }
+func (s *tableState) EntryKey(i uint32) (any, bool) {
+	e, ok := s.table.entry(i, false)
+	return e.Key, ok
+}
 
 // keyAt returns the key of entry i of a table.
 func keyAt[K comparable, V any](t *keyed.Table[K, V], i uint32) (key any, ok bool) {
@@ -72,18 +142,15 @@ func keyAt[K comparable, V any](t *keyed.Table[K, V], i uint32) (key any, ok boo
 	return key, ok
 }
 
-func (s *tableState[K, V]) LoadEntry(d *codec.Decoder, c codec.Codec, i uint32) {
+func (s *tableState) LoadEntry(d *codec.Decoder, c codec.Codec, i uint32) {
 	if s.loader == nil {
-		s.loader = new(keyed.Loader[K, V])
+		s.loader = new(keyed.Loader)
 	}
 	switch d.Byte() {
 	case freeBottom:
 		s.loader.FreeBottom(i)
 	case live:
-		k, v := s.loader.Live(i)
-		if s.key.Load(d, c, k); !s.set {
-			s.value.Load(d, c, v)
-		}
+		s.table.loadEntry(s.loader, d, c, i, s.set)
 	case freeAbove:
 		s.loader.Free(i, uint32(d.Uint()))
 	default:
@@ -92,8 +159,8 @@ func (s *tableState[K, V]) LoadEntry(d *codec.Decoder, c codec.Codec, i uint32) 
 }
 
 // Save appends the count of numbers, and the free number that is used next.
-func (s *tableState[K, V]) Save(dst []byte, _ codec.Codec) ([]byte, error) {
-	next, free, some := s.table.Next()
+func (s *tableState) Save(dst []byte, _ codec.Codec) ([]byte, error) {
+	next, free, some := s.numbers.Next()
 	dst = binary.AppendUvarint(dst, uint64(next))
 	if !some {
 		return append(dst, 0), nil
@@ -101,23 +168,23 @@ func (s *tableState[K, V]) Save(dst []byte, _ codec.Codec) ([]byte, error) {
 	return binary.AppendUvarint(dst, uint64(free)+1), nil
 }
 
-func (s *tableState[K, V]) Load(d *codec.Decoder, _ codec.Codec) {
+func (s *tableState) Load(d *codec.Decoder, _ codec.Codec) {
 	next, free := d.Uint(), d.Uint()
 	fill := s.loader
 	if s.loader = nil; fill == nil {
-		fill = new(keyed.Loader[K, V])
+		fill = new(keyed.Loader)
 	}
-	if d.Err == nil && !(next < 1<<32 && fill.Into(s.table, uint32(next), uint32(free-1), free > 0, engine.Hasher[K]())) {
+	if d.Err == nil && !(next < 1<<32 && s.table.restore(fill, uint32(next), uint32(free-1), free > 0)) {
 		d.Fail()
 	}
 }
 
-func (s *tableState[K, V]) Describe(w *codec.Describer) {
-	for k, v := range s.table.All() {
-		if s.value.Show != nil {
-			w.Entry("%v: %+v", k, reflect.ValueOf(s.value.Show(v)).Elem().Interface())
-			continue
+func (s *tableState) Describe(w *codec.Describer) {
+	s.Entries(0, func(_ uint32, e engine.Entry) bool {
+		if s.set {
+			e.Value = &struct{}{}
 		}
-		w.Entry("%v: %+v", k, *v)
-	}
+		w.Entry("%v: %+v", e.Key, reflect.ValueOf(e.Value).Elem().Interface())
+		return true
+	})
 }

@@ -73,7 +73,7 @@ type viewState[K comparable, V any] struct {
 	changed func()
 	key     codec.Of[K]
 	value   codec.Of[V]
-	loader  *keyed.Loader[K, uint64]
+	loader  *keyed.Loader
 	loaded  map[uint32]V
 }
 
@@ -83,22 +83,22 @@ func (s *viewState[K, V]) Mark(early func(i uint32)) *keyed.Marks {
 	if s.keys == nil {
 		s.number()
 	}
-	return s.keys.Save(false, early)
+	return s.keys.Numbers().Save(false, early)
 }
 
-func (s *viewState[K, V]) Freeze() { s.keys.Freeze() }
+func (s *viewState[K, V]) Freeze() { s.keys.Numbers().Freeze() }
 
-func (s *viewState[K, V]) Thaw() { s.keys.Thaw() }
+func (s *viewState[K, V]) Thaw() { s.keys.Numbers().Thaw() }
 
 func (s *viewState[K, V]) Count() (uint32, int) {
-	next, _, _ := s.keys.Next()
+	next, _, _ := s.keys.Numbers().Next()
 	return next, s.keys.Len()
 }
 
 // SaveEntry appends the current value in the map. That is the value at the cut, because the table of keys saves a key before its
 // value changes.
 func (s *viewState[K, V]) SaveEntry(dst []byte, c codec.Codec, i uint32) ([]byte, error) {
-	k, set, under, lives := s.keys.Image(i)
+	k, set, under, lives := keyed.ImageOf(s.keys, i)
 	if !lives {
 		return appendFree(dst, under), nil
 	}
@@ -114,13 +114,13 @@ func (s *viewState[K, V]) EntryKey(i uint32) (any, bool) { return keyAt(s.keys, 
 
 func (s *viewState[K, V]) LoadEntry(d *codec.Decoder, c codec.Codec, i uint32) {
 	if s.loader == nil {
-		s.loader, s.loaded = new(keyed.Loader[K, uint64]), make(map[uint32]V)
+		s.loader, s.loaded = new(keyed.Loader), make(map[uint32]V)
 	}
 	switch d.Byte() {
 	case freeBottom:
 		s.loader.FreeBottom(i)
 	case live:
-		k, set := s.loader.Live(i)
+		k, set := keyed.Live[K, uint64](s.loader, i)
 		*set = d.Uint()
 		s.key.Load(d, c, k)
 		var v V
@@ -134,7 +134,7 @@ func (s *viewState[K, V]) LoadEntry(d *codec.Decoder, c codec.Codec, i uint32) {
 }
 
 func (s *viewState[K, V]) Save(dst []byte, _ codec.Codec) ([]byte, error) {
-	next, free, some := s.keys.Next()
+	next, free, some := s.keys.Numbers().Next()
 	if free++; !some {
 		free = 0
 	}
@@ -146,10 +146,10 @@ func (s *viewState[K, V]) Load(d *codec.Decoder, _ codec.Codec) {
 	set, next, free := d.Uint(), d.Uint(), d.Uint()
 	fill, values := s.loader, s.loaded
 	if s.loader, s.loaded = nil, nil; fill == nil {
-		fill = new(keyed.Loader[K, uint64])
+		fill = new(keyed.Loader)
 	}
 	keys := keyed.NewTable[K, uint64]()
-	if d.Err != nil || next >= 1<<32 || !fill.Into(keys, uint32(next), uint32(free-1), free > 0, engine.Hasher[K]()) {
+	if d.Err != nil || next >= 1<<32 || !keyed.Restore(keys, fill, uint32(next), uint32(free-1), free > 0, engine.Hasher[K]()) {
 		d.Fail()
 		return
 	}

@@ -144,7 +144,7 @@ func (p *panes[K, A]) close(m int64, each func(x Pane, keys func(func(K, *A)))) 
 		if x.Open {
 			i := slices.Index(*p.panes, x)
 			each(x, func(do func(K, *A)) {
-				for k, acc := range p.tables[i].All() {
+				for k, acc := range keyed.All(p.tables[i]) {
 					do(k, acc)
 				}
 			})

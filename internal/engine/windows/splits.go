@@ -60,7 +60,7 @@ func (s *splits[K, V]) now() int64 {
 		return s.m
 	}
 	least, some := future, false
-	for _, x := range s.table.All() {
+	for _, x := range keyed.All(s.table) {
 		if !x.Left {
 			least, some = min(least, x.Mark), true
 		}

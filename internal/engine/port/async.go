@@ -14,9 +14,10 @@ import (
 	"github.com/millrace/millrace/internal/keyed"
 )
 
-// answers is the input through which the answers of asynchronous calls enter.
+// answers is the input through which the answers of asynchronous calls enter. It holds the entries behind the interface: if it
+// embedded them, all their methods would be compiled once more.
 type answers[K comparable, V, U any] struct {
-	KeyedInput[K, U]
+	engine.Input
 	to *async[K, V, U]
 }
 
@@ -27,7 +28,7 @@ type async[K comparable, V, U any] struct {
 	op    *engine.Op
 	f     func(context.Context, K, V) U
 	limit int
-	in    *answers[K, V, U]
+	in    *KeyedInput[K, U]    // what answers holds
 	lives *LifeCalls           // if calls are made for lives of keys
 	step  engine.Columns[K, V] // requested in this step; held by the token
 
@@ -69,8 +70,9 @@ func calls[K comparable, V, U any](n *engine.KeyedNode[K, V], op *engine.Op, f f
 	}
 	h.Deps, h.Loops, h.Mark = nil, nil, nil // an answer is a record, so what follows is not feedback of a slice into itself
 	a := &async[K, V, U]{loc: h.Loc, op: op, f: f, limit: limit}
-	a.in = &answers[K, V, U]{KeyedInput[K, U]{InputBase: engine.InputBase{Loc: h.Loc, Op: op}, node: engine.NewKeyedNode[K, U](h), hash: engine.Hasher[K](), hashed: true, place: engine.AffinityOf[K](op)}, a}
-	h.Loc.AddInput(op, a.in)
+	a.in = &KeyedInput[K, U]{InputBase: engine.InputBase{Loc: h.Loc, Op: op}, node: engine.NewKeyedNode[K, U](h), hash: engine.Hasher[K](), hashed: true, place: engine.AffinityOf[K](op)}
+	in := &answers[K, V, U]{a.in, a}
+	h.Loc.AddInput(op, in)
 	h.Loc.AddOutput(op, a)
 	if h.Loc.Graph.Kept() {
 		a.pending = state.NewTable(engine.Lasting(op), state.Plain[K], state.Plain[V])

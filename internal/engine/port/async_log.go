@@ -44,7 +44,7 @@ func (in *answers[K, V, U]) Accept(r *codec.Record, c codec.Codec) (bool, error)
 		return false, nil // the call was made twice, and answered before
 	}
 	engine.AppendEntry(&a.in.buf, true, k, u, h)
-	a.in.Accepted(a.in, 1)
+	a.in.Accepted(in, 1)
 	return true, nil
 }
 

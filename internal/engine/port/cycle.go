@@ -116,6 +116,9 @@ func (in *Input[T]) Laned() (all, keys bool) {
 // Laned reports whether records can be taken in any order, and whether records of different keys can.
 func (in *KeyedInput[K, V]) Laned() (all, keys bool) { return in.unordered != nil || in.once, true }
 
+// Laned reports what it does for the entries.
+func (in *answers[K, V, U]) Laned() (all, keys bool) { return in.to.in.Laned() }
+
 // Loose returns the elements of n, whose order the operator called name gives up. With keyed, it gives up only the order between
 // keys, and each key comes once. In a simulation the elements come in any such order. See [engine.Location.Loosen].
 func Loose[T any](n *engine.Node[T], name string, keyed bool) *engine.Node[T] {

@@ -271,15 +271,16 @@ func (in *KeyedInput[K, V]) Entered(n int) error {
 
 // Entered implements [engine.Input]. An answer replaces its call.
 func (in *answers[K, V, U]) Entered(n int) error {
-	q := &in.to.simulated
-	for i := len(in.taken.K) - n; i < len(in.taken.K); i++ {
-		at := slices.Index(q.K, in.taken.K[i])
+	a := in.to
+	q, taken := &a.simulated, a.in.taken.K
+	for _, k := range taken[len(taken)-n:] {
+		at := slices.Index(q.K, k)
 		if at < 0 {
-			return fmt.Errorf("it takes an answer for %v from %s, and the steps before have asked for none", in.taken.K[i], in.Op)
+			return fmt.Errorf("it takes an answer for %v from %s, and the steps before have asked for none", k, a.op)
 		}
 		engine.DeleteEntry(&q.Columns, at)
 		q.ids = slices.Delete(q.ids, at, at+1)
-		in.Loc.Calls.Add(-1)
+		a.loc.Calls.Add(-1)
 	}
 	return nil
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/millrace/millrace/internal/keyed"
 )
 
-// Columns are records of keyed data. H is empty if they have not been hashed. They have no methods: a package that uses them for
-// types of its own compiles all methods for each of these, but only the functions that it calls.
+// Columns are records of keyed data. H is empty if they have not been hashed. They have functions in
+// place of methods: the compiler makes all methods of a type in each package that uses it, but only those functions that are called.
 type Columns[K comparable, V any] struct {
 	K []K
 	V []V

@@ -22,6 +22,9 @@ type Numbers struct {
 	was unsafe.Pointer // the table with the entries of the current cut, if it was emptied since
 }
 
+// Len returns the number of entries.
+func (n *Numbers) Len() int { return int(n.live) }
+
 func (n *Numbers) isDead(i uint32) bool {
 	w := int(i >> 6)
 	return w < len(n.dead) && n.dead[w]>>(i&63)&1 != 0

@@ -113,8 +113,8 @@ func leave[K comparable, V any](t *Table[K, V], large bool) {
 	}
 }
 
-// leave is the part for the links. It reports whether the table must keep its
-// entries; kept says that it has those of the cut already.
+// leave does that for the links. It reports whether the table must keep its entries; kept says that it has
+// those of the cut already.
 func (s *saved) leave(kept, large bool) bool {
 	s.marks.Unchanged()
 	switch taken := s.marks.Taken(); {

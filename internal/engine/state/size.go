@@ -4,7 +4,7 @@ import "unsafe"
 
 // The size of each kind of state is known without iterating over it, since the location makes no step meanwhile.
 
-func (s *tableState) Size() (int, uint64) { return s.table.size() }
+func (s *tableState) Size() (int, uint64) { return s.numbers.Len(), s.table.bytes() }
 
 func (s varState[T]) Size() (int, uint64) { return 0, uint64(unsafe.Sizeof(*s.p)) }
 

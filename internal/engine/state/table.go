@@ -23,7 +23,7 @@ type tableState struct {
 // A typedTable does what depends on the types of keys and values. It is an interface, so that a program that saves nothing does
 // not link its methods.
 type typedTable interface {
-	size() (int, uint64)
+	bytes() uint64
 	saveEntry(dst []byte, c codec.Codec, i uint32, set bool) ([]byte, error)
 	loadEntry(into *keyed.Loader, d *codec.Decoder, c codec.Codec, i uint32, set bool) // an entry that lives
 	restore(from *keyed.Loader, next, top uint32, some bool) bool
@@ -53,7 +53,7 @@ func newTableState[K comparable, V any](t *keyed.Table[K, V], key codec.Of[K], v
 	return s
 }
 
-func (x *tableOf[K, V]) size() (int, uint64) { return x.t.Len(), x.t.Bytes() }
+func (x *tableOf[K, V]) bytes() uint64 { return x.t.Bytes() }
 
 func (x *tableOf[K, V]) saveEntry(dst []byte, c codec.Codec, i uint32, set bool) ([]byte, error) {
 	k, v, under, lives := keyed.ImageOf(x.t, i)
@@ -109,8 +109,7 @@ func (s *tableState) Thaw() { s.numbers.Thaw() }
 
 func (s *tableState) Count() (uint32, int) {
 	next, _, _ := s.numbers.Next()
-	n, _ := s.Size()
-	return next, n
+	return next, s.numbers.Len()
 }
 
 // What a saved number is.

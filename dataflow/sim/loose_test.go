@@ -1,6 +1,7 @@
 package sim_test
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -76,6 +77,10 @@ func TestLoose(t *testing.T) {
 		}, 4},
 		{"pairs of a join", func(b bench) string {
 			return run(b, keyedOut(keyedstream.Join(b.keyed("ks", e(0, "a"), e(0, "b"), e(0, "c")), b.keyed("ls", e(0, "x")))))
+		}, 6},
+		{"answers of three calls", func(b bench) string {
+			doubled := keyedsingleton.MapAsync(b.entries("xs", upTo(3)...), func(_ context.Context, x int) int { return 2 * x }, keyedsingleton.AsyncOptions{})
+			return run(b, dataflow.Output(dataflow.AssumeOrder(keyedsingleton.Values(doubled), tried), "out"))
 		}, 6},
 		{"an order that was seen before", func(b bench) string {
 			_, xs := dataflow.SharedInput[int](b.at, "none")

@@ -28,6 +28,10 @@ func unescape(text []byte) ([]byte, bool) {
 			out = append(out, '\r')
 		case 't':
 			out = append(out, '\t')
+		case 'b':
+			out = append(out, '\b')
+		case 'f':
+			out = append(out, '\f')
 		case 'u', 'x':
 			digits := 4
 			if b == 'x' { // in Go and JavaScript

@@ -143,7 +143,7 @@ func TestModelJoin(t *testing.T) {
 		one := func(int) int { return 1 }
 		left, _ := model.Stamp(sources[0], 6, 1, one)
 		right, _ := model.Stamp(sources[1], 6, 1, one)
-		pairs, alone, _ := model.Join(left, right, 5, 3, rng.IntN)
+		pairs, alone := model.Join(left, right, 5, 3, rng.IntN)
 		at := map[int]int64{}
 		for _, s := range sources {
 			for _, e := range s {

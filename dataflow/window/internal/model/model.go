@@ -158,9 +158,9 @@ func Sort(cuts []Cut) (out []Event) {
 // A Pair is the numbers of two events that match.
 type Pair struct{ A, B int }
 
-// Join returns the pairs with B.At in [A.At-before, A.At+after], the events of A without a
-// pair, and the largest number of events that were kept. It panics if a result is late.
-func Join(a, b []Cut, before, after int64, choose func(n int) int) (pairs []Pair, alone []int, most int) {
+// Join returns the pairs with B.At in [A.At-before, A.At+after], and the events of A without a
+// pair. It panics if a result is late.
+func Join(a, b []Cut, before, after int64, choose func(n int) int) (pairs []Pair, alone []int) {
 	type left struct {
 		Event
 		paired bool
@@ -202,7 +202,6 @@ func Join(a, b []Cut, before, after int64, choose func(n int) int) (pairs []Pair
 			}
 			newB, b = b[0].Mark, b[1:]
 		}
-		most = max(most, len(as)+len(bs))
 		// An event is dropped once the mark of the other side says that it has no further
 		// match. An event without a pair is emitted before the mark of the result passes
 		// it.
@@ -217,5 +216,5 @@ func Join(a, b []Cut, before, after int64, choose func(n int) int) (pairs []Pair
 		bs = slices.DeleteFunc(bs, func(f Event) bool { return newA > f.At+before })
 		markA, markB = newA, newB
 	}
-	return pairs, alone, most
+	return pairs, alone
 }

@@ -106,12 +106,17 @@ func TestPanic(t *testing.T) {
 	w.task()
 }
 
-// TestList checks that the list contains the tools that MCP allows, each with an object schema.
+// TestList checks that the list contains the tools that MCP allows, each with an object schema, in the same order each time.
 func TestList(t *testing.T) {
 	w := newWorld(t, mcpserver.Options{})
 	got := w.say(t.Context(), "tools/list", `{}`)
 	tools, _ := got.Result["tools"].([]any)
 	if len(tools) != 2 || got.Result["cacheScope"] != "private" || !strings.Contains(got.text, `"type":"object"`) || strings.Contains(got.text, "odd") {
 		t.Errorf("got %s", got.text)
+	}
+	for range 20 {
+		if again := w.say(t.Context(), "tools/list", `{}`); again.text != got.text {
+			t.Fatalf("got %s, then %s", got.text, again.text)
+		}
 	}
 }

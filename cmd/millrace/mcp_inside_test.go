@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"os"
 	"os/exec"
 	"strings"
 	"testing"
@@ -55,7 +56,7 @@ func TestMT31_RuntimeInside(t *testing.T) {
 	}
 }
 
-// TestMCPInsideMisused checks that a wrong command line exits with 2.
+// TestMCPInsideMisused checks that a wrong command line exits with 2 and makes no folder.
 func TestMCPInsideMisused(t *testing.T) {
 	t.Parallel()
 	for _, args := range [][]string{
@@ -66,6 +67,9 @@ func TestMCPInsideMisused(t *testing.T) {
 		cmd.Dir = t.TempDir()
 		if err := cmd.Run(); cmd.ProcessState.ExitCode() != 2 {
 			t.Errorf("%q: %v", args, err)
+		}
+		if made, err := os.ReadDir(cmd.Dir); err != nil || len(made) > 0 {
+			t.Errorf("%q makes %v, %v", args, made, err)
 		}
 	}
 }

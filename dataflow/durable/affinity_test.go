@@ -169,6 +169,73 @@ func TestMisplaced(t *testing.T) {
 	})
 }
 
+// TestMisplacedMadeKey is TestMisplaced for keys without an affinity. A key that a function made is in its partition if it is the
+// key of the record, after keyedstream.Send, or by chance.
+func TestMisplacedMadeKey(t *testing.T) {
+	type ports struct {
+		in          *dataflow.KeyedInputPort[int, string]
+		same        *dataflow.EntryOutputPort[int, string]
+		made, moved *dataflow.EntryOutputPort[string, string]
+	}
+	build := func(f *dataflow.Flow) ports {
+		in, names := keyedstream.Input[int, string](dataflow.At[members](f), "in")
+		same := keyedstream.Rekey(names, func(n int, _ string) int { return n })
+		byName := keyedstream.AssumeOrder(keyedstream.Rekey(names, func(_ int, name string) string { return name }), "each has one")
+		moved := keyedstream.Send(byName, dataflow.At[ledgers](f))
+		return ports{
+			in: in, same: keyedsingleton.Output(keyedstream.First(keyedstream.AssumeOrder(same, "each has one")), "same"),
+			made: keyedsingleton.Output(keyedstream.First(byName), "made"), moved: keyedsingleton.Output(keyedstream.First(moved), "moved"),
+		}
+	}
+	names := func(t *testing.T, partitions int) (app *App[ports], letters []Letter) {
+		app = start(t, journal.NewMemory(journal.MemoryOptions{Partitions: 2 * partitions}), build, Options{Partitions: partitions})
+		for i := range 16 {
+			if err := app.Ports.in.Send(t.Context(), i, fmt.Sprint("name ", i)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		synctest.Wait()
+		letters, err := app.Quarantine(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return app, letters
+	}
+	synctest.Test(t, func(t *testing.T) {
+		app, letters := names(t, 3)
+		found := 0
+		for i := range 16 {
+			name := fmt.Sprint("name ", i)
+			if _, ok := app.Ports.made.Get(name); !ok {
+				continue
+			}
+			found++
+			if same, ok := app.Ports.same.Get(i); same != name || !ok {
+				t.Errorf("%s has its own key: %q, %v", name, same, ok)
+			}
+			if moved, ok := app.Ports.moved.Get(name); moved != name || !ok {
+				t.Errorf("%s was moved: %q, %v", name, moved, ok)
+			}
+		}
+		if len(letters) == 0 || found == 0 || found+len(letters) != 16 {
+			t.Errorf("%d entries are found, and %d are in the quarantine, of 16", found, len(letters))
+		}
+		for _, l := range letters {
+			if !strings.Contains(l.Reason, "the key name ") || !strings.Contains(l.Reason, "belongs where its encoding is placed, and that is partition") || !strings.Contains(l.Operator, "made") {
+				t.Errorf("%s: %s", l.Operator, l.Reason)
+			}
+		}
+		stop(t, app)
+	})
+	synctest.Test(t, func(t *testing.T) {
+		app, letters := names(t, 1)
+		if len(letters) > 0 {
+			t.Errorf("with one partition: %s", letters[0].Reason)
+		}
+		stop(t, app)
+	})
+}
+
 type plainChair struct {
 	Room string
 	N    int

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"reflect"
+	"slices"
 
 	"github.com/millrace/millrace/internal/engine/codec"
 )
@@ -94,34 +95,40 @@ func PlacedBy[K comparable](op *Op) func(K) string {
 
 // A Misplaced says that an entry cannot be found by its key, because it is in another partition than the key determines.
 type Misplaced struct {
-	Op       *Op
-	Key      any
-	Affinity string
-	is       string // what is known about where it is
+	Op  *Op
+	Key any
+	why string // where it belongs and where it is, and what to do
 }
 
 func (m *Misplaced) Error() string {
-	return fmt.Sprintf("%s: the key %v belongs where the affinity %q is placed, and %s: nobody would find it; give it the affinity of the key that it is made of, or move it with keyedstream.Send",
-		m.Op, m.Key, m.Affinity, m.is)
+	return fmt.Sprintf("%s: the key %v belongs %s", m.Op, m.Key, m.why)
 }
 
-// PlaceChecked returns a function that panics for a key that belongs to another partition than the one that holds it. It returns
-// nil if there can be no such key, or if it cannot be detected.
+// PlaceChecked returns a function that panics for a key of n that belongs to another partition than the one that holds it. It
+// returns nil if there can be no such key, or if it cannot be detected.
 //
 // With a kept history the number of the partition is known. A simulation has one partition; there, whatever is made in the step
-// of a record has to be placed like the record.
-func PlaceChecked[K comparable](op *Op, by func(K) string) func(K) {
+// of a record has to be placed like the record, if keys have an affinity.
+func PlaceChecked[K comparable](op *Op, n *Head, by func(K) string) func(K) {
 	s := op.Loc
-	var where func(affinity string) string // returns what is wrong, or ""
+	var misplaced func(k K) (why string) // empty if it is where it belongs
 	switch {
-	case by == nil || s.Graph.Settings.Remote != nil:
+	case s.Graph.Settings.Remote != nil:
 		return nil
-	case s.Simulated():
-		where = s.source.differs
-	case s.Partitions() > 1:
-		where = func(affinity string) string {
-			if p := PartitionOf([]byte(affinity), s.Partitions()); p != s.Partition() {
-				return fmt.Sprintf("that is partition %d, and it is in partition %d", p, s.Partition())
+	case s.Simulated() && by != nil:
+		misplaced = func(k K) string { return byAffinity(by(k), s.source.differs) }
+	case s.Partitions() > 1 && by != nil:
+		misplaced = func(k K) string { return byAffinity(by(k), s.elsewhere) }
+	case s.Partitions() > 1 && s.Graph.Kept() && n.Op.givesMadeKeys():
+		var encoded []byte
+		misplaced = func(k K) string {
+			key, err := codec.AppendPointed(encoded[:0], s.Graph.Settings.Codec, &k)
+			if err != nil {
+				return "" // that is reported when the entry is encoded
+			}
+			encoded = key
+			if is := s.elsewhere(key); is != "" {
+				return fmt.Sprintf("where its encoding is placed, and %s: nobody would find it; move it with keyedstream.Send, or give its type a method Affinity that returns the affinity of the key that it is made of", is)
 			}
 			return ""
 		}
@@ -129,12 +136,33 @@ func PlaceChecked[K comparable](op *Op, by func(K) string) func(K) {
 		return nil
 	}
 	return func(k K) {
-		affinity := by(k)
-		if is := where(affinity); is != "" {
+		if why := misplaced(k); why != "" {
 			op.Enter()
-			panic(&Misplaced{op, k, affinity, is})
+			panic(&Misplaced{op, k, why})
 		}
 	}
+}
+
+// byAffinity says why a key with an affinity is misplaced, if elsewhere reports where it is.
+func byAffinity(affinity string, elsewhere func(by []byte) string) string {
+	if is := elsewhere([]byte(affinity)); is != "" {
+		return fmt.Sprintf("where the affinity %q is placed, and %s: nobody would find it; give it the affinity of the key that it is made of, or move it with keyedstream.Send", affinity, is)
+	}
+	return ""
+}
+
+// elsewhere says that what is placed by some bytes belongs to another partition than the one of this location. Otherwise it
+// returns "".
+func (s *Location) elsewhere(by []byte) string {
+	if p := PartitionOf(by, s.Partitions()); p != s.Partition() {
+		return fmt.Sprintf("that is partition %d, and it is in partition %d", p, s.Partition())
+	}
+	return ""
+}
+
+// givesMadeKeys reports whether the keys that op gives were made at its location by a function, and need not be those of the records.
+func (op *Op) givesMadeKeys() bool {
+	return op.makesKeys || slices.ContainsFunc(op.before(), func(x *Op) bool { return x.Loc == op.Loc && x.makesKeys })
 }
 
 // A source is what the records taken in a step of a simulated location were placed by.
@@ -171,11 +199,11 @@ func (s *Location) TookOther(alone bool) {
 }
 
 // differs describes how the source is placed, if that is not certainly where the affinity is. Otherwise it returns "".
-func (s *source) differs(affinity string) string {
+func (s *source) differs(affinity []byte) string {
 	switch {
 	case s.state == itself:
 		return "it is made of a record that is placed by itself"
-	case s.state == oneSource && s.by != affinity:
+	case s.state == oneSource && s.by != string(affinity):
 		return fmt.Sprintf("it is made of a record that is placed by %q", s.by)
 	}
 	return ""

@@ -10,6 +10,7 @@ import (
 	"path"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -23,13 +24,22 @@ type source struct {
 	test      bool
 }
 
-// sources returns the Go files of the repository outside testdata.
+// sources returns the Go files of the repository outside testdata. All tests share them, and change nothing.
 func sources(t *testing.T) []source {
 	t.Helper()
-	var all []source
+	all, err := parsed()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+var parsed = sync.OnceValues(parseAll)
+
+func parseAll() (all []source, err error) {
 	root := filepath.Join("..", "..")
 	fset := token.NewFileSet()
-	err := filepath.WalkDir(root, func(p string, d fs.DirEntry, err error) error {
+	err = filepath.WalkDir(root, func(p string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
@@ -58,8 +68,5 @@ func sources(t *testing.T) []source {
 		})
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return all
+	return all, err
 }

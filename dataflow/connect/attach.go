@@ -246,7 +246,7 @@ func (a *attached[K, V]) watch(ctx context.Context, splits []Split) error {
 			return nil
 		case Passes(err):
 			a.opts.OnError(Split{}, err)
-			every, pause = pause, min(2*pause, longestPause)
+			every, pause = pauseAfter(err, pause), min(2*pause, longestPause)
 		default:
 			return fmt.Errorf("connect: %s: looking for splits: %w", a.name, err)
 		}

@@ -256,7 +256,7 @@ func (l *lane[T, E]) handle(ctx context.Context, b gathered[T]) error {
 		if !Passes(err) && !errors.Is(err, ErrFenced) {
 			return err
 		}
-		if !wait(ctx, pause) || !l.owned(ctx) {
+		if !wait(ctx, pauseAfter(err, pause)) || !l.owned(ctx) {
 			return errLeft
 		}
 	}
@@ -308,6 +308,7 @@ func (l *lane[T, E]) write(b dataflow.Batch[T]) error {
 		first, xs = first+n, xs[n:]
 	}
 	if len(xs) == 0 {
+		l.written() // a write had its effect although it failed, or another process has written
 		return nil
 	}
 	begun := time.Now()

@@ -20,44 +20,6 @@ import (
 	"github.com/millrace/millrace/keyedstream"
 )
 
-// Case 19: an error that passes loses nothing, and the read is retried with growing pauses. Any other error ends the split.
-func TestRetry(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		app, p := inMemory(t)
-		s := newShelf()
-		want := s.fill("a", 100)
-		fails, down := 0, time.Now().Add(30*time.Second)
-		s.fail = func(string, int) error {
-			if time.Now().Before(down) {
-				fails++
-				return connect.Retry(errors.New("the registry is down"))
-			}
-			return nil
-		}
-		pumps := attach(t, app, connect.BySplit(s), p.bySplit, connect.Options{})
-		time.Sleep(5 * time.Second)
-		if got := pumps.Status()[0]; got.Err == nil || got.Ended {
-			t.Errorf("meanwhile the status is %+v", got)
-		}
-		if got := ofSplit(take(t, p.splits, 100), "a"); !slices.Equal(got, want) {
-			t.Errorf("got %v", got)
-		}
-		if got := pumps.Status()[0]; got.Err != nil || fails < 5 || fails > 20 {
-			t.Errorf("after %d errors the status is %+v", fails, got)
-		}
-		s.mu.Lock()
-		s.fail = func(string, int) error { return errors.New("broken") }
-		s.mu.Unlock()
-		s.put("a", record{at: dataflow.Position{Major: 10_000}, value: 1})
-		time.Sleep(time.Minute)
-		if got := pumps.Status()[0]; !got.Ended || got.Err == nil || !strings.Contains(got.Err.Error(), "broken") {
-			t.Errorf("at the end the status is %+v", got)
-		}
-		stop(t, pumps)
-		stop(t, app)
-	})
-}
-
 // Case 56: another version cannot continue after a crash, but can after a clean stop.
 func TestVersion(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

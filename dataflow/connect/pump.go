@@ -58,7 +58,7 @@ func (p *pump[K, V]) run(ctx context.Context) {
 		if p.floor != before {
 			pause = firstPause
 		}
-		if !wait(ctx, pause) {
+		if !wait(ctx, pauseAfter(err, pause)) {
 			p.over(nil, false)
 			return
 		}
@@ -122,6 +122,7 @@ func (p *pump[K, V]) pump(ctx context.Context, c Cursor[K, V]) error {
 		return err
 	}
 	p.opened(p.last)
+	defer p.recovers()()
 	p.told, p.confirmed = time.Now(), p.floor.Position
 	var b Batch[K, V]
 	for ctx.Err() == nil {

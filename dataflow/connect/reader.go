@@ -130,16 +130,30 @@ var ErrRekeyed = errors.New("connect: records of a key may be in several splits 
 
 // Retry marks an error as one that passes: the split or lane is opened again after a while, and
 // nothing is lost. Retry(nil) is nil.
-func Retry(err error) error {
+func Retry(err error) error { return RetryAfter(err, 0) }
+
+// RetryAfter is [Retry] for a server that asks to be left alone: the split or lane is not opened again before d is over. Meanwhile
+// its status has the error.
+func RetryAfter(err error, d time.Duration) error {
 	if err == nil {
 		return nil
 	}
-	return retried{err}
+	return retried{err, d}
 }
 
-type retried struct{ error }
+type retried struct {
+	error
+	after time.Duration // at least
+}
 
 func (e retried) Unwrap() error { return e.error }
 
-// Passes reports whether an error, or one that it wraps, was marked with [Retry].
+// Passes reports whether an error, or one that it wraps, was marked with [Retry] or [RetryAfter].
 func Passes(err error) bool { return errors.As(err, new(retried)) }
+
+// pauseAfter returns how long to wait after an error: pause, or longer if the error asks for it.
+func pauseAfter(err error, pause time.Duration) time.Duration {
+	var r retried
+	errors.As(err, &r)
+	return max(pause, r.after)
+}

@@ -44,7 +44,7 @@ func (r *receiving[K, V]) run(ctx context.Context, app App) {
 			break
 		}
 		m.failed(err)
-		if !wait(ctx, pause) {
+		if !wait(ctx, pauseAfter(err, pause)) {
 			break
 		}
 		pause = min(2*pause, longestPause)

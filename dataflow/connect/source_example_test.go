@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/millrace/millrace/dataflow"
 	"github.com/millrace/millrace/dataflow/connect"
@@ -173,6 +174,13 @@ func ExampleRetry() {
 	marked := connect.Retry(err)
 	fmt.Println(marked, errors.Is(marked, err), connect.Retry(nil))
 	// Output: the server starts again true <nil>
+}
+
+// A server may say how long it wants to be left alone.
+func ExampleRetryAfter() {
+	err := connect.RetryAfter(errors.New("too many requests"), time.Minute)
+	fmt.Println(err, connect.Passes(err))
+	// Output: too many requests true
 }
 
 // A connector that wraps an error of the program's function keeps the mark.

@@ -96,6 +96,27 @@ func (m *meter) kept(at dataflow.Position) { m.change(func(s *SplitStatus) { s.F
 func (m *meter) poisoned(n int)            { m.change(func(s *SplitStatus) { s.Bad += uint64(n) }) }
 func (m *meter) waited(d time.Duration)    { m.change(func(s *SplitStatus) { s.Waited += d }) }
 func (m *meter) failed(err error)          { m.change(func(s *SplitStatus) { s.Err = err }) }
+
+// recovers clears an earlier error once the split has been read for a while without another one, even if no record came. The
+// caller calls stop when it stops reading.
+func (m *meter) recovers() (stop func()) {
+	failed := false
+	m.change(func(s *SplitStatus) { failed = s.Err != nil })
+	if !failed {
+		return func() {}
+	}
+	cleared := make(chan struct{})
+	timer := time.AfterFunc(longestPause, func() {
+		m.failed(nil)
+		close(cleared)
+	})
+	return func() {
+		if !timer.Stop() {
+			<-cleared // it must not clear the next error
+		}
+	}
+}
+
 func (m *meter) over(err error, ended bool) {
 	if errors.Is(err, io.EOF) {
 		err = nil
@@ -158,6 +179,13 @@ func (m *laneMeter) failed(err error) {
 	if errors.Is(err, ErrFenced) {
 		m.status.Fenced++
 	}
+}
+
+// written notes that nothing is left to write.
+func (m *laneMeter) written() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.status.Err = nil
 }
 
 func (m *laneMeter) wrote(n int, last uint64, took time.Duration) {

@@ -52,7 +52,7 @@ type Sink[T any] struct {
 	// Timeout is how long a request may take, including its answer. Zero means 30 s.
 	Timeout time.Duration
 	// Patience is how long an element is tried before the error appears in the status of the lane. Then all elements of the write
-	// are sent again, with the same keys. Zero means a minute.
+	// are sent again, with the same keys, and not before the time in Retry-After either. Zero means a minute.
 	Patience time.Duration
 	// MaxBody is the maximum size of a body in bytes. Zero means 1 MiB. The sink itself refuses a longer one.
 	MaxBody int

@@ -121,13 +121,29 @@ func TestRetryAfter(t *testing.T) {
 		w.WriteHeader(http.StatusTooManyRequests)
 		return true
 	}
-	// Patience does not shorten the wait.
-	if _, err := open(t, webhook.Sink[int]{URL: r.URL, Patience: time.Nanosecond}).Write(t.Context(), 1, []int{1}); err != nil {
+	if _, err := open(t, webhook.Sink[int]{URL: r.URL}).Write(t.Context(), 1, []int{1}); err != nil {
 		t.Fatal(err)
 	}
 	at := r.posted()
 	if len(at) != 2 || at[1].Sub(at[0]) < 1900*time.Millisecond {
 		t.Errorf("the requests were at %v, want two seconds between them", at)
+	}
+}
+
+// TestRetryAfterPatience checks that the error of a receiver that asks to wait for longer than Patience is returned at once, and
+// that it passes. The drain then waits.
+func TestRetryAfterPatience(t *testing.T) {
+	r := startReceiver(t)
+	r.answer = func(w http.ResponseWriter, req *http.Request, body []byte) bool {
+		w.Header().Set("Retry-After", "3600")
+		w.WriteHeader(http.StatusTooManyRequests)
+		return true
+	}
+	if _, err := open(t, webhook.Sink[int]{URL: r.URL}).Write(t.Context(), 1, []int{1}); !connect.Passes(err) || !strings.Contains(err.Error(), "answers 429") {
+		t.Errorf("the error is %v, want one that passes", err)
+	}
+	if n := len(r.posted()); n != 1 {
+		t.Errorf("there were %d requests, want 1", n)
 	}
 }
 

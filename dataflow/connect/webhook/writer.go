@@ -101,8 +101,8 @@ func (w *writer[T]) deliver(ctx context.Context, number uint64, x T) error {
 		default:
 			return fmt.Errorf("%s answers %d, and redirects are not followed", place(w.s.URL), answer.Status)
 		}
-		if wait == 0 && time.Since(begun) > w.s.Patience {
-			return connect.Retry(err)
+		if time.Since(begun)+wait > w.s.Patience {
+			return connect.RetryAfter(err, wait)
 		}
 		if !pauses.Wait(ctx, failed, wait, nil) {
 			return connect.Retry(err)

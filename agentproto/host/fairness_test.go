@@ -72,6 +72,7 @@ func TestL02Fairness(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer stopAtOnce(t, rt)
+	defer echo.posts.Wait()
 	measure(t, rt, *measured/10) // warm up connections and code
 	quiet := measure(t, rt, *measured)
 
@@ -180,6 +181,7 @@ func TestS11FloodOfOneCall(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer stopAtOnce(t, rt)
+	defer echo.posts.Wait()
 	if _, err := rt.Call(t.Context(), Request{GroupID: "flooding", Operation: "late"}); err != nil {
 		t.Fatal(err)
 	}

@@ -44,6 +44,7 @@ func TestS11FloodOfEvents(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer stopAtOnce(t, rt)
+	defer echo.posts.Wait()
 	th, err := rt.OpenSession(t.Context(), SessionRequest{ID: "s"})
 	if err != nil {
 		t.Fatal(err)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -231,6 +232,38 @@ func TestMisplacedMadeKey(t *testing.T) {
 		app, letters := names(t, 1)
 		if len(letters) > 0 {
 			t.Errorf("with one partition: %s", letters[0].Reason)
+		}
+		stop(t, app)
+	})
+}
+
+// TestMisplacedBehindCall checks that a key that was made of an answer is not checked: the call would be made again without end.
+func TestMisplacedBehindCall(t *testing.T) {
+	type ports struct {
+		in  *dataflow.KeyedInputPort[int, string]
+		out *dataflow.EntryOutputPort[string, string]
+	}
+	var calls atomic.Int32
+	build := func(f *dataflow.Flow) ports {
+		in, names := keyedstream.Input[int, string](dataflow.At[members](f), "in")
+		first := keyedstream.First(keyedstream.AssumeOrder(names, "each has one"))
+		called := keyedsingleton.MapAsync(first, func(_ context.Context, name string) string {
+			calls.Add(1)
+			return name
+		}, keyedsingleton.AsyncOptions{})
+		byName := keyedstream.Rekey(keyedsingleton.IntoKeyedStream(called), func(_ int, name string) string { return name })
+		return ports{in, keyedsingleton.Output(keyedstream.First(keyedstream.AssumeOrder(byName, "each has one")), "by name")}
+	}
+	synctest.Test(t, func(t *testing.T) {
+		app := start(t, journal.NewMemory(journal.MemoryOptions{Partitions: 3}), build, Options{Partitions: 3})
+		for i := range 16 {
+			if err := app.Ports.in.Send(t.Context(), i, fmt.Sprint("name ", i)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		synctest.Wait()
+		if letters, err := app.Quarantine(t.Context()); err != nil || len(letters) > 0 || calls.Load() != 16 {
+			t.Errorf("%d calls, %d letters, %v", calls.Load(), len(letters), err)
 		}
 		stop(t, app)
 	})

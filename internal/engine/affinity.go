@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"hash/fnv"
 	"reflect"
-	"slices"
 
 	"github.com/millrace/millrace/internal/engine/codec"
 )
@@ -105,7 +104,7 @@ func (m *Misplaced) Error() string {
 }
 
 // PlaceChecked returns a function that panics for a key of n that belongs to another partition than the one that holds it. It
-// returns nil if there can be no such key, or if it cannot be detected.
+// returns nil if there can be no such key, or if it is not detected: without an affinity, only keys that a function made are checked.
 //
 // With a kept history the number of the partition is known. A simulation has one partition; there, whatever is made in the step
 // of a record has to be placed like the record, if keys have an affinity.
@@ -160,9 +159,17 @@ func (s *Location) elsewhere(by []byte) string {
 	return ""
 }
 
-// givesMadeKeys reports whether the keys that op gives were made at its location by a function, and need not be those of the records.
+// givesMadeKeys reports whether the keys that op gives were made at its location by a function, and need not be those of the
+// records. It reports false behind a call: an answer that is quarantined is asked for again, without end.
 func (op *Op) givesMadeKeys() bool {
-	return op.makesKeys || slices.ContainsFunc(op.before(), func(x *Op) bool { return x.Loc == op.Loc && x.makesKeys })
+	made := op.makesKeys
+	for _, x := range op.before() {
+		if in := x.ends(); in != nil && !in.Base().Divided {
+			return false
+		}
+		made = made || x.Loc == op.Loc && x.makesKeys
+	}
+	return made
 }
 
 // A source is what the records taken in a step of a simulated location were placed by.

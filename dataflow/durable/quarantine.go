@@ -22,7 +22,8 @@ import (
 //
 // Three other things can be a letter:
 //   - An asynchronous call that panicked, or whose answer cannot be stored. [App.Retry] makes the call again,
-//     and so does each restore of its partition.
+//     and so does each restore of its partition. The answer of a call, on the other hand, is a record: if the
+//     program cannot handle it, App.Retry handles that answer again, and nothing makes the call again.
 //   - A timer of a state machine or of an entry of keyedsingleton.After on which a function panicked. It does
 //     not fire until [App.Retry] fires it or the machine sets it anew; [App.Drop] stops it.
 //   - One firing of dataflow.Interval, without a key. [App.Retry] fires it once more.
@@ -92,6 +93,8 @@ func (a *App[P]) Retry(ctx context.Context, partition int, id uint64) error {
 // program cannot handle one of them, that record and those behind it stay under the same ID, as may those before
 // it, which are handled in the same attempt. Drop then returns a [*QuarantinedError]. It returns when [App.Retry]
 // would.
+//
+// If the letter is an asynchronous call or the answer of one, Drop forgets the call: it never has an answer.
 func (a *App[P]) Drop(ctx context.Context, partition int, id uint64) error {
 	return a.made().sendInstruction(ctx, "durable.App.Drop", partition, logdriven.DropRecord(id))
 }
@@ -229,7 +232,7 @@ func (t *trial) failed(o *owner, e *dataflow.StepError) bool {
 		t.message, t.skip, t.known = t.trying.position, nil, false
 	case searching:
 		t.skip = append(t.skip, logdriven.Skip{
-			Index: t.index, Operator: fmt.Sprintf("%s (%s)", e.Op, e.Pos), Reason: e.Err.Error(), Park: ofKey(t.trying.records[t.index], e.Key, o.opts.Codec),
+			Index: t.index, Operator: fmt.Sprintf("%s (%s)", e.Op, e.Pos), Reason: e.Err.Error(), Park: parks(t.trying.records[t.index], e.Key, o.opts.Codec),
 		})
 		slices.SortFunc(t.skip, func(a, b logdriven.Skip) int { return a.Index - b.Index })
 		t.known = true
@@ -239,13 +242,17 @@ func (t *trial) failed(o *owner, e *dataflow.StepError) bool {
 	return true
 }
 
-// ofKey reports whether a record has a key, and a function failed on that key.
-func ofKey(record []byte, key any, c codec.Codec) bool {
+// parks reports whether later records of its key wait behind a record on which a function failed: because the function failed on
+// that key, or because the record is the answer of a call, of which only the first counts.
+func parks(record []byte, failed any, c codec.Codec) bool {
 	r, err := codec.DecodeRecord(record)
-	if err != nil || len(r.Key) == 0 || key == nil {
+	if err != nil || r.Kind == codec.KindAnswer {
+		return err == nil
+	}
+	if len(r.Key) == 0 || failed == nil {
 		return false
 	}
-	is, err := c.Append(nil, key)
+	is, err := c.Append(nil, failed)
 	return err == nil && bytes.Equal(is, r.Key)
 }
 

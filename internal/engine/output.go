@@ -96,7 +96,7 @@ type Calling interface {
 	MadeText(i int) string                     // made call i, for people
 	Answer(i int)                              // accept the answer of made call i
 	Begin()                                    // start the calls that the last committed step requested, once Resume was called
-	Resume()                                   // start all calls that have no answer
+	Resume(held func(key []byte) bool)         // start all calls that have no answer, except for keys that are held; held may be nil
 }
 
 // An Unsent is a delivery to another location, in a graph whose history is kept elsewhere. What it gave stays in the state until

@@ -231,10 +231,16 @@ func (ex *Executor) Release() {
 }
 
 // Resume starts all asynchronous calls that have no answer. It is called once, after steps have taken the records that existed at
-// the restore, because the answer of a call may be among them.
+// the restore, because the answer of a call may be among them. A call whose answer is quarantined has one: a new answer would
+// probably be quarantined as well, and the restore that follows would make the call again, without end.
 func (ex *Executor) Resume() {
+	answered := ex.quarantine.answered()
 	for _, c := range ex.calls {
-		c.Resume()
+		var held func(key []byte) bool
+		if number, ok := ex.numbers.Number(c.Operator().Index); ok && len(answered) > 0 {
+			held = func(key []byte) bool { return answered[parkingKey(number, key)] }
+		}
+		c.Resume(held)
 	}
 }
 

@@ -43,6 +43,7 @@ type Letter struct {
 	Records  [][]byte
 	parked   bool
 	call     bool // it is a failed asynchronous call, or a timer on which a function failed
+	answer   bool // it is the answer of an asynchronous call
 }
 
 // A quarantine holds the letters of a location, in the order in which they came.
@@ -86,7 +87,12 @@ func (q *quarantine) add(l *Letter) {
 		}
 		q.keys[parkingKey(l.Op, l.Key)] = l
 	}
-	if r, err := codec.DecodeRecord(l.Records[0]); err == nil && (r.Kind == codec.KindFailed || r.Kind == codec.KindHeldTimer) {
+	r, err := codec.DecodeRecord(l.Records[0])
+	if err != nil {
+		return
+	}
+	l.answer = r.Kind == codec.KindAnswer
+	if r.Kind == codec.KindFailed || r.Kind == codec.KindHeldTimer {
 		if q.calls == nil {
 			q.calls = make(map[string]*Letter)
 		}
@@ -94,6 +100,23 @@ func (q *quarantine) add(l *Letter) {
 		l.call = true
 		q.calls[callKey(&r)] = l
 	}
+}
+
+// answered returns the calls whose answers are quarantined, by parking key.
+func (q *quarantine) answered() map[string]bool {
+	var calls map[string]bool
+	for _, l := range q.letters {
+		if !l.answer {
+			continue
+		}
+		if calls == nil {
+			calls = make(map[string]bool)
+		}
+		if r, err := codec.DecodeRecord(l.Records[0]); err == nil {
+			calls[parkingKey(l.Op, r.Key)] = true
+		}
+	}
+	return calls
 }
 
 // failed quarantines a failed call, or a timer. If it was retried and failed again, its letter stays where it is.
@@ -299,80 +322,3 @@ func reason(text string) string {
 	}
 	return text
 }
-
-// release handles a letter again, or what waits behind it: the records are accepted in order. It reports false if there is no
-// such letter. If a record still cannot be read, that record and those behind it stay, and release returns the number of the
-// letter.
-func (ex *Executor) release(r *codec.Record, now int64) (ok bool, stays uint64) {
-	i := ex.quarantine.find(r.Number)
-	if i < 0 {
-		return false, 0
-	}
-	letter := ex.quarantine.take(i)
-	records := letter.Records
-	if r.Kind == codec.KindDrop && letter.call {
-		ex.drop(letter, now)
-		return true, 0
-	}
-	if r.Kind == codec.KindDrop {
-		records = records[1:]
-	}
-	for i, data := range records {
-		if err := ex.acceptAgain(data, now); err != nil {
-			ex.quarantine.add(&Letter{
-				ID: letter.ID, Op: letter.Op, Key: letter.Key, Reason: reason(err.Error()), At: now, Records: records[i:], parked: letter.parked,
-			})
-			return true, letter.ID
-		}
-	}
-	return true, 0
-}
-
-// drop drops a call, or a timer. There is none if its operator is gone.
-func (ex *Executor) drop(letter *Letter, now int64) {
-	r, err := ex.decode(letter.Records[0])
-	if err != nil {
-		return
-	}
-	take, err := ex.recipient(&r, now)
-	if err != nil {
-		return
-	}
-	r.Kind = codec.KindDrop
-	ex.read(take, &r)
-}
-
-// acceptAgain queues a record for the step that was taken before, so that its number at its source is known already.
-func (ex *Executor) acceptAgain(data []byte, now int64) error {
-	r, err := ex.decode(data)
-	if err != nil {
-		return err
-	}
-	take, err := ex.recipient(&r, now)
-	if err != nil {
-		return err
-	}
-	if r.Kind == codec.KindHeldTimer {
-		r.Kind = codec.KindRetry
-	}
-	_, err = ex.read(take, &r)
-	return err
-}
-
-// read passes a record to its recipient. If the codec panics, the record cannot be read.
-func (ex *Executor) read(take func(*codec.Record, codec.Codec) (bool, error), r *codec.Record) (ok bool, err error) {
-	defer func() {
-		if v := recover(); v != nil {
-			err = fmt.Errorf("%w: reading it panicked: %v", codec.ErrRecord, v)
-		}
-	}()
-	op, _ := ex.numbers.Op(r.Op)
-	return take(r, ex.codecOf(op))
-}
-
-// RetryRecord returns the record that makes the location handle a letter again. A waiting sender learns whether there is such a
-// letter.
-func RetryRecord(id uint64) codec.Record { return codec.Record{Kind: codec.KindRetry, Number: id} }
-
-// DropRecord returns the record that makes the location forget a letter. A waiting sender learns whether there is such a letter.
-func DropRecord(id uint64) codec.Record { return codec.Record{Kind: codec.KindDrop, Number: id} }

@@ -90,11 +90,16 @@ func (a *async[K, V, U]) Begin() {
 	}
 }
 
-// Resume starts all calls that have no answer.
-func (a *async[K, V, U]) Resume() {
+// Resume starts all calls that have no answer and are not held.
+func (a *async[K, V, U]) Resume(held func(key []byte) bool) {
 	a.fresh, a.resumed = engine.Columns[K, V]{}, true
 	var all engine.Columns[K, V]
 	for k, v := range keyed.All(a.pending) {
+		if held != nil {
+			if key, err := a.loc.Graph.Settings.Codec.Append(nil, k); err == nil && held(key) {
+				continue
+			}
+		}
 		all.K, all.V, all.H = append(all.K, k), append(all.V, *v), append(all.H, a.in.hash.Hash(k))
 	}
 	a.enqueueCommitted(all)

@@ -59,9 +59,8 @@ func (p *Process) bind(at place) { bind(p, at) }
 // It is part of a history: a history whose keys were placed in another way is refused.
 //
 // An entry that reaches an output in another partition than that of its key could not be read
-// by that key. If the key has an affinity, or a function such as that of KeyBy made it and no
-// MapAsync is before the output, package durable quarantines the record that caused the entry.
-// Package sim, where there is one partition, reports it if the key has an affinity.
+// by that key. Package durable quarantines the record that caused the entry. Package sim, where
+// there is one partition, reports it if the key has an affinity.
 type Cluster cluster
 
 func (Cluster) place() {}

@@ -74,8 +74,9 @@ func With[T, U any](e Event[T], u U) Event[U] { return Event[U]{e.At, u} }
 // A Span is the time from From until just before To.
 type Span struct{ From, To Time }
 
-// A Key is a key in a span.
+// A Key is a key in a span. At a dataflow.Cluster it is in the partition of the key, whatever the
+// span.
 type Key[K comparable] struct {
-	Key  K
+	Key  K `millrace:"place"`
 	Span Span
 }

@@ -9,10 +9,25 @@ import (
 )
 
 // A key of a divided location belongs to the partition that its encoding determines. If its type has a method Affinity, the key
-// belongs to the partition that its affinity determines, so that keys of several types can be placed together.
+// belongs to the partition that its affinity determines, so that keys of several types can be placed together. A key in a span of
+// time belongs to the partition of the key.
 
 // affine is implemented by keys that are placed by something other than themselves.
 type affine interface{ Affinity() string }
+
+// partOf returns the part of a key that the key is placed by: the field of a struct with the tag millrace:"place".
+func partOf(k any) (part any, ok bool) {
+	v := reflect.ValueOf(k)
+	if v.Kind() != reflect.Struct {
+		return nil, false
+	}
+	for f, field := range v.Fields() {
+		if f.IsExported() && f.Tag.Get("millrace") == "place" {
+			return field.Interface(), true
+		}
+	}
+	return nil, false
+}
 
 // PartitionOf returns the partition of a key: the FNV-1a hash of what the key is placed by, modulo the number of partitions.
 func PartitionOf(by []byte, n int) int {
@@ -31,8 +46,12 @@ func AffinityOf[K comparable](op *Op) func(K) string {
 	if !op.Loc.divided {
 		return nil
 	}
-	if op.Loc.Graph.hasAffinity(t, reflect.Zero(t).Interface()) {
+	zero := reflect.Zero(t).Interface()
+	if op.Loc.Graph.hasAffinity(t, zero) {
 		return func(k K) string { return op.Loc.Graph.affinity(k) }
+	}
+	if _, ok := partOf(zero); ok && op.Loc.Graph.Kept() { // only there are encodings compared
+		return func(k K) string { return op.Loc.Graph.encodedPart(k) }
 	}
 	if _, has := t.MethodByName("Affinity"); has {
 		Misuse(op.Name, "the keys of a dataflow.Cluster are placed by their method Affinity, and that of %v is not a func() string: give it another name", t)
@@ -51,7 +70,8 @@ func (g *Graph) hasAffinity(t reflect.Type, zero any) bool {
 	if first, second, ok := g.pair(zero); ok {
 		return g.hasAffinity(reflect.TypeOf(second), second) || g.hasAffinity(reflect.TypeOf(first), first)
 	}
-	return false
+	part, ok := partOf(zero)
+	return ok && part != nil && g.hasAffinity(reflect.TypeOf(part), part)
 }
 
 // affinity returns what a key is placed by, if its type has an affinity.
@@ -61,12 +81,27 @@ func (g *Graph) affinity(k any) string {
 	}
 	first, second, ok := g.pair(k)
 	switch {
-	case !ok: // a nil interface
-		return ""
+	case !ok:
+		if part, _ := partOf(k); part != nil {
+			return g.affinity(part)
+		}
+		return "" // a nil interface
 	case g.hasAffinity(reflect.TypeOf(second), second):
 		return g.affinity(second)
 	}
 	return g.affinity(first)
+}
+
+// encodedPart returns the encoding of the part that a key is placed by, and that is placed by itself.
+func (g *Graph) encodedPart(k any) string {
+	for part, ok := partOf(k); ok; part, ok = partOf(part) {
+		k = part
+	}
+	encoded, err := g.Settings.Codec.Append(nil, k)
+	if err != nil {
+		return "" // that is reported when the key is encoded
+	}
+	return string(encoded)
 }
 
 // pair returns the parts of a key that is a pair, if neither is nil.
@@ -103,22 +138,24 @@ func (m *Misplaced) Error() string {
 	return fmt.Sprintf("%s: the key %v belongs %s", m.Op, m.Key, m.why)
 }
 
-// PlaceChecked returns a function that panics for a key of n that belongs to another partition than the one that holds it. It
-// returns nil if there can be no such key, or if it is not detected: without an affinity, only keys that a function made are checked.
+// PlaceChecked returns a function that panics for a key that belongs to another partition than the one that holds it. It returns
+// nil if there can be no such key, or if it is not detected.
 //
 // With a kept history the number of the partition is known. A simulation has one partition; there, whatever is made in the step
 // of a record has to be placed like the record, if keys have an affinity.
-func PlaceChecked[K comparable](op *Op, n *Head, by func(K) string) func(K) {
+func PlaceChecked[K comparable](op *Op, by func(K) string) func(K) {
 	s := op.Loc
 	var misplaced func(k K) (why string) // empty if it is where it belongs
 	switch {
 	case s.Graph.Settings.Remote != nil:
 		return nil
 	case s.Simulated() && by != nil:
-		misplaced = func(k K) string { return byAffinity(by(k), s.source.differs) }
-	case s.Partitions() > 1 && by != nil:
-		misplaced = func(k K) string { return byAffinity(by(k), s.elsewhere) }
-	case s.Partitions() > 1 && s.Graph.Kept() && n.Op.givesMadeKeys():
+		misplaced = func(k K) string { return s.Graph.misplaced(k, s.source.differs([]byte(by(k)))) }
+	case s.Partitions() == 1:
+		return nil
+	case by != nil:
+		misplaced = func(k K) string { return s.Graph.misplaced(k, s.elsewhere([]byte(by(k)))) }
+	default:
 		var encoded []byte
 		misplaced = func(k K) string {
 			key, err := codec.AppendPointed(encoded[:0], s.Graph.Settings.Codec, &k)
@@ -131,8 +168,6 @@ func PlaceChecked[K comparable](op *Op, n *Head, by func(K) string) func(K) {
 			}
 			return ""
 		}
-	default:
-		return nil
 	}
 	return func(k K) {
 		if why := misplaced(k); why != "" {
@@ -142,12 +177,15 @@ func PlaceChecked[K comparable](op *Op, n *Head, by func(K) string) func(K) {
 	}
 }
 
-// byAffinity says why a key with an affinity is misplaced, if elsewhere reports where it is.
-func byAffinity(affinity string, elsewhere func(by []byte) string) string {
-	if is := elsewhere([]byte(affinity)); is != "" {
-		return fmt.Sprintf("where the affinity %q is placed, and %s: nobody would find it; give it the affinity of the key that it is made of, or move it with keyedstream.Send", affinity, is)
+// misplaced says why a key that is not placed by itself is misplaced: where it is. It returns "" if it is where it belongs.
+func (g *Graph) misplaced(k any, is string) string {
+	if is == "" {
+		return ""
 	}
-	return ""
+	if part, ok := partOf(k); ok && !g.hasAffinity(reflect.TypeOf(k), k) {
+		return fmt.Sprintf("where %v is placed, and %s: nobody would find it; move it with keyedstream.Send", part, is)
+	}
+	return fmt.Sprintf("where the affinity %q is placed, and %s: nobody would find it; give it the affinity of the key that it is made of, or move it with keyedstream.Send", g.affinity(k), is)
 }
 
 // elsewhere says that what is placed by some bytes belongs to another partition than the one of this location. Otherwise it
@@ -157,19 +195,6 @@ func (s *Location) elsewhere(by []byte) string {
 		return fmt.Sprintf("that is partition %d, and it is in partition %d", p, s.Partition())
 	}
 	return ""
-}
-
-// givesMadeKeys reports whether the keys that op gives were made at its location by a function, and need not be those of the
-// records. It reports false behind a call: an answer that is quarantined is asked for again, without end.
-func (op *Op) givesMadeKeys() bool {
-	made := op.makesKeys
-	for _, x := range op.before() {
-		if in := x.ends(); in != nil && !in.Base().Divided {
-			return false
-		}
-		made = made || x.Loc == op.Loc && x.makesKeys
-	}
-	return made
 }
 
 // A source is what the records taken in a step of a simulated location were placed by.

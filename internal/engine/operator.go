@@ -126,7 +126,6 @@ func (op *Op) BadKeyAt(i int, k any, why error) error {
 // MadeKeys returns a function that checks keys made by a function of op. It panics at the first value that cannot be a key. It is
 // nil if all values of K can be keys.
 func MadeKeys[K comparable](op *Op) func([]K) {
-	op.makesKeys = true
 	check := keyed.CheckOf[K]()
 	if check == nil {
 		return nil
@@ -166,37 +165,36 @@ type Op struct {
 	// Proof is what the builder of the flow vouched for, for operators that require it.
 	Proof string
 
-	Loc       *Location
-	Ins       []*Op                                                        // what it reads; see operator.go
-	outs      []*Op                                                        // what reads it, here and elsewhere; in a simulated graph
-	feeds     []*Op                                                        // the operators whose nodes it consumes, once for each node; in a simulated graph
-	joins     bool                                                         // something reaches it in two ways within one step, and that can be observed; in a simulated graph
-	Label     string                                                       // the name it was given or, for a port, its kind and name, such as "input votes"; otherwise empty
-	Place     func(c codec.Codec, key []byte) (affinity string, err error) // returns what an encoded key is placed by; nil if that is the key itself
-	Types     []reflect.Type                                               // of the values that it encodes, if the history is kept outside
-	named     bool                                                         // Label was given by [Op.Named]
-	region    *Region                                                      // the slice it belongs to
-	Index     int32
-	clock     bool           // it reads the time
-	loose     *loosening     // set where its type gives up an order; see order.go
-	Ordered   bool           // it observes the order in which records come or, with keys, those of each key
-	Shuffled  bool           // what it moves may come in any order or, with keys, in any order within each key
-	Once      bool           // it moves entries, and a repeated entry changes nothing
-	Forgets   bool           // it moves entries that can be forgotten, and the forgetting
-	Mixed     bool           // it has keys, but observes the order across them
-	rekeys    bool           // it reads something without keys, or gives other keys
-	makesKeys bool           // a function makes the keys that it gives; set by MadeKeys
-	clocked   bool           // what it does depends on the time, or changes timers; in a simulated graph
-	Later     bool           // what it gives comes as a record of a later step
-	At        int            // element being worked on, kept by keyed operators
-	Key       func() any     // its key; nil for operators without keys
-	States    []State        // what it remembers; see state.go
-	empty     []any          // pointers to variables that are of no use, and empty, between steps; in a graph under test
-	unread    []any          // pointers to variables that are of no use between steps; in a graph under test
-	enters    []*counter     // counters of what it reads, if the graph counts
-	owns      []*mark.Mark   // marks of the events that it gives, if they are its own
-	follows   []*mark.Mark   // marks of the events that come to it, if it reads them
-	stack     callsite.Stack // the calls that built it; nil in a simulation
+	Loc      *Location
+	Ins      []*Op                                                        // what it reads; see operator.go
+	outs     []*Op                                                        // what reads it, here and elsewhere; in a simulated graph
+	feeds    []*Op                                                        // the operators whose nodes it consumes, once for each node; in a simulated graph
+	joins    bool                                                         // something reaches it in two ways within one step, and that can be observed; in a simulated graph
+	Label    string                                                       // the name it was given or, for a port, its kind and name, such as "input votes"; otherwise empty
+	Place    func(c codec.Codec, key []byte) (affinity string, err error) // returns what an encoded key is placed by; nil if that is the key itself
+	Types    []reflect.Type                                               // of the values that it encodes, if the history is kept outside
+	named    bool                                                         // Label was given by [Op.Named]
+	region   *Region                                                      // the slice it belongs to
+	Index    int32
+	clock    bool           // it reads the time
+	loose    *loosening     // set where its type gives up an order; see order.go
+	Ordered  bool           // it observes the order in which records come or, with keys, those of each key
+	Shuffled bool           // what it moves may come in any order or, with keys, in any order within each key
+	Once     bool           // it moves entries, and a repeated entry changes nothing
+	Forgets  bool           // it moves entries that can be forgotten, and the forgetting
+	Mixed    bool           // it has keys, but observes the order across them
+	rekeys   bool           // it reads something without keys, or gives other keys
+	clocked  bool           // what it does depends on the time, or changes timers; in a simulated graph
+	Later    bool           // what it gives comes as a record of a later step
+	At       int            // element being worked on, kept by keyed operators
+	Key      func() any     // its key; nil for operators without keys
+	States   []State        // what it remembers; see state.go
+	empty    []any          // pointers to variables that are of no use, and empty, between steps; in a graph under test
+	unread   []any          // pointers to variables that are of no use between steps; in a graph under test
+	enters   []*counter     // counters of what it reads, if the graph counts
+	owns     []*mark.Mark   // marks of the events that it gives, if they are its own
+	follows  []*mark.Mark   // marks of the events that come to it, if it reads them
+	stack    callsite.Stack // the calls that built it; nil in a simulation
 }
 
 // NewOp adds an operator to the location s.

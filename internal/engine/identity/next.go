@@ -56,7 +56,7 @@ func (c Change) String() string {
 // Next returns the new shape of a history whose shape is was and whose program is that of location s, and the changes. Operators
 // of the result that the program has contain their index in it.
 func Next(was *Shape, s *engine.Location, lines Lines) (next *Shape, changes []Change) {
-	c := comparison{lines: lines, at: s.Name, next: &Shape{Location: s.Name, Operators: slices.Clone(was.Operators)}}
+	c := comparison{lines: lines, at: s.Name, divided: s.Partitions() > 1, next: &Shape{Location: s.Name, Operators: slices.Clone(was.Operators)}}
 	is := of(s, lines.Was)
 	digest := is.Digest()
 	if len(lines.Was) > 0 {
@@ -115,7 +115,7 @@ func Kept(was, next *Shape, lines Lines) (convert map[int32][]Conversion, change
 
 // NextOf is Next for a program of which only the shape is available.
 func NextOf(was, is *Shape) (changes []Change) {
-	c := comparison{at: is.Location, next: &Shape{Operators: slices.Clone(was.Operators)}}
+	c := comparison{at: is.Location, divided: true, next: &Shape{Operators: slices.Clone(was.Operators)}}
 	ops := slices.Clone(is.Operators)
 	for i := range ops {
 		ops[i].was = ops[i].Identity
@@ -129,6 +129,7 @@ type comparison struct {
 	lines   Lines
 	at      string
 	next    *Shape
+	divided bool // there may be several partitions
 	changes []Change
 }
 
@@ -266,7 +267,7 @@ func (c *comparison) same(row, op *Operator) {
 		row.Former = append(row.Former, row.Identity)
 		c.changed(Allowed, "", "%s was %s", name, row.Identity)
 	}
-	if row.Affine != op.Affine {
+	if row.Affine != op.Affine && c.divided {
 		c.changed(Refused, "", "the keys of %s were placed by %s, and are placed by %s: what there is of them is in other partitions", name, placedBy(row), placedBy(op))
 	}
 	convert := c.conversions(name)

@@ -96,7 +96,7 @@ func NewEntryOutput[K comparable, V any](n *engine.KeyedNode[K, V], op *engine.O
 		out.step.K, out.step.V, out.step.H = append(out.step.K, k), append(out.step.V, v), append(out.step.H, h)
 	}
 	checked := engine.CheckedReader[V](op) != nil // each entry goes through one, which reports it
-	if place := engine.PlaceChecked(op, &n.Head, engine.PlacedBy[K](op)); place != nil {
+	if place := engine.PlaceChecked(op, engine.PlacedBy[K](op)); place != nil {
 		give := one
 		checked, one = true, func(k K, v V, h uint64) {
 			place(k)

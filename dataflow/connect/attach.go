@@ -225,6 +225,7 @@ func (a *attached[K, V]) watch(ctx context.Context, splits []Split) error {
 	if splits == nil {
 		every = firstPause // the first look failed with an error that passes
 	}
+	var closed time.Time // no look before that: the source asks for it
 	for discovered := time.Now(); ; {
 		tick.Reset(a.placeAll(ctx, splits))
 		select {
@@ -234,7 +235,7 @@ func (a *attached[K, V]) watch(ctx context.Context, splits []Split) error {
 		case <-ctx.Done():
 			return nil
 		}
-		if !a.ending.Swap(false) && time.Since(discovered) < every {
+		if begun := time.Now(); begun.Before(closed) || !a.ending.Swap(false) && begun.Sub(discovered) < every {
 			continue
 		}
 		discovered = time.Now()
@@ -247,6 +248,7 @@ func (a *attached[K, V]) watch(ctx context.Context, splits []Split) error {
 		case Passes(err):
 			a.opts.OnError(Split{}, err)
 			every, pause = pauseAfter(err, pause), min(2*pause, longestPause)
+			closed = discovered.Add(pauseAfter(err, 0))
 		default:
 			return fmt.Errorf("connect: %s: looking for splits: %w", a.name, err)
 		}

@@ -132,8 +132,8 @@ var ErrRekeyed = errors.New("connect: records of a key may be in several splits 
 // nothing is lost. Retry(nil) is nil.
 func Retry(err error) error { return RetryAfter(err, 0) }
 
-// RetryAfter is [Retry] for a server that asks to be left alone: the split or lane is not opened again before d is over. Meanwhile
-// its status has the error.
+// RetryAfter is [Retry] for a server that asks to be left alone: the split or lane is not opened again before d is over, or splits
+// are not looked for. Meanwhile the status of the split or lane has the error.
 func RetryAfter(err error, d time.Duration) error {
 	if err == nil {
 		return nil

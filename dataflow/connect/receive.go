@@ -63,7 +63,9 @@ func (r *receiving[K, V]) run(ctx context.Context, app App) {
 func (r *receiving[K, V]) step(ctx context.Context, m *meter, b *Batch[K, V]) error {
 	b.Reset()
 	begun := time.Now()
+	stop := m.recovers()
 	ack, err := r.receiver.Receive(ctx, b)
+	stop()
 	m.waited(time.Since(begun))
 	if err != nil {
 		return err

@@ -13,6 +13,7 @@ import (
 	"github.com/millrace/millrace/dataflow"
 	"github.com/millrace/millrace/dataflow/connect"
 	"github.com/millrace/millrace/dataflow/durable/journal"
+	"github.com/millrace/millrace/keyedsingleton"
 )
 
 // Case 19: an error that passes loses nothing, and the read is retried with growing pauses. Any other error ends the split.
@@ -132,4 +133,85 @@ func (s *later) Open(ctx context.Context, split connect.Split, last dataflow.Pos
 		return nil, connect.Retry(errors.New("not yet"))
 	}
 	return s.shelf.Open(ctx, split, last)
+}
+
+// TestRetryAfterLook checks that splits are not looked for before the time that an error asks for, even if one of them ends.
+func TestRetryAfterLook(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		app, p := inMemory(t)
+		s := &unlisted{shelf: newShelf()}
+		s.fill("a", 10)
+		var failed atomic.Int32
+		pumps := attach(t, app, connect.BySplit(s), p.bySplit, connect.Options{OnError: func(connect.Split, error) { failed.Add(1) }})
+		take(t, p.splits, 10)
+		s.busy.Store(true)
+		time.Sleep(time.Minute)
+		if n := s.asked.Load(); n != 2 || failed.Load() != 1 {
+			t.Errorf("a minute later it was asked %d times for its splits, with %d errors", n, failed.Load())
+		}
+		s.fill("b", 10)
+		s.end("a")
+		time.Sleep(58 * time.Minute)
+		if n := s.asked.Load(); n != 2 {
+			t.Errorf("59 minutes later it was asked %d times for its splits", n)
+		}
+		s.busy.Store(false)
+		take(t, p.splits, 10)
+		stop(t, pumps)
+		stop(t, app)
+	})
+}
+
+// unlisted is a shelf that does not list its splits while it is busy.
+type unlisted struct {
+	*shelf
+	asked atomic.Int32
+	busy  atomic.Bool
+}
+
+func (s *unlisted) Splits(ctx context.Context) ([]connect.Split, error) {
+	s.asked.Add(1)
+	if s.busy.Load() {
+		return nil, connect.RetryAfter(errors.New("not before an hour is over"), time.Hour)
+	}
+	return s.shelf.Splits(ctx)
+}
+
+// TestRetryAfterReceive checks that a receiver is not asked before the time that an error asks for, that the status has the error
+// meanwhile, and that it no longer has it once the receiver has waited for records for a while.
+func TestRetryAfterReceive(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		flow := dataflow.New()
+		in, jobs := keyedsingleton.Input[string, int](dataflow.At[store](flow), "jobs")
+		dataflow.Output(keyedsingleton.Entries(jobs), "out")
+		app, err := dataflow.Start(t.Context(), flow)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var asked atomic.Int32
+		pumps := attach(t, app, connect.Delivered(&closedFirst{queue{}, &asked}), connect.EntryPort(in, "jobs"), connect.Options{})
+		time.Sleep(59 * time.Minute)
+		if got := pumps.Status()[0]; got.Err == nil || asked.Load() != 1 {
+			t.Errorf("asked %d times, and the status is %+v", asked.Load(), got)
+		}
+		time.Sleep(2 * time.Minute)
+		if got := pumps.Status()[0]; got.Err != nil || asked.Load() != 2 {
+			t.Errorf("two minutes later it was asked %d times, and the status is %+v", asked.Load(), got)
+		}
+		stop(t, pumps)
+		stop(t, app)
+	})
+}
+
+// closedFirst is an empty queue that is closed for an hour when it is first asked.
+type closedFirst struct {
+	queue
+	asked *atomic.Int32
+}
+
+func (q *closedFirst) Receive(ctx context.Context, b *connect.Batch[string, int]) (func(context.Context) error, error) {
+	if q.asked.Add(1) == 1 {
+		return nil, connect.RetryAfter(errors.New("not before an hour is over"), time.Hour)
+	}
+	return q.queue.Receive(ctx, b)
 }

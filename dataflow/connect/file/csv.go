@@ -50,7 +50,7 @@ func (r Row) Field(column string) (string, error) {
 
 func columnsOf(head []byte) (map[string]int, error) {
 	head = bytes.TrimSuffix(bytes.TrimSuffix(head, []byte("\n")), []byte("\r"))
-	names, err := fieldsOf(bytes.TrimPrefix(head, []byte("\ufeff")))
+	names, err := fieldsOf(bytes.TrimPrefix(head, []byte(byteOrderMark)))
 	if err != nil {
 		return nil, fmt.Errorf("the header: %w", err)
 	}
@@ -73,15 +73,23 @@ func fieldsOf(record []byte) ([]string, error) {
 }
 
 // endOfRow returns where the first row of data ends: at the first end of a line outside quotes. It returns 0 if there is none.
+// Only a field that begins with a quote is quoted. Any other quote is an error of its row, and must not join it to the rows after it.
 func endOfRow(data []byte) int {
-	quoted := false
+	opens, quoted := true, false // opens is whether a quote here begins a quoted field or, after a closing quote, continues it
 	for i, b := range data {
 		switch {
-		case b == '"':
+		case b == '"' && (quoted || opens):
 			quoted = !quoted
-		case b == '\n' && !quoted:
+			opens = !quoted
+		case quoted:
+		case b == '\n':
 			return i + 1
+		default:
+			opens = b == ',' || opens && i < len(byteOrderMark) && data[i] == byteOrderMark[i]
 		}
 	}
 	return 0
 }
+
+// byteOrderMark may be at the beginning of a file.
+const byteOrderMark = "\ufeff"

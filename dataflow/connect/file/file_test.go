@@ -341,9 +341,53 @@ func TestCSV(t *testing.T) {
 	if len(x.bad) != 2 || x.bad[0].Cause != "the record has 1 fields, and the header 2" {
 		t.Errorf("bad are %+v", x.bad)
 	}
+	write(t, path, "\ufeff\"name\",text\nann,a 5\" pipe\nbob,\"a\"b\"\ncid,whole\n")
+	x = open(t, r, only(t, r), dataflow.Position{})
+	if err := x.read(t, 4); err != io.EOF {
+		t.Fatal(err)
+	}
+	if x.is(t, "cid: whole"); len(x.bad) != 2 || !strings.Contains(x.bad[0].Cause, `bare "`) {
+		t.Errorf("bad are %+v", x.bad)
+	}
 	write(t, path, "n,n\n1,2\n")
 	x = open(t, r, only(t, r), dataflow.Position{})
 	if err := x.read(t, 2); err != io.EOF || len(x.bad) != 1 || x.bad[0].Cause != `the header has two columns "n"` {
 		t.Errorf("bad are %+v (%v)", x.bad, err)
 	}
+}
+
+// TestCSVHeaderIsLate follows a file of CSV by its name. The file becomes a split when its header is complete.
+func TestCSVHeaderIsLate(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "x.csv")
+	opts := quick
+	opts.ByName = true
+	r := file.CSV(path, func(r file.Row) (string, error) { return r.Field("text") }, opts)
+	for _, text := range []string{"", "name,t"} {
+		write(t, path, text)
+		if splits, err := r.Splits(t.Context()); len(splits) > 0 || err != nil {
+			t.Errorf("of %q: %v, %v", text, splits, err)
+		}
+	}
+	grow(t, path, "ext\n")
+	x := open(t, r, only(t, r), dataflow.Position{})
+	grow(t, path, "ann,hello\n")
+	if err := x.read(t, 1); err != nil {
+		t.Fatal(err)
+	}
+	x.is(t, "hello")
+}
+
+// TestEmptyCompressed has a compressed file that nothing was written to yet. The other files are read.
+func TestEmptyCompressed(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "a.gz"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	write(t, filepath.Join(dir, "b.gz"), "hello\n")
+	r := file.Lines(filepath.Join(dir, "*.gz"), file.Options{})
+	x := open(t, r, only(t, r), dataflow.Position{})
+	if err := x.read(t, 1); err != nil {
+		t.Fatal(err)
+	}
+	x.is(t, "hello")
 }

@@ -15,6 +15,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/millrace/millrace/dataflow"
@@ -41,6 +42,9 @@ type Reader[V any] struct {
 	pattern string
 	opts    Options
 	form    form[V]
+
+	mu    sync.Mutex
+	paths map[string]string // of the splits that were found last, by ID
 }
 
 // A form says how a file is divided into records, and how a record is decoded.
@@ -83,7 +87,7 @@ func newReader[V any](pattern string, opts Options, f form[V]) *Reader[V] {
 	if opts.Poll <= 0 {
 		opts.Poll = 200 * time.Millisecond
 	}
-	return &Reader[V]{pattern, opts, f}
+	return &Reader[V]{pattern: pattern, opts: opts, form: f}
 }
 
 // Splits returns the current files, except those that do not yet contain enough to identify them.
@@ -124,7 +128,25 @@ func (r *Reader[V]) find() (map[string]string, error) {
 		}
 		found[id] = path
 	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.paths = found
 	return found, nil
+}
+
+// path returns where a split is, or "" if there is no such file. It looks first where the split was found last: to look at all
+// files for each of them would take long if there are many.
+func (r *Reader[V]) path(id string) (string, error) {
+	r.mu.Lock()
+	path := r.paths[id]
+	r.mu.Unlock()
+	if path != "" {
+		if is, err := r.identity(path); err == nil && is == id {
+			return path, nil
+		}
+	}
+	found, err := r.find()
+	return found[id], err
 }
 
 // identity returns the ID of the file at a path, or "" if the file is not long enough yet.
@@ -134,19 +156,26 @@ func (r *Reader[V]) identity(path string) (string, error) {
 		return "", err
 	}
 	defer f.Close()
-	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
+	info, err := f.Stat()
+	if err != nil || !info.Mode().IsRegular() || info.Size() == 0 && compressed(path) {
 		return "", err
 	}
+	needed := r.form.names
 	if r.opts.ByName {
-		return prefix + path, nil
+		if needed = r.form.heads; needed == 0 || !r.opts.Follow {
+			return prefix + path, nil
+		}
 	}
 	data, err := uncompressed(f, path)
 	if err != nil {
 		return "", err
 	}
-	begin, n, err := r.records(data, r.form.names)
-	if err != nil || n < r.form.names && (r.opts.Follow || len(begin) == 0) {
+	begin, n, err := r.records(data, needed)
+	switch {
+	case err != nil || n < needed && (r.opts.Follow || len(begin) == 0):
 		return "", err
+	case r.opts.ByName:
+		return prefix + path, nil
 	}
 	sum := sha256.Sum256(begin)
 	return prefix + hex.EncodeToString(sum[:16]), nil
@@ -192,12 +221,11 @@ func compressed(path string) bool { return strings.HasSuffix(path, ".gz") }
 
 // Open returns a cursor over the records after a position. If the file is shorter, the error is a connect.ErrGap.
 func (r *Reader[V]) Open(_ context.Context, s connect.Split, after dataflow.Position) (connect.Cursor[struct{}, V], error) {
-	found, err := r.find()
+	path, err := r.path(s.ID)
 	if err != nil {
 		return nil, err
 	}
-	path, ok := found[s.ID]
-	if !ok {
+	if path == "" {
 		return nil, fmt.Errorf("file: %s: %w: the file is gone", s, connect.ErrGap)
 	}
 	f, err := os.Open(path)

@@ -3,6 +3,8 @@ package connect
 import (
 	"context"
 	"errors"
+	"fmt"
+	"runtime/debug"
 	"time"
 
 	"github.com/millrace/millrace/dataflow"
@@ -107,6 +109,17 @@ func (b *Batch[K, V]) AddBad(s Split, at dataflow.Position, raw []byte, cause er
 	p := Poison{Split: s.ID, At: at, Cause: cause.Error(), Cut: len(raw) > MaxRaw}
 	p.Raw = append(p.Raw, raw[:min(len(raw), MaxRaw)]...)
 	b.Bad, b.End = append(b.Bad, p), at
+}
+
+// Decode calls a decode function of the program. If the function panics, Decode returns that as an error, with the stack, so that
+// the record is a [Poison]: it would end the process each time it is read again.
+func Decode[R, A, B any](decode func(R) (A, B, error), r R) (a A, b B, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("decoding it panicked: %v\n%s", p, debug.Stack())
+		}
+	}()
+	return decode(r)
 }
 
 // MaxRaw is how many bytes of a record that could not be decoded are kept.

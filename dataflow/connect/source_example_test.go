@@ -168,6 +168,22 @@ func ExampleDelivered() {
 	// sweep:do sweep <nil>
 }
 
+// A record on which the program's function panics is one that cannot be decoded.
+func ExampleDecode() {
+	columns := func(line string) (key, value string, err error) {
+		all := strings.Split(line, ",")
+		return all[0], all[1], nil
+	}
+	key, value, err := connect.Decode(columns, "ann,3")
+	fmt.Println(key, value, err)
+	_, _, err = connect.Decode(columns, "ann")
+	cause, _, _ := strings.Cut(err.Error(), "\n")
+	fmt.Println(cause)
+	// Output:
+	// ann 3 <nil>
+	// decoding it panicked: runtime error: index out of range [1] with length 1
+}
+
 // An error of a cursor or a writer that passes is marked with Retry.
 func ExampleRetry() {
 	err := errors.New("the server starts again")

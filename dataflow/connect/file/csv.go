@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// CSV returns a reader of CSV (RFC 4180) with a header. It calls decode with each record. If decode returns an error, the record
+// CSV returns a reader of CSV (RFC 4180) with a header. It calls decode with each record. If decode returns an error or panics, the record
 // counts as one that cannot be decoded. Empty lines are skipped.
 func CSV[V any](pattern string, decode func(Row) (V, error), opts Options) *Reader[V] {
 	return newReader(pattern, opts, form[V]{end: endOfRow, heads: 1, names: 2, decoder: func(head []byte) func([]byte) (V, bool, error) {

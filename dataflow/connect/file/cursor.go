@@ -149,7 +149,7 @@ func (c *cursor[V]) add(b *connect.Batch[struct{}, V], record []byte) {
 		b.AddBad(c.split, c.position(), record, fmt.Errorf("a record has more than %d bytes", c.opts.MaxRecord))
 		return
 	}
-	v, ok, err := c.decode(record)
+	v, ok, err := connect.Decode(c.decode, record)
 	switch {
 	case err != nil:
 		b.AddBad(c.split, c.position(), record, err)

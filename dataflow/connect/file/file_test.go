@@ -331,6 +331,9 @@ func TestCSV(t *testing.T) {
 			t.Errorf("of a column that is not there: %v", err)
 		}
 		text, err := r.Field("text")
+		if name == "eve" {
+			panic("no " + name)
+		}
 		return name + ": " + text, err
 	}, file.Options{})
 	x := open(t, r, only(t, r), dataflow.Position{})
@@ -341,12 +344,12 @@ func TestCSV(t *testing.T) {
 	if len(x.bad) != 2 || x.bad[0].Cause != "the record has 1 fields, and the header 2" {
 		t.Errorf("bad are %+v", x.bad)
 	}
-	write(t, path, "\ufeff\"name\",text\nann,a 5\" pipe\nbob,\"a\"b\"\ncid,whole\n")
+	write(t, path, "\ufeff\"name\",text\nann,a 5\" pipe\nbob,\"a\"b\"\ncid,whole\neve,x\n")
 	x = open(t, r, only(t, r), dataflow.Position{})
-	if err := x.read(t, 4); err != io.EOF {
+	if err := x.read(t, 5); err != io.EOF {
 		t.Fatal(err)
 	}
-	if x.is(t, "cid: whole"); len(x.bad) != 2 || !strings.Contains(x.bad[0].Cause, `bare "`) {
+	if x.is(t, "cid: whole"); len(x.bad) != 3 || !strings.HasPrefix(x.bad[2].Cause, "decoding it panicked: no eve\n") || !strings.Contains(x.bad[0].Cause, `bare "`) {
 		t.Errorf("bad are %+v", x.bad)
 	}
 	write(t, path, "n,n\n1,2\n")

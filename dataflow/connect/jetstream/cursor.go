@@ -233,7 +233,7 @@ func (c *cursor[K, V]) add(b *connect.Batch[K, V], m natsjs.Msg, at place) (bool
 		b.End = at.position
 		return true, nil
 	}
-	k, v, err := c.r.stream.Decode(Message{m.Subject(), m.Headers(), m.Data(), at.position.Major, at.time})
+	k, v, err := connect.Decode(c.r.stream.Decode, Message{m.Subject(), m.Headers(), m.Data(), at.position.Major, at.time})
 	switch {
 	case err == nil:
 		b.Add(k, v, at.position)

@@ -268,12 +268,15 @@ func TestFrom(t *testing.T) {
 func TestDecode(t *testing.T) {
 	b := startBroker(t)
 	b.stream(t, natsjs.StreamConfig{Name: "S", Subjects: []string{"s"}})
-	b.publish(t, "s", "1", "2", "\xffbad", "3")
+	b.publish(t, "s", "1", "2", "\xffbad", "panic", "3")
 	failures := 2
 	r := b.reader(t, jetstream.Stream[struct{}, string]{Name: "S", Decode: func(m jetstream.Message) (struct{}, string, error) {
 		if string(m.Data) == "2" && failures > 0 {
 			failures--
 			return struct{}{}, "", connect.Retry(errors.New("not now"))
+		}
+		if string(m.Data) == "panic" {
+			panic("no text")
 		}
 		if m.Subject != "s" || m.Sequence == 0 || time.Since(m.Time) > time.Hour {
 			t.Errorf("the message is %+v", m)
@@ -291,7 +294,7 @@ func TestDecode(t *testing.T) {
 		}
 	}
 	equal(t, "values", got.Values, []string{"1", "2", "3"})
-	if len(got.Bad) != 1 || got.Bad[0].Cause != errNoText.Error() || string(got.Bad[0].Raw) != "\xffbad" || got.Bad[0].At.Major != 3 {
+	if len(got.Bad) != 2 || !strings.HasPrefix(got.Bad[1].Cause, "decoding it panicked: no text\n") || got.Bad[0].Cause != errNoText.Error() || string(got.Bad[0].Raw) != "\xffbad" || got.Bad[0].At.Major != 3 {
 		t.Errorf("the dead letters are %+v", got.Bad)
 	}
 	if failures != 0 {

@@ -41,7 +41,7 @@ type Stream[K comparable, V any] struct {
 	Subjects []string
 
 	// Decode decodes a message. Several goroutines call it, once or more for each message. It may retain the parts of the
-	// message. After an error the message is a [connect.Poison]. An error marked with [connect.Retry] means that it is decoded
+	// message. After an error or a panic the message is a [connect.Poison]. An error marked with [connect.Retry] means that it is decoded
 	// again later.
 	Decode func(Message) (K, V, error)
 

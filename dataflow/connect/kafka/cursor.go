@@ -175,7 +175,7 @@ func (c *cursor[K, V]) Next(ctx context.Context, b *connect.Batch[K, V]) error {
 			b.End, b.EndTime = position(r), r.Timestamp
 			continue
 		}
-		k, v, err := c.r.topic.Decode(r)
+		k, v, err := connect.Decode(c.r.topic.Decode, r)
 		switch {
 		case err == nil:
 			b.Add(k, v, position(r))

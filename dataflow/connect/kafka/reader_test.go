@@ -197,12 +197,17 @@ func TestPartitionsThatCome(t *testing.T) {
 func TestPoison(t *testing.T) {
 	b := fake(t)
 	topic := b.topic(1, nil)
-	b.write(topic, 0, "a", "\xffb", "c", "\xffd")
-	r := b.reader(t, kafka.Topic[string, string]{Name: topic})
+	b.write(topic, 0, "a", "\xffb", "c", "panic")
+	r := b.reader(t, kafka.Topic[string, string]{Name: topic, Decode: func(r *kgo.Record) (string, string, error) {
+		if string(r.Value) == "panic" {
+			panic("no text")
+		}
+		return text(r)
+	}})
 	s := splits(t, r)[0]
 	all := read(t, open(t, r, s, dataflow.Position{}), records(4))
 	equal(t, "values", all.Values, []string{"a", "c"})
-	if len(all.Bad) != 2 || all.Bad[0].At.Major != 2 || all.Bad[1].At.Major != 4 || string(all.Bad[0].Raw) != "\xffb" || all.Bad[0].Split != s.ID || all.Bad[0].Cause != errNoText.Error() {
+	if len(all.Bad) != 2 || all.Bad[0].At.Major != 2 || all.Bad[1].At.Major != 4 || string(all.Bad[0].Raw) != "\xffb" || all.Bad[0].Split != s.ID || all.Bad[0].Cause != errNoText.Error() || !strings.HasPrefix(all.Bad[1].Cause, "decoding it panicked: no text\n") {
 		t.Errorf("bad records %+v", all.Bad)
 	}
 	if all.End.Major != 4 || all.Behind != 0 {

@@ -20,7 +20,7 @@ type Topic[K comparable, V any] struct {
 	Name string
 
 	// Decode decodes a record. Several goroutines call it, once or more for each record. It may retain the record. The value of a
-	// tombstone is nil. After an error the record is a [connect.Poison]. An error marked with [connect.Retry], such as that a
+	// tombstone is nil. After an error or a panic the record is a [connect.Poison]. An error marked with [connect.Retry], such as that a
 	// schema registry does not answer, means that it is decoded again later.
 	Decode func(*kgo.Record) (K, V, error)
 

@@ -219,7 +219,7 @@ func (c *cursor[K, V]) add(b *connect.Batch[K, V], raw []byte) func(uint64, Chan
 		if !at.After(c.after) {
 			return // of a transaction that was cut, or of the snapshot
 		}
-		k, v, err := c.decode(x)
+		k, v, err := connect.Decode(c.decode, x)
 		switch {
 		case err == nil:
 			b.Add(k, v, at)

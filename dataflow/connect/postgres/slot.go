@@ -61,7 +61,7 @@ func Changes(s Slot) connect.Reader[struct{}, Change] {
 
 // Decoded returns a reader of the decoded changes, in the order of their commits. It is for [connect.Whole] or [connect.ByKey]: a
 // slot is one split, so all changes of a key are in one split. If decode returns [ErrSkip], the change is skipped. After any
-// other error it is a [connect.Poison].
+// other error, or a panic, it is a [connect.Poison].
 func Decoded[K comparable, V any](s Slot, decode func(Change) (K, V, error)) connect.Reader[K, V] {
 	if s.Name == "" || s.Publication == "" || decode == nil {
 		panic(fmt.Sprintf("postgres: Decoded: slot %q, publication %q and the function are all needed", s.Name, s.Publication))

@@ -204,6 +204,9 @@ func TestScan(t *testing.T) {
 			return 0, x, postgres.ErrSkip
 		}
 		err := c.New.Scan(&x)
+		if x.ID == 11 {
+			panic("no eleven")
+		}
 		return x.ID, x, err
 	})
 	s := splitOf(t, r)
@@ -218,6 +221,7 @@ func TestScan(t *testing.T) {
 		"alter table item alter id type text",
 		"insert into item values ('three', 'three', '', '" + at + "')",
 		"alter table item alter id type int using case id when 'three' then 3 else id::int end",
+		"insert into item values (11, 'eleven', '', '" + at + "')",
 		"insert into item values (10, 'ten', '', '" + at + "')",
 	} {
 		postgrestest.Exec(t, c, sql)
@@ -257,7 +261,7 @@ func TestScan(t *testing.T) {
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got %+v\nwant %+v", got, want)
 	}
-	if len(bad) != 1 || bad[0].Split != s.ID || !strings.Contains(bad[0].Cause, `column "id"`) || !strings.Contains(string(bad[0].Raw), "three") {
+	if len(bad) != 2 || !strings.HasPrefix(bad[1].Cause, "decoding it panicked: no eleven") || bad[0].Split != s.ID || !strings.Contains(bad[0].Cause, `column "id"`) || !strings.Contains(string(bad[0].Raw), "three") {
 		t.Errorf("poison: %+v", bad)
 	}
 	if err := (postgres.Row{{Name: "id", State: postgres.Unchanged}}).Scan(&struct{ ID int }{}); err == nil || !strings.Contains(err.Error(), "Partial") {

@@ -126,7 +126,10 @@ func Answers[K comparable, S, U, A, Q, Z any](
 			return call(ctx, x.ID, x.Request)
 		})}
 	}
-	answers := port.CallForLives(c.calls, c.asked, c.op, made, limit)
+	answers := port.CallForLives(c.calls, c.asked, c.op, made, limit, func(id CallKey[K]) (uint64, bool) {
+		_, l := c.machine.lives.GetIndex(id.Key, c.hash.Hash(id.Key))
+		return id.Life, l != nil && l.state.number == id.Life
+	})
 	one := func(id CallKey[K], z Answer[Q, Z]) {
 		h := c.hash.Hash(id.Key)
 		i, l := c.machine.lives.GetIndex(id.Key, h)

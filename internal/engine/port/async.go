@@ -28,9 +28,10 @@ type async[K comparable, V, U any] struct {
 	op    *engine.Op
 	f     func(context.Context, K, V) U
 	limit int
-	in    *KeyedInput[K, U]    // what answers holds
-	lives *LifeCalls           // if calls are made for lives of keys
-	step  engine.Columns[K, V] // requested in this step; held by the token
+	in    *KeyedInput[K, U]      // what answers holds
+	lives *LifeCalls             // if calls are made for lives of keys
+	life  func(K) (uint64, bool) // returns the life of a call's key, and whether it is present
+	step  engine.Columns[K, V]   // requested in this step; held by the token
 
 	// of a graph whose history is kept outside; see async_log.go
 	pending *keyed.Table[K, V]   // calls without an answer; nil elsewhere

@@ -44,7 +44,10 @@ func mapLives[K comparable, V, U any](n *engine.KeyedNode[K, V], op *engine.Op, 
 	call := func(ctx context.Context, k lifeOf[K], v V) U {
 		return CallOfLife(ctx, l.calls, k.Life, 0, func(ctx context.Context) U { return f(ctx, k.Key, v) })
 	}
-	answers := CallForLives(l.calls, l.asked, op, call, limit)
+	answers := CallForLives(l.calls, l.asked, op, call, limit, func(k lifeOf[K]) (uint64, bool) {
+		life := l.table.Get(k.Key, l.hash.Hash(k.Key))
+		return k.Life, life != nil && *life/2 == k.Life
+	})
 	l.out = engine.NewKeyedNode[K, U](engine.Same(op.Name, n, answers))
 	l.out.Revises, l.out.Forgets = true, true
 	n.To(func(b *engine.Batch[K, V]) {
@@ -127,10 +130,13 @@ func NewLifeCalls(at *engine.Location) *LifeCalls {
 }
 
 // CallForLives is MapAsync for an operator whose keys distinguish lives. The operator's function makes the calls with
-// [CallOfLife]. Unlike with MapAsync, the operator can also give something at once, such as the end of a life.
-func CallForLives[K comparable, V, U any](l *LifeCalls, n *engine.KeyedNode[K, V], op *engine.Op, f func(context.Context, K, V) U, limit int) *engine.KeyedNode[K, U] {
+// [CallOfLife]. Unlike with MapAsync, the operator can also give something at once, such as the end of a life. The function life
+// returns the life of a call's key, and whether it is present.
+func CallForLives[K comparable, V, U any](
+	l *LifeCalls, n *engine.KeyedNode[K, V], op *engine.Op, f func(context.Context, K, V) U, limit int, life func(K) (uint64, bool),
+) *engine.KeyedNode[K, U] {
 	a, answers := calls(n, op, f, limit)
-	a.lives = l
+	a.lives, a.life = l, life
 	op.Later = false
 	return answers
 }
@@ -180,6 +186,13 @@ func (l *LifeCalls) Drop(life uint64) {
 			delete(lives, life)
 		}
 	}
+}
+
+// resume records which lives are over, with the number of answers to come, when a restored flow makes calls again.
+func (l *LifeCalls) resume(over map[uint64]uint32) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	maps.Copy(l.over, over)
 }
 
 // droppedSoFar returns the number of answers dropped since the flow started.

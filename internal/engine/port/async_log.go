@@ -90,17 +90,27 @@ func (a *async[K, V, U]) Begin() {
 	}
 }
 
-// Resume starts all calls that have no answer and are not held.
+// Resume starts all calls that have no answer and are not held. A call of a life that is over is begun, too, so that it is no longer
+// pending, but returns at once: who was to end its context ended in another process.
 func (a *async[K, V, U]) Resume(held func(key []byte) bool) {
 	a.fresh, a.resumed = engine.Columns[K, V]{}, true
 	var all engine.Columns[K, V]
+	over := make(map[uint64]uint32)
 	for k, v := range keyed.All(a.pending) {
+		if a.lives != nil {
+			if life, present := a.life(k); !present {
+				over[life]++
+			}
+		}
 		if held != nil {
 			if key, err := a.loc.Graph.Settings.Codec.Append(nil, k); err == nil && held(key) {
 				continue
 			}
 		}
 		all.K, all.V, all.H = append(all.K, k), append(all.V, *v), append(all.H, a.in.hash.Hash(k))
+	}
+	if a.lives != nil {
+		a.lives.resume(over)
 	}
 	a.enqueueCommitted(all)
 }

@@ -194,7 +194,7 @@ func (c *core) feedWhole(partition int, numbers *logdriven.Numbers, outputs []by
 	location, _ := c.layout.place(partition)
 	c.feeding.Lock()
 	defer c.feeding.Unlock()
-	return logdriven.FeedWhole(c.facade, location, partition, numbers, outputs, func(op *engine.Op, key []byte) bool { return c.ofKey(location, op.Index, key) == partition })
+	return logdriven.FeedWhole(c.facade, location, partition, numbers, outputs, func(op *engine.Op, key []byte) bool { return c.ofStored(location, op.Index, key) == partition })
 }
 
 // feedFrom is feedWhole for a partition that runs in this process.
@@ -202,7 +202,7 @@ func (c *core) feedFrom(partition int, l *logdriven.Executor) error {
 	location, _ := c.layout.place(partition)
 	c.feeding.Lock()
 	defer c.feeding.Unlock()
-	return logdriven.FeedFrom(c.facade, location, partition, l, func(op *engine.Op, key []byte) bool { return c.ofKey(location, op.Index, key) == partition })
+	return logdriven.FeedFrom(c.facade, location, partition, l, func(op *engine.Op, key []byte) bool { return c.ofStored(location, op.Index, key) == partition })
 }
 
 // took tells senders what a committed step took.

@@ -58,6 +58,17 @@ func (c *core) ofRecord(location int, r *codec.Record) int {
 	return c.ofKey(location, r.Op, r.Key)
 }
 
+// ofStored is ofKey for a key that is part of the history. If its method Affinity panics, the key is placed by its encoding, where a
+// function that uses it fails and the record is quarantined: a panic here would end the process, and again after each restart.
+func (c *core) ofStored(location int, op int32, key []byte) (p int) {
+	defer func() {
+		if recover() != nil {
+			p = c.layout.of(location, key)
+		}
+	}()
+	return c.ofKey(location, op, key)
+}
+
 // ofKey returns the partition of a key of an operator: that of its affinity, or of the key if it has none.
 func (c *core) ofKey(location int, op int32, key []byte) int {
 	place := c.facade.Locations[location].Ops[op].Place

@@ -96,9 +96,14 @@ func (s *sender) send(ctx context.Context, ms []engine.Moved) error {
 		m := &ms[i]
 		r := m.Record
 		r.Source = linkSource(s.partition, m.ID)
-		first, n := s.ofRecord(m.Location, &r), 1
-		if m.All {
-			first, n = s.layout.all(m.Location)
+		first, n := s.layout.all(m.Location)
+		switch {
+		case m.All:
+			r.ToAll()
+		case len(r.Key) > 0:
+			first, n = s.ofStored(m.Location, r.Op, r.Key), 1
+		default:
+			first, n = s.ofRecord(m.Location, &r), 1
 		}
 		for to := first; to < first+n; to++ {
 			b := by[to]

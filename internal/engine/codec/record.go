@@ -3,6 +3,7 @@ package codec
 import (
 	"encoding/binary"
 	"errors"
+	"strings"
 )
 
 // A LastSeen is the last record taken from a source, for deduplication. It includes whether the record was refused, because a
@@ -30,6 +31,15 @@ const (
 // EdgeSource is the prefix of the sources with which edges between locations number what they move. No sender would use such a
 // name.
 const EdgeSource = "\x00link"
+
+// forAll is the Minor of a record of an edge that is for all keys, such as a mark. Records of earlier versions do not have it.
+const forAll = 1
+
+// ToAll says that a record of an edge is for all keys of its destination. Its own key has no meaning.
+func (r *Record) ToAll() { r.Minor = forAll }
+
+// IsToAll reports whether ToAll was called.
+func (r *Record) IsToAll() bool { return r.Minor == forAll && strings.HasPrefix(r.Source, EdgeSource) }
 
 // In a history, a record that came in is encoded as its kind, the operator of the input, its sender, and its content. All lengths
 // and numbers are varints.

@@ -147,7 +147,7 @@ func (q *quarantine) callAnswered(r *codec.Record) {
 
 // behind queues a record behind the quarantined one of its key, and returns the number of that letter, or 0 if there is none.
 func (q *quarantine) behind(r *codec.Record, data []byte) (letter uint64, err error) {
-	if len(q.keys) == 0 || r.Kind != codec.KindValue && r.Kind != codec.KindAnswer {
+	if len(q.keys) == 0 || r.Kind != codec.KindValue && r.Kind != codec.KindAnswer || r.IsToAll() {
 		return 0, nil
 	}
 	l := q.keys[parkingKey(r.Op, r.Key)]

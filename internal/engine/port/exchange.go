@@ -107,15 +107,32 @@ func KeyedExchange[K comparable, V any](n *engine.KeyedNode[K, V], op *engine.Op
 // in order.
 func exchangeEntries[K comparable, V any](n *engine.KeyedNode[K, V], op *engine.Op, all func(*V) bool) *engine.KeyedNode[K, V] {
 	m := newKeyedExchange[K, V](&n.Head, op, all)
+	checks := m.in.place != nil && m.From.Graph.Kept()
 	engine.Attach(n.Origin(), func(b *engine.Batch[K, V]) {
+		for i := 0; checks && i < len(b.K); i++ {
+			m.placed(b.K[i], &b.V[i])
+		}
 		m.step.K = append(m.step.K, b.K...)
 		m.step.V = append(m.step.V, b.V...)
 		m.gave()
 	}).One = func(k K, v V, _ uint64) {
+		if checks {
+			value := v // so that v itself is not on the heap
+			m.placed(k, &value)
+		}
 		m.step.K, m.step.V = append(m.step.K, k), append(m.step.V, v)
 		m.gave()
 	}
 	return m.in.node
+}
+
+// placed calls the method Affinity of a key that has one. If it panics, the step fails, and the record that gave the key is
+// quarantined: nobody could place the entry later.
+func (m *keyedExchange[K, V]) placed(k K, v *V) {
+	if m.all == nil || !m.all(v) {
+		m.op.Enter()
+		m.in.place(k)
+	}
 }
 
 // newKeyedExchange returns an edge to the location of op.

@@ -313,8 +313,13 @@ func (in *KeyedInput[K, V]) recordPlacement(n int) {
 	case in.place == nil:
 		in.Loc.TookOther(in.Divided)
 	default:
-		for _, k := range in.span(in.off, n).K {
-			in.Loc.TookPlaced(in.place(k))
+		taken := in.span(in.off, n)
+		for i, k := range taken.K {
+			if in.bars != nil && in.bars(&taken.V[i]) { // it is for all keys, and its own has no meaning
+				in.Loc.TookOther(false)
+			} else {
+				in.Loc.TookPlaced(in.place(k))
+			}
 		}
 	}
 }

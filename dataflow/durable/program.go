@@ -179,8 +179,8 @@ type waitsError struct{ error }
 
 func (e waitsError) Unwrap() error { return e.error }
 
-// nothingWaits returns an error if records wait for an input that is gone, or were sent in a type that is
-// converted.
+// nothingWaits returns an error if records wait for an input that is gone, or if records that wait, also in
+// quarantine, were sent in a type that is converted.
 func (o *owner) nothingWaits(ctx context.Context, saved *identity.Shape) error {
 	was := make(map[int32]*identity.Operator)
 	for i := range saved.Operators {
@@ -204,6 +204,14 @@ func (o *owner) nothingWaits(ctx context.Context, saved *identity.Shape) error {
 					What: fmt.Sprintf("%s sends other types, and %d elements wait to be sent", x.Identity, u.Figures().Unread),
 				}})}
 			}
+		}
+	}
+	for _, l := range o.executor.Letters() { // those of an input that is gone can be dropped later
+		if x := concerned[l.Op]; x != nil && !x.Gone {
+			return waitsError{changedError([]identity.Change{{
+				Location: o.executor.Location().Name, Requirement: identity.Loses, Line: "let the program that made the history retry or drop them (durable.App.Retry, Drop)",
+				What: fmt.Sprintf("%s has other types, and records for it that came before are in quarantine (letter %d)", x.Identity, l.ID),
+			}})}
 		}
 	}
 	reader, err := o.log.Read(ctx, o.partition, o.last.taken)

@@ -173,7 +173,8 @@ type trial struct {
 	message uint64 // the message that the program fails on; 0 until it is known
 	skip    []logdriven.Skip
 	known   bool // skip has the result of the last search
-	tries   int
+	most    int  // the largest number of records in skip since a step was committed
+	tries   int  // since then, or since skip had more records than before
 
 	timer *codec.Record // the record that quarantines the failing timer, or nil
 	due   int64         // deadline of the timer
@@ -209,8 +210,7 @@ const (
 	firing                 // fire timers
 )
 
-// maxTries bounds how often a partition is restored for one trial: twice for each bad record of a message, and
-// twice for each bad message.
+// maxTries bounds how often a partition is restored without having found a bad record or committed a step.
 const maxTries = 64
 
 // failed notes that a function failed in a step of an owner. It reports whether there is more to try.
@@ -232,10 +232,13 @@ func (t *trial) failed(o *owner, e *dataflow.StepError) bool {
 		t.message, t.skip, t.known = t.trying.position, nil, false
 	case searching:
 		t.skip = append(t.skip, logdriven.Skip{
-			Index: t.index, Operator: fmt.Sprintf("%s (%s)", e.Op, e.Pos), Reason: e.Err.Error(), Park: parks(t.trying.records[t.index], e.Key, o.opts.Codec),
+			Index: t.index, Operator: fmt.Sprintf("%s (%s)", e.Op, e.Pos), Reason: e.Err.Error(), Park: o.parks(t.trying.records[t.index], e.Key),
 		})
 		slices.SortFunc(t.skip, func(a, b logdriven.Skip) int { return a.Index - b.Index })
 		t.known = true
+		if len(t.skip) > t.most {
+			t.most, t.tries = len(t.skip), 0
+		}
 	case skipping:
 		t.known = false
 	}
@@ -243,16 +246,23 @@ func (t *trial) failed(o *owner, e *dataflow.StepError) bool {
 }
 
 // parks reports whether later records of its key wait behind a record on which a function failed: because the function failed on
-// that key, or because the record is the answer of a call, of which only the first counts.
-func parks(record []byte, failed any, c codec.Codec) bool {
+// that key, because the record is the answer of a call, of which only the first counts, or because the entry of the key can be
+// forgotten: the forgetting is a record, too, which the entry must not follow.
+func (o *owner) parks(record []byte, failed any) bool {
 	r, err := codec.DecodeRecord(record)
 	if err != nil || r.Kind == codec.KindAnswer {
 		return err == nil
 	}
-	if len(r.Key) == 0 || failed == nil {
+	if len(r.Key) == 0 || r.IsToAll() {
 		return false
 	}
-	is, err := c.Append(nil, failed)
+	if o.executor.Forgotten(&r) {
+		return true
+	}
+	if failed == nil {
+		return false
+	}
+	is, err := o.opts.Codec.Append(nil, failed)
 	return err == nil && bytes.Equal(is, r.Key)
 }
 
@@ -280,6 +290,7 @@ func (o *owner) try(ctx context.Context, from *source) error {
 		if err := o.step(ctx, []message{m}, skip); err != nil {
 			return err
 		}
+		t.most, t.tries = 0, 0
 		if t.timer != nil && m.position == t.held && !t.ahead && !o.executor.Held(*t.timer, o.last.now) {
 			if err := o.holdLater(ctx); err != nil {
 				return err

@@ -72,6 +72,14 @@ func (ex *Executor) decode(data []byte) (codec.Record, error) {
 	return r, nil
 }
 
+// Forgotten reports whether a record is for an operator that moves entries which can be forgotten.
+func (ex *Executor) Forgotten(r *codec.Record) bool {
+	at := *r
+	ex.numbers.resolve(&at)
+	op, ok := ex.numbers.Op(at.Op)
+	return ok && op >= 0 && int(op) < len(ex.loc.Ops) && ex.loc.Ops[op].Forgets
+}
+
 // A sender is the source of the last decoded record: as it was sent to an operator with a number, and as [Numbers] resolved it.
 type sender struct {
 	sent   string

@@ -19,6 +19,12 @@
 // exception is two requests with the same _meta member io.millrace/idempotency-key, a string of 1 to 64 bytes: the second is
 // answered with the task or result of the first.
 //
+// If the connection of a held request breaks, the call is cancelled, because nobody can receive its result. A call with an
+// idempotency key continues, because the client may repeat the request. Such a call is cancelled by notifications/cancelled,
+// unless a repetition waits for its result. Over HTTP, a request of 2026-07-28 has no session in which the client could send this
+// notification: a closed connection looks the same whether it broke or the client gave up. So such a call ends with its result or
+// its timeout.
+//
 // A subscription that a call opens is a resource, millrace://subscriptions/ID with the call's id, and the result links to it. The
 // resource contains the last events and is the same after any crash. Clients can be notified of its changes. tasks/cancel of the
 // completed task ends the subscription.

@@ -114,7 +114,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_ = c.SetReadDeadline(time.Time{})
 	_ = c.SetWriteDeadline(time.Time{})
 	if modern {
-		o.modern.ServeHTTP(w, r)
+		o.modern.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), perConnectionKey{}, true)))
 	} else {
 		stream := &commented{ResponseWriter: w}
 		defer stream.end()

@@ -3,10 +3,9 @@ package mcpserver
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
-	"encoding/base64"
 	"encoding/json"
 	"errors"
+	"sync"
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -18,9 +17,6 @@ import (
 	"github.com/millrace/millrace/agentproto/host"
 	"github.com/millrace/millrace/agentproto/internal/mcptasks"
 )
-
-// idempotencyKey is the member of _meta that identifies a repeated tools/call.
-const idempotencyKey = "io.millrace/idempotency-key"
 
 // hold answers tools/call with a task, a round of input requests, or a result.
 func (o *owner) hold(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
@@ -39,6 +35,10 @@ func (o *owner) hold(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallTo
 	if err != nil {
 		return nil, errorOf(err)
 	}
+	if isRepeatable(w.now.Key) {
+		w.leave = sync.OnceValue(o.repeated.enter(w.now.Key))
+		defer w.leave()
+	}
 	if c.tasks {
 		return w.briefly(ctx)
 	}
@@ -52,7 +52,8 @@ type waiting struct {
 	client client
 	now    host.Description
 	made   time.Time
-	state  string // the sealed key
+	state  string             // the sealed key
+	leave  func() (last bool) // ends the wait for a call that has an idempotency key; the first call counts
 
 	progress progress
 }
@@ -68,13 +69,9 @@ func (w *waiting) call(ctx context.Context) error {
 		return &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "arguments must be an object"}
 	}
 	request := host.Request{GroupID: w.thread, Operation: p.Name, Arguments: jsontext.Value(args), UserID: w.userID()}
-	if given, ok := p.Meta[idempotencyKey]; ok {
-		text, ok := given.(string)
-		if !ok || text == "" || len(text) > 64 {
-			return &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: idempotencyKey + " must be a string of 1 to 64 bytes"}
-		}
-		sum := sha256.Sum256([]byte(p.Name + "\x00" + text))
-		request.ID = "k" + base64.RawURLEncoding.EncodeToString(sum[:])
+	var err error
+	if request.ID, err = repeatableID(p); err != nil {
+		return err
 	}
 	w.made = time.Now().UTC().Truncate(time.Millisecond)
 	key, err := w.s.opts.Calls.Call(ctx, request)
@@ -197,7 +194,7 @@ func (w *waiting) briefly(ctx context.Context) (*mcp.CallToolResult, error) {
 }
 
 // toTheEnd waits for the result of a call, and asks the client's user the questions of the call. If the client disconnects, the
-// call is cancelled.
+// call is cancelled unless the request has an idempotency key.
 func (w *waiting) toTheEnd(ctx context.Context) (*mcp.CallToolResult, error) {
 	for {
 		most := progressEvery
@@ -237,9 +234,9 @@ func (w *waiting) toTheEnd(ctx context.Context) (*mcp.CallToolResult, error) {
 // cancelWithin is how long it may take to cancel the call of a client that has disconnected.
 const cancelWithin = 10 * time.Second
 
-// given ends a held request that has no result. It cancels the call if the client has disconnected.
+// given ends a held request that has no result. It cancels the call if nobody can receive its result.
 func (w *waiting) given(ctx context.Context, err error) (*mcp.CallToolResult, error) {
-	if ctx.Err() != nil && !w.isClosing() {
+	if ctx.Err() != nil && !w.isClosing() && w.isGivenUp(ctx) {
 		ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), cancelWithin)
 		defer cancel()
 		if err := w.s.opts.Calls.Cancel(ending, w.now.Key); err != nil {

@@ -137,7 +137,7 @@ func New(o Options) (*Server, error) {
 func (s *Server) Close() { s.close.Do(func() { close(s.closing) }) }
 
 // ServeStdio serves one client, of the given owner, on a pair of streams, until in or ctx ends. It writes only protocol messages
-// to out. When it ends, held calls are cancelled and tasks are not.
+// to out. When it ends, held calls are cancelled; tasks and calls that have an idempotency key are not.
 func (s *Server) ServeStdio(ctx context.Context, from Owner, in io.ReadCloser, out io.WriteCloser) error {
 	o, err := s.enter(from)
 	if err != nil {
@@ -170,7 +170,8 @@ type owner struct {
 	tried   time.Time
 	offered map[string]string // digests of the tools added to the server, by name
 
-	watched watchedResources
+	watched  watchedResources
+	repeated repeatedCalls
 
 	mu   sync.Mutex
 	held int

@@ -12,7 +12,6 @@ import (
 	"os"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"golang.org/x/term"
@@ -141,9 +140,11 @@ type made struct {
 	operation string
 	at        time.Time
 	results   int
+	doubtful  bool // making it failed in a way that does not tell whether the runtime has taken it
 }
 
-// read makes the calls of in and returns the number of invalid lines.
+// read makes the calls of in. It returns how many lines have made no call; the lines that are not read because ctx has ended
+// count as one.
 func (r *runner) read(ctx context.Context, in io.Reader, name string) (bad int) {
 	r.mu.Lock()
 	r.calls = make(map[agentproto.CallKey]*made)
@@ -151,11 +152,19 @@ func (r *runner) read(ctx context.Context, in io.Reader, name string) (bad int) 
 	lines := bufio.NewScanner(in)
 	lines.Buffer(nil, maxLine)
 	n := 0
-	for lines.Scan() && ctx.Err() == nil {
+	for lines.Scan() {
 		if n++; len(strings.TrimSpace(lines.Text())) == 0 {
 			continue
 		}
-		if err := r.call(ctx, lines.Bytes()); err != nil && ctx.Err() == nil {
+		err := ctx.Err()
+		if err == nil {
+			err = r.call(ctx, lines.Bytes())
+		}
+		if err != nil && ctx.Err() != nil {
+			fmt.Fprintf(r.status, "%s:%d: interrupted: %d lines were made, and those from this one on were not\n", name, n, r.made())
+			return bad + 1
+		}
+		if err != nil {
 			bad++
 			fmt.Fprintf(r.status, "%s:%d: %v\n", name, n, err)
 		}
@@ -192,6 +201,9 @@ func (r *runner) call(ctx context.Context, line []byte) error {
 	})
 	if err != nil {
 		<-r.room
+		if ctx.Err() != nil && r.calls[key] == nil {
+			r.calls[key] = &made{operation: c.Operation, at: time.Now(), doubtful: true}
+		}
 		return err
 	}
 	r.calls[key] = &made{operation: c.Operation, at: time.Now()}
@@ -200,12 +212,36 @@ func (r *runner) call(ctx context.Context, line []byte) error {
 	return nil
 }
 
+// made returns how many calls were made.
+func (r *runner) made() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	n := 0
+	for _, m := range r.calls {
+		if !m.doubtful {
+			n++
+		}
+	}
+	return n
+}
+
+// isDoubtful reports whether the runtime may not have taken a call.
+func (r *runner) isDoubtful(key agentproto.CallKey) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.calls[key].doubtful
+}
+
 // print prints the results as they arrive.
 func (r *runner) print(results func(func(*agentproto.Resolution) bool)) error {
 	var failed error
 	for res := range results {
 		r.mu.Lock()
 		m := r.calls[res.Key]
+		if m == nil { // the runtime has taken the call although making it returned an error
+			m = &made{at: time.Now(), doubtful: true}
+			r.calls[res.Key] = m
+		}
 		m.results++
 		first := m.results == 1
 		r.mu.Unlock()
@@ -224,7 +260,7 @@ func (r *runner) print(results func(func(*agentproto.Resolution) bool)) error {
 		if res.Result.IsError() {
 			r.status.errors.Add(1)
 		}
-		if first {
+		if first && !m.doubtful {
 			r.status.resolved()
 			<-r.room
 			r.open.Done()
@@ -240,7 +276,9 @@ func (r *runner) wait(ctx context.Context) {
 	go func() { r.open.Wait(); close(done) }()
 	select {
 	case <-done:
-		return
+		if ctx.Err() == nil {
+			return
+		}
 	case <-ctx.Done():
 	}
 	var pending []agentproto.CallKey
@@ -251,9 +289,11 @@ func (r *runner) wait(ctx context.Context) {
 		}
 	}
 	r.mu.Unlock()
-	fmt.Fprintf(r.status, "millrace run: interrupted, cancelling %d calls\n", len(pending))
+	if len(pending) > 0 {
+		fmt.Fprintf(r.status, "millrace run: interrupted, cancelling %d calls\n", len(pending))
+	}
 	for _, key := range pending {
-		if err := r.rt.Cancel(context.WithoutCancel(ctx), key); err != nil {
+		if err := r.rt.Cancel(context.WithoutCancel(ctx), key); err != nil && !(r.isDoubtful(key) && errors.Is(err, host.ErrUnknownCall)) {
 			fmt.Fprintf(r.status, "millrace run: %v: %v\n", key, err)
 		}
 	}
@@ -264,114 +304,16 @@ func (r *runner) wait(ctx context.Context) {
 func (r *runner) verdict(bad int) error {
 	wrong := 0
 	for key, m := range r.calls {
-		if m.results != 1 {
+		if m.results != 1 && !(m.doubtful && m.results == 0) {
 			wrong++
 			fmt.Fprintf(r.status, "millrace run: %v has %d results\n", key, m.results)
 		}
 	}
 	s := r.rt.Stats()
 	fmt.Fprintf(r.status, "%d calls, %d results, %d errors among them; dropped: %d duplicates, %d late\n",
-		len(r.calls), s.Results+s.Failures, r.status.errors.Load(), s.Duplicates, s.Late)
+		r.made(), s.Results+s.Failures, r.status.errors.Load(), s.Duplicates, s.Late)
 	if bad > 0 || wrong > 0 {
 		return errFailed
 	}
 	return nil
-}
-
-// A runSurface is a terminal that also counts the states of calls.
-type runSurface struct {
-	*host.Terminal
-	status *progress
-}
-
-// Progress counts the call's state, and then does what the terminal does.
-func (s *runSurface) Progress(key agentproto.CallKey, state agentproto.State) {
-	s.status.state(key, state)
-	s.Terminal.Progress(key, state)
-}
-
-// A progress is the line at the bottom of a terminal that shows how many calls are
-// done. Other output is written above it. If the output is not a terminal, there is
-// no line.
-type progress struct {
-	live bool
-
-	mu      sync.Mutex
-	w       io.Writer
-	plain   *plain.Writer // writes to w, for everything except the line
-	shown   int           // columns of the visible line
-	last    time.Time
-	detours map[agentproto.CallKey]agentproto.State
-	all, ok int
-	errors  atomic.Int64
-}
-
-func newProgress(w io.Writer, live bool) *progress {
-	return &progress{w: w, plain: plain.NewWriter(w), live: live, detours: make(map[agentproto.CallKey]agentproto.State)}
-}
-
-// Write writes p above the line.
-func (p *progress) Write(b []byte) (int, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.clear()
-	n, err := p.plain.Write(b)
-	p.show()
-	return n, err
-}
-
-func (p *progress) called() { p.change(false, func() { p.all++ }) }
-
-func (p *progress) resolved() { p.change(false, func() { p.ok++ }) }
-
-func (p *progress) state(key agentproto.CallKey, s agentproto.State) {
-	p.change(s == agentproto.OAuthPending || s == agentproto.ChoicePending, func() {
-		delete(p.detours, key)
-		if s == agentproto.OAuthPending || s == agentproto.ChoicePending {
-			p.detours[key] = s
-		}
-	})
-}
-
-// change changes the figures. It shows them unless that was done less than 50 ms
-// ago; now forces it.
-func (p *progress) change(now bool, f func()) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	f()
-	if p.live && (now || time.Since(p.last) > 50*time.Millisecond) {
-		p.last = time.Now()
-		p.clear()
-		p.show()
-	}
-}
-
-func (p *progress) clear() {
-	if p.shown > 0 {
-		fmt.Fprintf(p.w, "\r%*s\r", p.shown, "")
-		p.shown = 0
-	}
-}
-
-func (p *progress) show() {
-	if !p.live || p.all == 0 {
-		return
-	}
-	oauth := 0
-	for _, s := range p.detours {
-		if s == agentproto.OAuthPending {
-			oauth++
-		}
-	}
-	n, _ := fmt.Fprintf(p.w, "pending %d, oauth pending %d, choice pending %d, completed %d of %d",
-		p.all-p.ok-len(p.detours), oauth, len(p.detours)-oauth, p.ok, p.all)
-	p.shown = n
-}
-
-// done removes the line.
-func (p *progress) done() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.clear()
-	p.live = false
 }

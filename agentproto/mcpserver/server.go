@@ -147,13 +147,32 @@ func (s *Server) ServeStdio(ctx context.Context, from Owner, in io.ReadCloser, o
 	watching, cancel := context.WithCancel(ctx)
 	defer cancel()
 	go o.watch(watching)
-	err = o.server.Run(ctx, &mcp.IOTransport{Reader: in, Writer: out, MaxLineLength: int(s.opts.Body)})
-	for _, gone := range []error{io.EOF, io.ErrClosedPipe, syscall.EPIPE} { // the client has left, possibly in the middle of a message
+	err = o.run(ctx, &mcp.IOTransport{Reader: in, Writer: out, MaxLineLength: int(s.opts.Body)})
+	// The client has left, possibly in the middle of a message.
+	for _, gone := range []error{io.EOF, io.ErrUnexpectedEOF, io.ErrClosedPipe, syscall.EPIPE} {
 		if errors.Is(err, gone) {
 			return nil
 		}
 	}
 	return err
+}
+
+// run serves a client until it leaves or ctx ends. The method Run of the SDK does the same and logs an error in both cases.
+func (o *owner) run(ctx context.Context, t mcp.Transport) error {
+	session, err := o.server.Connect(ctx, t, nil)
+	if err != nil {
+		return err
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- session.Wait() }()
+	select {
+	case err := <-ended:
+		return err
+	case <-ctx.Done():
+		_ = session.Close() // the reason is ctx
+		<-ended
+		return ctx.Err()
+	}
 }
 
 // An owner is the state of an [Owner].

@@ -93,7 +93,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 		if m.Method == "tools/call" { // the SDK looks the tool up before it calls the middleware
 			if err := o.offer(r.Context()); err != nil {
-				refuse(w, http.StatusOK, m.ID, errorOf(err))
+				refuse(w, http.StatusOK, m.ID, s.errorOf(r.Context(), err))
 				return
 			}
 		}

@@ -33,7 +33,7 @@ func (o *owner) hold(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallTo
 		err = w.call(ctx)
 	}
 	if err != nil {
-		return nil, errorOf(err)
+		return nil, o.s.errorOf(ctx, err)
 	}
 	if isRepeatable(w.now.Key) {
 		w.leave = sync.OnceValue(o.repeated.enter(w.now.Key))
@@ -171,7 +171,7 @@ func (w *waiting) briefly(ctx context.Context) (*mcp.CallToolResult, error) {
 			return w.resolved()
 		}
 		if p := w.now.Prompt; p != nil && w.s.opts.AskFirst(w.req.Params.Name) && w.client.means.canAsk(p) {
-			return w.round()
+			return w.round(ctx)
 		}
 		left := time.Until(end)
 		if left <= 0 {
@@ -182,7 +182,7 @@ func (w *waiting) briefly(ctx context.Context) (*mcp.CallToolResult, error) {
 			if errors.As(err, &failure) || errors.Is(err, errClosing) {
 				break // the call is stored, and tasks/get reports the failure
 			}
-			return nil, errorOf(err)
+			return nil, w.s.errorOf(ctx, err)
 		}
 	}
 	made, ok := ctx.Value(madeKey{}).(*mcptasks.CreateTaskResult)
@@ -203,7 +203,7 @@ func (w *waiting) toTheEnd(ctx context.Context) (*mcp.CallToolResult, error) {
 			return w.resolved()
 		case p == nil, p.OAuth != nil && w.s.consents.has(w.now.Key, p.Number):
 		case w.client.means.canAsk(p) && w.req.ProtocolVersion() >= mcptasks.Since:
-			return w.round()
+			return w.round(ctx)
 		case w.client.means.canAsk(p):
 			if err := w.ask(ctx, p); err != nil {
 				return w.given(ctx, err)
@@ -243,7 +243,7 @@ func (w *waiting) given(ctx context.Context, err error) (*mcp.CallToolResult, er
 			w.s.log.Warn("a call whose client has gone was not cancelled", "error", err)
 		}
 	}
-	return nil, errorOf(err)
+	return nil, w.s.errorOf(ctx, err)
 }
 
 // resolved returns the result of the call.
@@ -253,10 +253,10 @@ func (w *waiting) resolved() (*mcp.CallToolResult, error) {
 
 // round returns the questions of the call. The client sends the request again with the answers. Each round has its own state: the
 // same call, sealed anew.
-func (w *waiting) round() (*mcp.CallToolResult, error) {
+func (w *waiting) round(ctx context.Context) (*mcp.CallToolResult, error) {
 	state, err := w.s.seal(w.name, w.now.Key, w.made)
 	if err != nil {
-		return nil, errorOf(err)
+		return nil, w.s.errorOf(ctx, err)
 	}
 	return &mcp.CallToolResult{InputRequests: requestsOf(w.now.Prompt), RequestState: state}, nil
 }

@@ -219,11 +219,11 @@ func (o *owner) receive(next mcp.MethodHandler) mcp.MethodHandler {
 			}
 		case "tools/list":
 			if err := o.offer(ctx); err != nil {
-				return nil, errorOf(err)
+				return nil, o.s.errorOf(ctx, err)
 			}
 		case "tools/call":
 			if err := o.offer(ctx); err != nil {
-				return nil, errorOf(err)
+				return nil, o.s.errorOf(ctx, err)
 			}
 			p, ok := req.GetParams().(*mcp.CallToolParamsRaw)
 			if ok && o.s.opts.NeedsTasks(p.Name) && !c.tasks {

@@ -38,14 +38,14 @@ func (o *owner) events(ctx context.Context, uri string) (e agentproto.Events, er
 	if !ok || errors.Is(err, host.ErrUnknownCall) {
 		return e, mcp.ResourceNotFoundError(uri)
 	}
-	return e, errorOf(err)
+	return e, o.s.errorOf(ctx, err)
 }
 
 // listResources adds the open subscriptions to a list.
 func (o *owner) listResources(ctx context.Context, into *mcp.ListResourcesResult) error {
 	open, err := o.s.opts.Calls.Subscriptions(ctx, o.thread)
 	if err != nil {
-		return errorOf(err)
+		return o.s.errorOf(ctx, err)
 	}
 	for _, e := range open {
 		into.Resources = append(into.Resources, &mcp.Resource{

@@ -1,6 +1,7 @@
 package mcpserver
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"strings"
@@ -63,8 +64,8 @@ func isCancelled(r *agentproto.Resolution) bool {
 }
 
 // errorOf converts an error of [Calls] to one of JSON-RPC. An unknown error becomes a fixed text, so that it reveals nothing to
-// the client.
-func errorOf(err error) error {
+// the client, and is logged, unless the request has ended and the error is only a consequence.
+func (s *Server) errorOf(ctx context.Context, err error) error {
 	var wire *jsonrpc.Error
 	var failure *Failure
 	switch {
@@ -82,6 +83,9 @@ func errorOf(err error) error {
 		return &jsonrpc.Error{Code: codeBusy, Message: "the calls have moved to another runtime"}
 	case errors.Is(err, host.ErrStopped), errors.Is(err, errClosing):
 		return &jsonrpc.Error{Code: codeBusy, Message: "shutting down: try again"}
+	}
+	if ctx.Err() == nil {
+		s.log.Error("a request was answered with an internal error", "error", err)
 	}
 	return &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: "internal error"}
 }

@@ -37,7 +37,7 @@ func (o *owner) get(ctx context.Context, taskID string) (*mcptasks.GetTaskResult
 		return t, nil
 	}
 	if err != nil {
-		return nil, errorOf(err)
+		return nil, o.s.errorOf(ctx, err)
 	}
 	c, _ := ctx.Value(clientKey{}).(client)
 	t := &mcptasks.GetTaskResult{ResultType: "complete", Task: o.task(taskID, created, d)}
@@ -47,7 +47,7 @@ func (o *owner) get(ctx context.Context, taskID string) (*mcptasks.GetTaskResult
 	case d.Resolution != nil:
 		t.Status = mcptasks.Completed
 		if t.Result, err = inlined(resultOf(d.Resolution)); err != nil {
-			return nil, errorOf(err)
+			return nil, o.s.errorOf(ctx, err)
 		}
 	case p == nil:
 	case p.OAuth != nil && o.s.consents.has(d.Key, p.Number):
@@ -59,7 +59,7 @@ func (o *owner) get(ctx context.Context, taskID string) (*mcptasks.GetTaskResult
 		t.StatusMessage = waitsFor(p)
 		if p.Choice != nil && time.Since(p.Since) >= o.s.opts.Unasked {
 			if err := o.s.opts.Calls.AnswerPrompt(ctx, d.Key, p.Number, host.Dismiss); err != nil {
-				return nil, errorOf(err)
+				return nil, o.s.errorOf(ctx, err)
 			}
 		}
 	}
@@ -106,10 +106,10 @@ func (o *owner) update(ctx context.Context, p *mcptasks.UpdateParams) (*mcptasks
 		return &mcptasks.Ack{ResultType: "complete"}, nil
 	}
 	if err != nil {
-		return nil, errorOf(err)
+		return nil, o.s.errorOf(ctx, err)
 	}
 	if _, err := o.answer(ctx, d, p.InputResponses); err != nil {
-		return nil, errorOf(err)
+		return nil, o.s.errorOf(ctx, err)
 	}
 	return &mcptasks.Ack{ResultType: "complete"}, nil
 }
@@ -164,7 +164,7 @@ func (o *owner) cancel(ctx context.Context, taskID string) (*mcptasks.Ack, error
 		return &mcptasks.Ack{ResultType: "complete"}, nil
 	}
 	if err != nil {
-		return nil, errorOf(err)
+		return nil, o.s.errorOf(ctx, err)
 	}
 	switch {
 	case d.State != agentproto.Completed:
@@ -173,7 +173,7 @@ func (o *owner) cancel(ctx context.Context, taskID string) (*mcptasks.Ack, error
 		err = o.s.opts.Calls.EndSubscription(ctx, d.Key)
 	}
 	if err != nil {
-		return nil, errorOf(err)
+		return nil, o.s.errorOf(ctx, err)
 	}
 	return &mcptasks.Ack{ResultType: "complete"}, nil
 }

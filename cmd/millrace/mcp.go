@@ -71,7 +71,26 @@ func mcpFront(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	return speakMCP(ctx, apiClient{base: *address, token: token}, *owner)
+	client := apiClient{base: *address, token: token}
+	if err := checkToken(ctx, client); err != nil {
+		return err
+	}
+	return speakMCP(ctx, client, *owner)
+}
+
+// tokenCheck is how long the check of the token may take. The runtime may start after this command.
+const tokenCheck = 2 * time.Second
+
+// checkToken returns an error if the runtime does not accept the token. It returns none if the runtime cannot be asked: then the
+// first request waits for the runtime.
+func checkToken(ctx context.Context, client apiClient) error {
+	ctx, cancel := context.WithTimeout(ctx, tokenCheck)
+	defer cancel()
+	status, text, err := client.do(ctx, http.MethodGet, "/calls?limit=1", nil)
+	if err == nil && status == http.StatusUnauthorized {
+		return fmt.Errorf("%s: %w", client.base, apiError(status, text))
+	}
+	return nil
 }
 
 // speakMCP serves MCP on standard input and output, over an API, until the input or ctx ends.
@@ -185,6 +204,10 @@ func apiError(status int, text []byte) error {
 		return fmt.Errorf("%w: %w", host.ErrElsewhere, said)
 	case http.StatusServiceUnavailable, http.StatusTooManyRequests:
 		return fmt.Errorf("%w: %w", host.ErrFull, said)
+	case http.StatusUnauthorized:
+		return fmt.Errorf("the runtime does not accept the token: %w: give the token of that runtime with --token-file or --state", said)
+	case http.StatusForbidden:
+		return fmt.Errorf("the runtime refuses the request: %w", said)
 	}
 	return said
 }

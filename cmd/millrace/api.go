@@ -240,7 +240,10 @@ func answer(w http.ResponseWriter, status int, body any) {
 
 // serveAPI serves the API and the pages, which require its token too, until ctx ends.
 func (f *serveFlags) serveAPI(ctx context.Context, a api, front http.Handler, guard edge.Policy, token string, logger *slog.Logger) error {
-	listener, err := f.apiTLS.listen(*f.address, logger)
+	listener, err := f.apiListener, error(nil)
+	if listener == nil {
+		listener, err = f.apiTLS.listen(*f.address, logger)
+	}
 	if err != nil {
 		return fmt.Errorf("API: %w", err)
 	}

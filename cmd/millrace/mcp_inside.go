@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"syscall"
 
 	"github.com/millrace/millrace/dataflow/durable/journal"
@@ -33,6 +34,9 @@ func mcpInside(ctx context.Context, state, owner string, args []string) error {
 	if err != nil {
 		return err
 	}
+	if err := f.fixPort(); err != nil {
+		return fmt.Errorf("API: %w", err)
+	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	served := make(chan error, 1)
@@ -48,4 +52,23 @@ func mcpInside(ctx context.Context, state, owner string, args []string) error {
 		return errUsage
 	}
 	return errors.Join(err, failed)
+}
+
+// fixPort listens for the API if its port is 0, which stands for any free port. The address of the API then has the port that
+// was chosen, where this process can make its requests.
+func (f *serveFlags) fixPort() error {
+	at, err := net.ResolveTCPAddr("tcp", *f.address)
+	if err != nil || at.Port != 0 {
+		return err
+	}
+	host, _, err := net.SplitHostPort(*f.address)
+	if err != nil {
+		return err
+	}
+	if f.apiListener, err = net.Listen("tcp", *f.address); err != nil {
+		return err
+	}
+	_, port, err := net.SplitHostPort(f.apiListener.Addr().String())
+	*f.address = net.JoinHostPort(host, port)
+	return err
 }

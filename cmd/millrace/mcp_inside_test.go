@@ -56,6 +56,17 @@ func TestMT31_RuntimeInside(t *testing.T) {
 	}
 }
 
+// TestMCPInsideFreePort checks that a runtime inside that listens on a port of its choice is reached.
+func TestMCPInsideFreePort(t *testing.T) {
+	t.Parallel()
+	_, urls := startTool(t)
+	front := startMCPWith(t, "--state", t.TempDir(), "--", "--tool", urls[0], "--listen", "127.0.0.1:0", "--api", "127.0.0.1:0")
+	a, err := front.say(t.Context(), 1, "tools/call", map[string]any{"name": "echo", "arguments": map[string]any{"text": "x"}})
+	if err != nil || a.Error != nil {
+		t.Errorf("%v, %+v", err, a)
+	}
+}
+
 // TestMCPInsideMisused checks that a wrong command line exits with 2 and makes no folder.
 func TestMCPInsideMisused(t *testing.T) {
 	t.Parallel()

@@ -7,6 +7,7 @@ import (
 	"flag"
 	"fmt"
 	"log/slog"
+	"net"
 	"os"
 	"os/signal"
 	"strings"
@@ -148,6 +149,7 @@ type serveFlags struct {
 	oidc                                 oidcFlags
 	configSum                            [sha256.Size]byte // of the file of --config
 	apiHosts                             urls
+	apiListener                          net.Listener // of address, if it listens already
 	apiTLS, callbackTLS                  tlsFlags
 	witness                              func() durable.Witness
 	secrets                              signedBy

@@ -9,7 +9,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"net/url"
 	"strings"
 	"time"
 
@@ -90,7 +89,7 @@ func (c *Control) Answer(ctx context.Context, thread string, a Answer) error {
 
 // Migrate moves a session to another runtime.
 func (c *Control) Migrate(ctx context.Context, session, to string) error {
-	return c.do(ctx, http.MethodPost, "/sessions/"+url.PathEscape(session)+"/migrate", Migration{to}, nil)
+	return c.do(ctx, http.MethodPost, "/sessions/"+edge.Segment(session)+"/migrate", Migration{to}, nil)
 }
 
 // SetClock sets how far the runtime's clock is ahead of the machine's.
@@ -103,7 +102,7 @@ func (c *Control) Stats(ctx context.Context) (s RuntimeStats, err error) {
 	return s, c.do(ctx, http.MethodGet, "/stats", nil, &s)
 }
 
-func threadPath(id string) string { return "/threads/" + url.PathEscape(id) }
+func threadPath(id string) string { return "/threads/" + edge.Segment(id) }
 
 // maxControlReply bounds an answer of the control interface.
 const maxControlReply = 64 << 20

@@ -8,7 +8,6 @@ import (
 	"iter"
 	"net"
 	"net/http"
-	"net/url"
 	"strconv"
 	"strings"
 	"time"
@@ -105,7 +104,7 @@ func (c *Client) once(ctx context.Context, thread string, from int, last *string
 	defer cancel(nil)
 	watch := time.AfterFunc(silence, func() { cancel(errSilent) })
 	defer watch.Stop()
-	at := fmt.Sprintf("%s/threads/%s/events?from=%d", strings.TrimSuffix(c.URL, "/"), url.PathEscape(thread), from)
+	at := fmt.Sprintf("%s/threads/%s/events?from=%d", strings.TrimSuffix(c.URL, "/"), edge.Segment(thread), from)
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, at, nil)
 	if err != nil {
 		return false, 0, err

@@ -4,11 +4,11 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"net/url"
 	"strconv"
 
 	"github.com/millrace/millrace/agentproto"
 	"github.com/millrace/millrace/agentproto/host"
+	"github.com/millrace/millrace/internal/edge"
 )
 
 // Subscriptions of calls without a conversation, over the API.
@@ -107,7 +107,7 @@ func eventsFailed(w http.ResponseWriter, err error) {
 // Subscriptions returns the open subscriptions of a thread.
 func (c apiCalls) Subscriptions(ctx context.Context, thread string) ([]agentproto.Events, error) {
 	var all []eventsBody
-	if err := c.do(ctx, http.MethodGet, "/threads/"+url.PathEscape(thread)+"/subscriptions", nil, &all); err != nil {
+	if err := c.do(ctx, http.MethodGet, "/threads/"+edge.Segment(thread)+"/subscriptions", nil, &all); err != nil {
 		return nil, err
 	}
 	var open []agentproto.Events

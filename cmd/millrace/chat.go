@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/url"
 	"os"
 	"strconv"
 	"strings"
@@ -19,6 +18,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/millrace/millrace/agentproto/follow"
+	"github.com/millrace/millrace/internal/edge"
 )
 
 const chatUsage = `usage: millrace chat [SESSION] [flags]
@@ -109,7 +109,7 @@ type chatEvent struct {
 // catchUp finds out how many messages already exist. No line is read before these have been shown.
 func (c *chatting) catchUp(ctx context.Context) error {
 	_, err := c.until(ctx, func() (bool, error) {
-		status, text, err := c.api.do(ctx, http.MethodGet, "/threads/"+url.PathEscape(c.thread)+"/messages", nil)
+		status, text, err := c.api.do(ctx, http.MethodGet, "/threads/"+edge.Segment(c.thread)+"/messages", nil)
 		if err != nil || status == http.StatusServiceUnavailable {
 			return false, err
 		}
@@ -213,7 +213,7 @@ func (c *chatting) choices() (all []follow.Prompt) {
 
 // line handles a line that the user has entered.
 func (c *chatting) line(ctx context.Context, line string) error {
-	path := "/threads/" + url.PathEscape(c.thread)
+	path := "/threads/" + edge.Segment(c.thread)
 	if strings.TrimSpace(line) == "/stop" {
 		return c.ask(ctx, http.MethodPost, path+"/interrupt", nil, http.StatusNoContent)
 	}
@@ -252,7 +252,7 @@ func (c *chatting) answer(ctx context.Context, p follow.Prompt, line string) err
 		Selected *int   `json:"selected"`
 	}{p.ID, &selected}
 	// 404: it was answered or withdrawn in the meantime.
-	return c.ask(ctx, http.MethodPost, "/threads/"+url.PathEscape(c.thread)+"/answers", body, http.StatusNoContent, http.StatusNotFound)
+	return c.ask(ctx, http.MethodPost, "/threads/"+edge.Segment(c.thread)+"/answers", body, http.StatusNoContent, http.StatusNotFound)
 }
 
 // dismiss answers open questions with their defaults, at the end of the input.

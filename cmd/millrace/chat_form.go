@@ -4,12 +4,12 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"net/url"
 
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/millrace/millrace/agentproto/follow"
 	"github.com/millrace/millrace/agentproto/form"
+	"github.com/millrace/millrace/internal/edge"
 	"github.com/millrace/millrace/internal/plain"
 )
 
@@ -59,7 +59,7 @@ func (c *chatting) fill(ctx context.Context, p follow.Prompt, line string) (bool
 		ID     string         `json:"id"`
 		Values jsontext.Value `json:"values"`
 	}{p.ID, values}
-	err = c.ask(ctx, http.MethodPost, "/threads/"+url.PathEscape(c.thread)+"/answers", body, http.StatusNoContent, http.StatusNotFound)
+	err = c.ask(ctx, http.MethodPost, "/threads/"+edge.Segment(c.thread)+"/answers", body, http.StatusNoContent, http.StatusNotFound)
 	c.askForm()
 	return true, err
 }

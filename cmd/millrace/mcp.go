@@ -10,7 +10,6 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
-	"net/url"
 	"os"
 	"slices"
 	"strconv"
@@ -23,6 +22,7 @@ import (
 	"github.com/millrace/millrace/agentproto/form"
 	"github.com/millrace/millrace/agentproto/host"
 	"github.com/millrace/millrace/agentproto/mcpserver"
+	"github.com/millrace/millrace/internal/edge"
 )
 
 const mcpUsage = `usage: millrace mcp --api URL --token-file FILE [flags]
@@ -214,13 +214,13 @@ func apiError(status int, text []byte) error {
 
 // callPath returns the path of a call.
 func callPath(key agentproto.CallKey) string {
-	return "/calls/" + url.PathEscape(key.GroupID) + "/" + url.PathEscape(key.ID)
+	return "/calls/" + edge.Segment(key.GroupID) + "/" + edge.Segment(key.ID)
 }
 
 // Tools returns the tools that a thread is offered.
 func (c apiCalls) Tools(ctx context.Context, thread string) ([]host.Tool, error) {
 	var all []toolBody
-	if err := c.do(ctx, http.MethodGet, "/threads/"+url.PathEscape(thread)+"/tools", nil, &all); err != nil {
+	if err := c.do(ctx, http.MethodGet, "/threads/"+edge.Segment(thread)+"/tools", nil, &all); err != nil {
 		return nil, err
 	}
 	tools := make([]host.Tool, 0, len(all))

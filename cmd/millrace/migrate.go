@@ -5,8 +5,9 @@ import (
 	"flag"
 	"fmt"
 	"net/http"
-	"net/url"
 	"strings"
+
+	"github.com/millrace/millrace/internal/edge"
 )
 
 const migrateUsage = `usage: millrace migrate SESSION --to URL [flags]
@@ -49,7 +50,7 @@ func migrate(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	path := "/sessions/" + url.PathEscape(session) + "/migrate"
+	path := "/sessions/" + edge.Segment(session) + "/migrate"
 	status, text, err := apiClient{*api, token}.do(ctx, http.MethodPost, path, migrateBody{To: *to})
 	if err != nil {
 		return fmt.Errorf("%w; is 'millrace serve' running at %s?", err, *api)

@@ -11,6 +11,7 @@ import (
 	"net/http/httptrace"
 	"net/url"
 	"strconv"
+	"strings"
 	"sync/atomic"
 	"time"
 )
@@ -201,6 +202,15 @@ func (c *Client) Do(r *http.Request, most int64) (*Answer, error) {
 		a.Broken = WithoutURL(err)
 	}
 	return a, nil
+}
+
+// Segment returns text as one segment of a path. [url.PathEscape] leaves . and .. as they are, and clients and servers resolve
+// those, so that a request for a thread with such a name would be one for another path.
+func Segment(text string) string {
+	if text == "." || text == ".." {
+		return strings.ReplaceAll(text, ".", "%2E")
+	}
+	return url.PathEscape(text)
 }
 
 // WithoutURL removes the URL from an error of package net/http.

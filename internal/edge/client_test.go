@@ -249,3 +249,23 @@ func TestCurve(t *testing.T) {
 		}
 	})
 }
+
+// TestSegment checks that every text arrives at a server as one segment of the path.
+func TestSegment(t *testing.T) {
+	var got string
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /threads/{thread}/tools", func(_ http.ResponseWriter, r *http.Request) { got = r.PathValue("thread") })
+	s := httptest.NewServer(edge.Guard(edge.Policy{}, mux))
+	defer s.Close()
+	for _, text := range []string{".", "..", "...", ".a", "a/../b", "//", "%2E", "%", "a b", "ä?#"} {
+		got = ""
+		resp, err := http.Get(s.URL + "/threads/" + edge.Segment(text) + "/tools")
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		if got != text {
+			t.Errorf("%q arrives as %q, status %d", text, got, resp.StatusCode)
+		}
+	}
+}

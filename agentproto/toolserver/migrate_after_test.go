@@ -204,3 +204,50 @@ func TestMovesInTheMiddleOfQuestions(t *testing.T) {
 		m.dst.close()
 	})
 }
+
+// TestAskedAtEachStay moves a session with an open question to the destination, back, and to the destination again. Each stay asks
+// the question again, and the answer to the last one is the answer.
+func TestAskedAtEachStay(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		m := newMove(t, addMenu)
+		const source = "https://tools.example"
+		m.dst.opts.MigrationTransport = &road{to: func() *toolserver.Server { return m.server }}
+		m.dst.opts.MigrationDestinations = []string{source}
+		m.dst.end()
+		m.dst.begin()
+		asked := func(h *house) string {
+			t.Helper()
+			select {
+			case got := <-h.messages:
+				if q, ok := got.Callback.(*agentproto.UserChoice); ok {
+					return strings.TrimPrefix(q.ResponseURL, h.opts.PublicURL)
+				}
+				t.Fatalf("got %s, want a question", got.body)
+			case <-time.After(time.Hour):
+				t.Fatal("the question was not asked")
+			}
+			return ""
+		}
+		m.call("menu", "c1", "{}")
+		asked(m.house)
+		var path string
+		for range 2 {
+			m.mustMigrate()
+			asked(m.dst)
+			back := fmt.Sprintf(`{"session_id":"thread-1","destination_url":%q}`, source)
+			if w := m.dst.post("/migrate", back); w.Code != http.StatusOK {
+				t.Fatalf("the way back: %d %s", w.Code, w.Body)
+			}
+			path = asked(m.house)
+		}
+		if w := m.post(path, `{"id":"c1","selected":2}`); w.Code != http.StatusOK {
+			t.Errorf("the answer: %d %s", w.Code, w.Body)
+		}
+		if got := m.nextResult(); got != "cheese" {
+			t.Errorf("result %q", got)
+		}
+		m.close()
+		m.dst.close()
+	})
+}

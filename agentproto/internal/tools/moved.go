@@ -184,7 +184,8 @@ func (t step) come(m *Moved, transfer string) {
 		if err != nil {
 			continue // ReadMoved has decoded it before
 		}
-		c := &Call{ID: CallID{in.Runtime, inv.GroupID, inv.ID}, Inv: inv, Print: PrintOf(inv), Phase: in.Phase, Address: in.Address,
+		// The id of a question is derived from the epoch. At each stay the call needs another one, since its function asks again.
+		c := &Call{ID: CallID{in.Runtime, inv.GroupID, inv.ID}, Inv: inv, Print: PrintOf(inv), Epoch: transfer, Phase: in.Phase, Address: in.Address,
 			Number: in.Number, State: in.State, Questions: in.Questions, Steps: in.Steps, Result: in.Result, Trace: in.Trace}
 		if _, known := t.Done[c.ID.key()]; known {
 			continue

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/millrace/millrace/agentproto/internal/ids"
 )
 
 // fuzz checks what is true of every decoder. It does not panic. What it accepts is valid
@@ -37,7 +39,7 @@ func fuzz[M any](f *testing.F, prefix []string, decode func([]byte, Limits) (M, 
 			if !reflect.ValueOf(&m).Elem().IsNil() {
 				t.Fatalf("decode(%q) = %v together with the error %v", data, m, err)
 			}
-			if e, ok := err.(*MessageError); !ok || e.Status != 400 && e.Status != 413 || len(err.Error()) > 2000 || strings.ContainsFunc(e.Reason, unprintable) {
+			if e, ok := err.(*MessageError); !ok || e.Status != 400 && e.Status != 413 || len(err.Error()) > 2000 || strings.ContainsFunc(e.Reason, ids.Unprintable) {
 				t.Fatalf("decode(%q) = %#v", data, err)
 			}
 			return
@@ -104,7 +106,7 @@ func FuzzSchema(f *testing.F) {
 		if err == nil {
 			return
 		}
-		if e, ok := err.(*ArgumentError); !ok || strings.ContainsFunc(e.Reason, unprintable) || strings.Contains(e.Reason, "cannot be checked") {
+		if e, ok := err.(*ArgumentError); !ok || strings.ContainsFunc(e.Reason, ids.Unprintable) || strings.Contains(e.Reason, "cannot be checked") {
 			t.Fatalf("Validate(%q) with %q = %#v", args, schema, err)
 		}
 	})

@@ -22,7 +22,6 @@ const (
 
 // The lengths of single members.
 const (
-	maxIDBytes      = 1024
 	maxNameRunes    = 128
 	maxURLBytes     = 8192
 	maxAuthURLBytes = 4096

@@ -5,10 +5,10 @@ import (
 	"math/big"
 	"strconv"
 	"strings"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/millrace/millrace/agentproto/internal/ids"
 )
 
 // An object reads the members of one JSON object. Errors are collected in its failure, so that a message can be read from top to
@@ -95,7 +95,7 @@ func (o *object) optID(name string) *string {
 
 // checkID returns s if it is an id, and otherwise refuses it and returns "".
 func (o *object) checkID(name, s string) string {
-	if reason := idReason(s); reason != "" {
+	if reason := ids.Reason(s); reason != "" {
 		o.refuse(o.pointer(name), "%s", reason)
 		return ""
 	}
@@ -191,25 +191,4 @@ func (o *object) each(name string, kind jsontext.Kind, want string, f func(at *o
 func unquote(value jsontext.Value) string {
 	s, _ := jsontext.AppendUnquote(nil, value)
 	return string(s)
-}
-
-// idReason says what is wrong with an id, or returns "". Ids are opaque: anything is accepted that fits into a log line and is
-// neither empty nor too long. Slashes and emoji are fine; control characters, line breaks and marks that reorder text are not.
-func idReason(s string) string {
-	switch {
-	case s == "":
-		return "must not be empty"
-	case len(s) > maxIDBytes:
-		return "is longer than 1024 bytes"
-	case !utf8.ValidString(s):
-		return "is not valid UTF-8"
-	case strings.ContainsFunc(s, unprintable):
-		return "has a control character"
-	}
-	return ""
-}
-
-// unprintable reports whether r breaks a line, moves the cursor or reorders text.
-func unprintable(r rune) bool {
-	return unicode.IsControl(r) || r == '\u2028' || r == '\u2029' || unicode.Is(unicode.Bidi_Control, r)
 }

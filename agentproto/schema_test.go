@@ -7,6 +7,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/millrace/millrace/agentproto/internal/ids"
 )
 
 // TestCompileSchemaRefuses checks case D11: whatever a hostile schema asks for is refused or bounded.
@@ -116,7 +118,7 @@ func TestSchemaValidate(t *testing.T) {
 				if err == nil || !strings.HasPrefix(err.Error(), test.want) && !strings.HasPrefix(err.Error(), "agentproto: "+test.want) {
 					t.Fatalf("Validate(%s) = %v, want %q", test.args, err, test.want)
 				}
-				if strings.ContainsFunc(err.Error(), unprintable) {
+				if strings.ContainsFunc(err.Error(), ids.Unprintable) {
 					t.Fatalf("Validate(%s) = %q, which cannot be printed", test.args, err)
 				}
 			}

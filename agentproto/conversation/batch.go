@@ -4,11 +4,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"strings"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/millrace/millrace/agentproto"
+	"github.com/millrace/millrace/agentproto/internal/ids"
 )
 
 func sprintf(format string, args ...any) string {
@@ -57,7 +55,7 @@ func (t *turn) unused(id string, i int) string {
 }
 
 func usable(id string) bool {
-	return id != "" && len(id) <= maxID && utf8.ValidString(id) && !strings.ContainsFunc(id, unicode.IsControl)
+	return len(id) <= maxID && ids.Reason(id) == ""
 }
 
 // builtin returns the result of a call that the conversation answers itself, immediately. It returns nil for other calls.

@@ -361,7 +361,7 @@ func TestW11Identifiers(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		tool := w.tool("tool.test")
 		rt := w.start(tool.base)
-		for _, id := range []string{"a\r\nX: y", "a\x00", strings.Repeat("x", 10_000), "\xff", "\u0085"} {
+		for _, id := range []string{"a\r\nX: y", "a\x00", strings.Repeat("x", 10_000), "\xff", "\u0085", "a\u2028b", "a\u2029b", "a\u202eb", "\u200f"} {
 			if _, err := rt.Call(t.Context(), Request{GroupID: "g", ID: id, Operation: "echo"}); !errors.Is(err, ErrBadID) {
 				t.Errorf("id %.10q: %v, want ErrBadID", id, err)
 			}

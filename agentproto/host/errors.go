@@ -17,7 +17,7 @@ var (
 	ErrFull = memlimit.ErrFull
 
 	// ErrBadID is returned by [Runtime.Call] for an identifier that is empty, too
-	// long, not UTF-8, or contains control characters.
+	// long, not UTF-8, or contains control characters, line separators or marks that reorder text.
 	ErrBadID = capability.ErrBadID
 
 	// ErrDuplicateCall is returned by [Runtime.Call] for a key that was used before. The earlier call is not affected.

@@ -179,7 +179,7 @@ func TestConversationMistakes(t *testing.T) {
 		first := callsOf("a", "a")
 		first.Calls = append(first.Calls, conversation.Call{ID: "x", Name: "unknown"},
 			conversation.Call{ID: "y", Name: "echo", Arguments: `[`}, conversation.Call{ID: "z", Name: conversation.EventTool})
-		th := w.converse(conversation.Script{first, callsOf("a", ""), {Text: "done"}}, tool.base)
+		th := w.converse(conversation.Script{first, callsOf("a", "", "b\u202ec"), {Text: "done"}}, tool.base)
 		w.say(th, "go")
 		w.wantHistory(th, `
 			user: go
@@ -189,9 +189,10 @@ func TestConversationMistakes(t *testing.T) {
 			result x: Error: there is no tool "unknown"
 			result y: Error: the arguments are not valid JSON
 			result z: Error: incoming_event shows what came in and cannot be called
-			assistant: a-3=echo({}) call-2-2=echo({})
+			assistant: a-3=echo({}) call-2-2=echo({}) call-2-3=echo({})
 			result a-3: result of a-3
 			result call-2-2: result of call-2-2
+			result call-2-3: result of call-2-3
 			assistant: done
 `)
 	})

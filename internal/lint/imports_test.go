@@ -98,9 +98,9 @@ var imports = map[string][]string{
 
 	"internal/mutation/generate": {},
 
-	"agentproto":                      slices.Concat(library, []string{"agentproto/form", "agentproto/internal/handover", "internal/plain", "internal/weburl"}),
+	"agentproto":                      slices.Concat(library, []string{"agentproto/form", "agentproto/internal/handover", "agentproto/internal/ids", "internal/plain", "internal/weburl"}),
 	"agentproto/form":                 {"internal/plain"},
-	"agentproto/conversation":         slices.Concat(library, []string{"agentproto", "agentproto/internal/handover"}),
+	"agentproto/conversation":         slices.Concat(library, []string{"agentproto", "agentproto/internal/handover", "agentproto/internal/ids"}),
 	"agentproto/conversation/openai":  {"agentproto", "agentproto/conversation"},
 	"agentproto/host/promhost":        {"agentproto/host"},
 	"agentproto/agentinspect":         slices.Concat(library, []string{"agentproto", "agentproto/form", "agentproto/conversation", "agentproto/host", "dataflow/inspect", "internal/edge", "internal/weburl", "internal/sse"}),
@@ -113,6 +113,7 @@ var imports = map[string][]string{
 	"agentproto/internal/mcpfixtures": {"agentproto", "agentproto/form", "agentproto/host", "agentproto/mcpserver", "agentproto/toolserver", "internal/edge"},
 	"agentproto/internal/mcpclient":   {"agentproto", "agentproto/host", "agentproto/mcptools", "agentproto/toolserver"},
 	"agentproto/internal/handover":    {},
+	"agentproto/internal/ids":         {},
 	"agentproto/internal/leak":        {},
 	"agentproto/internal/authorize":   library,
 	"agentproto/internal/vault":       {},
@@ -139,7 +140,7 @@ var imports = map[string][]string{
 	// Packages of the runtime.
 	"agentproto/host":                        slices.Concat(library, []string{"agentproto", "agentproto/form", "agentproto/internal/tracing", "agentproto/conversation", "agentproto/host/internal/callback", "agentproto/host/internal/capability", "agentproto/host/internal/discovery", "agentproto/host/internal/dispatch", "agentproto/host/internal/display", "agentproto/host/internal/memlimit", "agentproto/host/internal/migration", "agentproto/host/internal/peer", "agentproto/host/internal/queue", "agentproto/host/internal/quota", "agentproto/host/internal/quote", "agentproto/host/internal/recent", "agentproto/host/internal/subscriptions", "agentproto/host/internal/tally", "agentproto/internal/supervise", "agentproto/internal/trail", "dataflow/durable", "dataflow/durable/journal", "dataflow/inspect", "internal/edge", "internal/freeport", "internal/plain", "internal/weburl", "agentproto/host/internal/live", "agentproto/host/internal/watch"}),
 	"agentproto/host/internal/callback":      {"agentproto", "agentproto/form", "agentproto/internal/tracing", "agentproto/conversation", "agentproto/host/internal/capability", "agentproto/host/internal/discovery", "agentproto/host/internal/display", "agentproto/host/internal/peer", "agentproto/host/internal/quota", "agentproto/host/internal/quote", "agentproto/host/internal/subscriptions", "agentproto/host/internal/tally", "dataflow/durable/journal", "internal/edge"},
-	"agentproto/host/internal/capability":    {"agentproto", "agentproto/internal/tracing"},
+	"agentproto/host/internal/capability":    {"agentproto", "agentproto/internal/ids", "agentproto/internal/tracing"},
 	"agentproto/host/internal/discovery":     {"agentproto", "agentproto/host/internal/peer", "agentproto/host/internal/quote", "internal/edge"},
 	"agentproto/host/internal/dispatch":      {"agentproto", "agentproto/internal/tracing", "agentproto/host/internal/peer", "agentproto/host/internal/quote", "agentproto/host/internal/subscriptions", "agentproto/host/internal/tally", "agentproto/internal/purpose", "agentproto/internal/trail"},
 	"agentproto/host/internal/display":       {"agentproto", "agentproto/host/internal/capability", "agentproto/host/internal/queue", "agentproto/host/internal/quote"},

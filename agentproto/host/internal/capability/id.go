@@ -3,11 +3,9 @@ package capability
 import (
 	"errors"
 	"fmt"
-	"strings"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/millrace/millrace/agentproto"
+	"github.com/millrace/millrace/agentproto/internal/ids"
 )
 
 // ErrBadID is wrapped by the errors of [CheckID].
@@ -20,10 +18,9 @@ func CheckID(what, id string) error {
 		return fmt.Errorf("host: %s is empty: %w", what, ErrBadID)
 	case len(id) > agentproto.MaxID:
 		return fmt.Errorf("host: %s has %d bytes, at most %d: %w", what, len(id), agentproto.MaxID, ErrBadID)
-	case !utf8.ValidString(id):
-		return fmt.Errorf("host: %s is not UTF-8: %w", what, ErrBadID)
-	case strings.ContainsFunc(id, unicode.IsControl):
-		return fmt.Errorf("host: %s contains a control character: %w", what, ErrBadID)
+	}
+	if reason := ids.Reason(id); reason != "" {
+		return fmt.Errorf("host: %s %s: %w", what, reason, ErrBadID)
 	}
 	return nil
 }

@@ -202,7 +202,9 @@ func statusOf(err error) int {
 	switch {
 	case errors.Is(err, host.ErrBadID):
 		return http.StatusBadRequest
-	case errors.Is(err, conversation.ErrClosedThread), errors.Is(err, conversation.ErrMoved):
+	case errors.Is(err, host.ErrMoving):
+		return http.StatusServiceUnavailable // the move may fail
+	case errors.Is(err, conversation.ErrClosedThread), errors.Is(err, conversation.ErrMoved), errors.Is(err, host.ErrElsewhere):
 		return http.StatusGone
 	case errors.Is(err, host.ErrNoModel):
 		return http.StatusConflict

@@ -14,6 +14,10 @@ var (
 	ErrNotMoved = migration.ErrNotMoved
 	// ErrElsewhere is returned for a thread that has moved to another host, or is moving there. The text names the host.
 	ErrElsewhere = migration.ErrElsewhere
+	// ErrMoving is an [ErrElsewhere] for a thread that is moving. The move may fail, and then the thread stays here.
+	ErrMoving = migration.ErrMoving
+	// ErrBadDestination is returned by [Runtime.Migrate] for a destination that is not the URL of a host.
+	ErrBadDestination = migration.ErrBadDestination
 	// ErrOtherKey says that the stored state was made with another key than the one given: see [Options].OtherKeys.
 	ErrOtherKey = migration.ErrOtherKey
 )

@@ -113,7 +113,7 @@ func (rt *Runtime) isHere(groupID string) error {
 		return ErrStopped
 	}
 	if rt.moves.IsFrozen(groupID) {
-		return fmt.Errorf("%w: %s is on its way to another host", ErrElsewhere, quote.Text(groupID))
+		return fmt.Errorf("%w: %s is on its way to another host", ErrMoving, quote.Text(groupID))
 	}
 	return rt.moves.LeftTo(groupID)
 }

@@ -32,7 +32,7 @@ type SessionRequest struct {
 }
 
 // OpenSession opens the root thread of a conversation. A thread that is already open stays as it was first opened. The error is
-// [ErrFull] if there is no memory for a new one.
+// [ErrFull] if there is no memory for a new one, and [ErrElsewhere] for a session that has moved to another host or is moving there.
 func (rt *Runtime) OpenSession(ctx context.Context, req SessionRequest) (*Thread, error) {
 	if err := capability.CheckID("session", req.ID); err != nil {
 		return nil, err
@@ -43,6 +43,9 @@ func (rt *Runtime) OpenSession(ctx context.Context, req SessionRequest) (*Thread
 		}
 	}
 	if err := rt.converses(); err != nil {
+		return nil, err
+	}
+	if err := rt.isHere(req.ID); err != nil {
 		return nil, err
 	}
 	if models, ok := rt.opts.Model.(*conversation.Models); req.Model != "" && (!ok || !models.Has(req.Model)) {

@@ -62,7 +62,7 @@ func (a api) handler() http.Handler {
 	return mux
 }
 
-// call answers 202 when the call is kept, and 409 if it was made before.
+// call answers 202 when the call is kept, 409 if it was made before, and 410 if its thread has moved to another runtime.
 func (a api) call(w http.ResponseWriter, r *http.Request) {
 	var c callLine
 	if !body(w, r, &c) {
@@ -78,15 +78,13 @@ func (a api) call(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	key, err := a.rt.Call(r.Context(), host.Request{
-		GroupID: from.thread(c.GroupID), ID: c.ID, Operation: c.Operation, UserID: user, Arguments: c.Arguments,
+		GroupID: from.thread(c.GroupID), ID: c.ID, Operation: c.Operation, UserID: user, Arguments: c.arguments(),
 	})
 	switch {
 	case errors.Is(err, host.ErrDuplicateCall):
 		answer(w, http.StatusConflict, problem{err.Error()})
-	case errors.Is(err, host.ErrBadID):
-		answer(w, http.StatusBadRequest, problem{err.Error()})
 	case err != nil:
-		unavailable(w, err)
+		failed(w, err)
 	default:
 		answer(w, http.StatusAccepted, made202{from.named(key.GroupID), key.ID})
 	}

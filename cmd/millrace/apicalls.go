@@ -188,12 +188,9 @@ func (a api) answerCall(w http.ResponseWriter, r *http.Request) {
 	if !body(w, r, &given) {
 		return
 	}
-	selected := host.Dismiss
-	if given.Selected != nil {
-		if selected = *given.Selected; selected < 0 {
-			answer(w, http.StatusBadRequest, problem{"selected must not be negative"})
-			return
-		}
+	selected, ok := selectedIn(w, given.Selected)
+	if !ok {
+		return
 	}
 	values, ok := valuesIn(w, given.Selected, given.Values)
 	if !ok {
@@ -218,6 +215,19 @@ func (a api) answered(w http.ResponseWriter, err error) {
 	default:
 		a.done(w, err)
 	}
+}
+
+// selectedIn returns the selection of an answer; nil means [host.Dismiss]. That is a negative number, so a negative selection is
+// invalid. Then selectedIn answers the request and reports false.
+func selectedIn(w http.ResponseWriter, selected *int) (int, bool) {
+	switch {
+	case selected == nil:
+		return host.Dismiss, true
+	case *selected < 0:
+		answer(w, http.StatusBadRequest, problem{"selected must not be negative"})
+		return 0, false
+	}
+	return *selected, true
 }
 
 // valuesIn decodes the values of an answer; nil means none. If they are invalid, it answers the request and reports false.

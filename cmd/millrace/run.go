@@ -46,6 +46,14 @@ type callLine struct {
 	UserID    string         `json:"user_id"`
 }
 
+// arguments returns the arguments, nil if they are absent or null.
+func (c *callLine) arguments() jsontext.Value {
+	if c.Arguments.Kind() == 'n' {
+		return nil
+	}
+	return c.Arguments.Clone()
+}
+
 // A resultLine is a result as it is printed.
 type resultLine struct {
 	GroupID   string               `json:"group_id"`
@@ -197,7 +205,7 @@ func (r *runner) call(ctx context.Context, line []byte) error {
 	defer r.mu.Unlock() // held until the result can find its call
 	key, err := r.rt.Call(ctx, host.Request{
 		GroupID: c.GroupID, ID: c.ID, Operation: c.Operation, UserID: c.UserID,
-		Arguments: append(jsontext.Value(nil), c.Arguments...),
+		Arguments: c.arguments(),
 	})
 	if err != nil {
 		<-r.room

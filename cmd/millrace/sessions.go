@@ -167,6 +167,10 @@ func (a api) answerPrompt(w http.ResponseWriter, r *http.Request) {
 	if !body(w, r, &b) {
 		return
 	}
+	selected, ok := selectedIn(w, b.Selected)
+	if !ok {
+		return
+	}
 	values, ok := valuesIn(w, b.Selected, b.Values)
 	if !ok {
 		return
@@ -180,10 +184,6 @@ func (a api) answerPrompt(w http.ResponseWriter, r *http.Request) {
 	if values != nil {
 		a.answered(w, a.rt.AnswerForm(r.Context(), key, 0, values))
 		return
-	}
-	selected := host.Dismiss
-	if b.Selected != nil {
-		selected = *b.Selected
 	}
 	a.answered(w, a.rt.Answer(r.Context(), key, choice.ResponseURL, selected))
 }
@@ -255,13 +255,15 @@ func failed(w http.ResponseWriter, err error) {
 	switch {
 	case errors.Is(err, conversation.ErrUnknownThread):
 		answer(w, http.StatusNotFound, problem{err.Error()})
-	case errors.Is(err, conversation.ErrClosedThread), errors.Is(err, conversation.ErrMoved):
+	case errors.Is(err, host.ErrMoving): // the move may fail
+		unavailable(w, err)
+	case errors.Is(err, conversation.ErrClosedThread), errors.Is(err, conversation.ErrMoved), errors.Is(err, host.ErrElsewhere):
 		answer(w, http.StatusGone, problem{err.Error()})
 	case errors.Is(err, conversation.ErrTooManyChildren):
 		answer(w, http.StatusConflict, problem{err.Error()})
 	case errors.Is(err, host.ErrNoModel):
 		answer(w, http.StatusConflict, problem{"this runtime was started without --model"})
-	case errors.Is(err, host.ErrBadID), errors.Is(err, host.ErrUnknownModel), errors.Is(err, conversation.ErrBadName):
+	case errors.Is(err, host.ErrBadID), errors.Is(err, host.ErrUnknownModel), errors.Is(err, conversation.ErrBadName), errors.Is(err, host.ErrBadDestination):
 		answer(w, http.StatusBadRequest, problem{err.Error()})
 	default:
 		unavailable(w, err)

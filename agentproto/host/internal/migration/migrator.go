@@ -30,6 +30,8 @@ var (
 	ErrNoMigrationKey = errors.New("host: sessions cannot move without a MigrationKey")
 	ErrNotMoved       = errors.New("host: the session was not moved")
 	ErrElsewhere      = errors.New("host: the thread is elsewhere")
+	ErrMoving         = fmt.Errorf("%w, or will be soon", ErrElsewhere)
+	ErrBadDestination = errors.New("host: bad destination")
 	ErrNoModel        = errors.New("host: there is no model to have conversations with")
 )
 
@@ -93,7 +95,7 @@ func (mg *Migrator) Move(ctx context.Context, session, to string) error {
 		return ErrNoMigrationKey
 	}
 	if _, err := peer.Origin(to); err != nil {
-		return fmt.Errorf("host: destination %s: %w", quote.Text(to), err)
+		return fmt.Errorf("%w %s: %w", ErrBadDestination, quote.Text(to), err)
 	}
 	if mg.Stopping() {
 		return peer.ErrStopped

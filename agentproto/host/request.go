@@ -131,13 +131,13 @@ func checkRequest(req *Request) error {
 			return err
 		}
 	}
-	for _, id := range []string{req.UserID, req.CallID} {
-		if id == "" {
-			continue
-		}
-		if err := capability.CheckID("user or call_id", id); err != nil {
+	if req.UserID != "" {
+		if err := capability.CheckOther("user", req.UserID); err != nil {
 			return err
 		}
+	}
+	if req.CallID != "" {
+		return capability.CheckOther("call_id", req.CallID)
 	}
 	return nil
 }

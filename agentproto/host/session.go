@@ -38,7 +38,7 @@ func (rt *Runtime) OpenSession(ctx context.Context, req SessionRequest) (*Thread
 		return nil, err
 	}
 	if req.UserID != "" {
-		if err := capability.CheckID("user", req.UserID); err != nil {
+		if err := capability.CheckOther("user", req.UserID); err != nil {
 			return nil, err
 		}
 	}

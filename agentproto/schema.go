@@ -158,7 +158,8 @@ func schemaError(err error) *SchemaError {
 // steps. If the schema needs more steps, as hostile ones do, the arguments are refused.
 func (s *Schema) Validate(args jsontext.Value) (err error) {
 	f := &failure{message: "arguments"}
-	if f.scan(args, Limits{Bytes: int64(len(args)) + 1}.orDefaults()); f.err != nil {
+	// The invocation, which the arguments are a member of, counts as one level.
+	if f.scan(args, Limits{Bytes: int64(len(args)) + 1, Depth: defaultDepth - 1}.orDefaults()); f.err != nil {
 		return &ArgumentError{f.err.Member, f.err.Reason}
 	}
 	value, err := jsonschema.UnmarshalJSON(bytes.NewReader(args))

@@ -62,3 +62,22 @@ func TestDeepArguments(t *testing.T) {
 		}
 	})
 }
+
+// TestLargeCall checks that an invocation of more than 1 MiB is not sent, and that its result names the size.
+func TestLargeCall(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		tool := w.tool("tool.test")
+		rt := w.start(tool.base)
+		args := `{"a":"` + strings.Repeat("x", 1<<20) + `"}`
+		key, err := rt.Call(t.Context(), Request{GroupID: "g", ID: "large", Operation: "echo", Arguments: jsontext.Value(args)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := w.text(key); !strings.Contains(got, "the call has 1048") || !strings.Contains(got, "at most 1048576") {
+			t.Errorf("result %q", got)
+		}
+		if n := len(tool.invocations()); n != 0 {
+			t.Errorf("%d invocations", n)
+		}
+	})
+}

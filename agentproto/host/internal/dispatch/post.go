@@ -12,6 +12,10 @@ import (
 	"github.com/millrace/millrace/agentproto/internal/tracing"
 )
 
+// maxInvocation is the maximum size of an invocation in bytes: see section 2.7 of doc/protocol.md. A tool server answers a larger
+// one with 413, which says nothing about the size to the model.
+const maxInvocation = 1 << 20
+
 // Post posts an invocation, as a function of type [agentproto.Dispatch]. It first waits for a free slot of the tool server; the
 // time for all attempts starts after that.
 func (d *Dispatcher) Post(ctx context.Context, call *agentproto.Call) agentproto.DispatchOutcome {
@@ -35,6 +39,9 @@ func (d *Dispatcher) Post(ctx context.Context, call *agentproto.Call) agentproto
 	if err != nil {
 		d.Log.Error("invocation cannot be encoded", quote.Call(call.Key), "error", err)
 		return agentproto.DispatchOutcome{Reason: "the call cannot be expressed in JSON"}
+	}
+	if len(body) > maxInvocation {
+		return agentproto.DispatchOutcome{Reason: fmt.Sprintf("the call has %d bytes, and at most %d can be sent", len(body), maxInvocation)}
 	}
 	select {
 	case s.Slots <- struct{}{}:

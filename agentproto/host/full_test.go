@@ -123,3 +123,54 @@ func TestN72_DiskFull(t *testing.T) {
 		check()
 	})
 }
+
+// TestFullDiskDoesNotHang has a log that takes records and commits no step, so that nothing has an outcome. Calls, closures and
+// lookups have to return after Timeouts.Accept.
+func TestFullDiskDoesNotHang(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		var in, steps atomic.Bool
+		sealer, err := SealerOf([32]byte{1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.opts.Sealer = sealer
+		w.opts.State = &durable.Options{Log: journal.Opened{Log: fullLog{journal.NewMemory(journal.MemoryOptions{}), &in, &steps}}, Logger: slog.New(slog.DiscardHandler)}
+		rt := w.start(w.tool("tool.test").base)
+		w.call("g", "1")
+		steps.Store(true)
+		for _, is := range []struct {
+			name string
+			do   func(context.Context) error
+		}{
+			{"Call", func(ctx context.Context) error {
+				_, err := rt.Call(ctx, Request{GroupID: "g", ID: "2", Operation: "echo"})
+				return err
+			}},
+			{"CloseThread", func(ctx context.Context) error { return rt.CloseThread(ctx, "other") }},
+			{"Known", func(ctx context.Context) error {
+				_, err := rt.Known(ctx, agentproto.CallKey{GroupID: "g", ID: "3"})
+				return err
+			}},
+			{"Describe", func(ctx context.Context) error {
+				_, err := rt.Describe(ctx, agentproto.CallKey{GroupID: "g", ID: "4"})
+				return err
+			}},
+		} {
+			ctx, stop := context.WithTimeout(t.Context(), time.Hour)
+			start := time.Now()
+			err := is.do(ctx)
+			if d := time.Since(start); d > 6*time.Second {
+				t.Errorf("%s took %v: %v", is.name, d, err)
+			}
+			if !errors.Is(err, context.DeadlineExceeded) && is.name != "CloseThread" {
+				t.Errorf("%s: %v", is.name, err)
+			}
+			stop()
+		}
+		steps.Store(false)
+		w.pass(time.Minute)
+		if known, err := rt.Known(t.Context(), agentproto.CallKey{GroupID: "g", ID: "3"}); known || err != nil {
+			t.Errorf("when there is room: %v, %v", known, err)
+		}
+	})
+}

@@ -3,6 +3,7 @@ package host
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -21,7 +22,8 @@ import (
 // state, or before a crash. It returns [ErrElsewhere] for a call of a thread that has moved away.
 //
 // For a call that this process does not know itself, Known asks the flow. With [Options].State each such request costs a record
-// of the history, until the call is found.
+// of the history, until the call is found. The error is [context.DeadlineExceeded] if the flow does not answer within
+// [Timeouts].Accept.
 func (rt *Runtime) Known(ctx context.Context, key agentproto.CallKey) (bool, error) {
 	if capability.CheckID("thread", key.GroupID) != nil || capability.CheckID("call", key.ID) != nil {
 		return false, nil // such a call cannot be made
@@ -35,7 +37,7 @@ func (rt *Runtime) Known(ctx context.Context, key agentproto.CallKey) (bool, err
 	if known {
 		return true, nil
 	}
-	known, err := rt.program.Has(ctx, key)
+	known, err := rt.has(ctx, key)
 	if err == nil && !known {
 		asking, cancel := context.WithTimeout(ctx, askLasting)
 		known = rt.program.AwaitLasting(asking, key)
@@ -45,6 +47,13 @@ func (rt *Runtime) Known(ctx context.Context, key agentproto.CallKey) (bool, err
 		rt.knows(key)
 	}
 	return known, programError(err)
+}
+
+// has asks the flow for a call. The flow has to answer within Timeouts.Accept.
+func (rt *Runtime) has(ctx context.Context, key agentproto.CallKey) (bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, rt.opts.Timeouts.Accept)
+	defer cancel()
+	return rt.program.Has(ctx, key)
 }
 
 // knows records that a call was made.
@@ -218,6 +227,9 @@ func (rt *Runtime) await(ctx context.Context, key agentproto.CallKey, wanted fun
 	watched := false
 	for {
 		d, err := rt.Describe(ctx, key)
+		if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
+			continue // the flow did not answer within Timeouts.Accept, and the caller has more time
+		}
 		if err != nil || wanted(d) {
 			return d, err
 		}

@@ -26,8 +26,11 @@ func (rt *Runtime) Calls(ctx context.Context, from dataflow.StatePlace, most int
 	return agentproto.EachCall(ctx, rt.flow, from, most, func(st agentproto.Standing) { do(CallStanding{st, rt.baseOf(st.Server)}) })
 }
 
-// CallStanding returns the state of a call. It reports false if this process does not remember the call.
+// CallStanding returns the state of a call. It reports false if this process does not remember the call. The error is
+// [context.DeadlineExceeded] if the flow does not answer within [Timeouts].Accept.
 func (rt *Runtime) CallStanding(ctx context.Context, key agentproto.CallKey) (CallStanding, bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, rt.opts.Timeouts.Accept) // on a full disk a step does not end
+	defer cancel()
 	st, found, err := agentproto.StandingOf(ctx, rt.flow, key)
 	return CallStanding{st, rt.baseOf(st.Server)}, found, err
 }

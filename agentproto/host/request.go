@@ -59,9 +59,8 @@ func (r *Request) session() string {
 // model can read. If a tool server whose manifest is unknown cannot be reached, a call of a tool that no other server has waits
 // for it as long as a dispatch would, see [Timeouts].Retry and Dispatch. Then it is resolved with an error that says so.
 //
-// If no call was made, the error is [ErrBadID], [ErrDuplicateCall], [ErrElsewhere], [ErrFull] or [ErrStopped]. If the flow does not
-// accept the call within [Timeouts].Accept, as on a full disk, the error is [context.DeadlineExceeded]. Such a call may be made
-// later; a repeated Call with the same ID then returns ErrDuplicateCall.
+// If no call was made, the error is [ErrBadID], [ErrDuplicateCall], [ErrElsewhere], [ErrFull] or [ErrStopped]. On a full disk Call
+// waits until ctx ends. Such a call may be made later; a repeated Call with the same ID then returns ErrDuplicateCall.
 func (rt *Runtime) Call(ctx context.Context, req Request) (agentproto.CallKey, error) {
 	if req.ID == "" {
 		req.ID = rand.Text()
@@ -99,11 +98,6 @@ func (rt *Runtime) call(ctx context.Context, key agentproto.CallKey, req *Reques
 	_, resolved := rt.program.Resolved(key)
 	if _, lasts := rt.program.Lasting(key); resolved || lasts {
 		return fmt.Errorf("host: call %s: %w", quote.Text(key.String()), ErrDuplicateCall)
-	}
-	if !req.told { // a conversation repeats its action only if the outcome is known
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, rt.opts.Timeouts.Accept)
-		defer cancel()
 	}
 	if err := rt.program.Call(ctx, call); err != nil {
 		return fmt.Errorf("host: call %s: %w", quote.Text(key.String()), programError(err))
@@ -212,16 +206,8 @@ func (rt *Runtime) Cancel(ctx context.Context, key agentproto.CallKey) error {
 }
 
 // CloseThread resolves all pending calls of a thread, and every later one at once, and notifies all tool servers. The error is
-// [ErrElsewhere] for a thread that has moved or is moving, and [context.DeadlineExceeded] if the flow does not accept the closure
-// within [Timeouts].Accept.
+// [ErrElsewhere] for a thread that has moved or is moving.
 func (rt *Runtime) CloseThread(ctx context.Context, groupID string) error {
-	ctx, cancel := context.WithTimeout(ctx, rt.opts.Timeouts.Accept)
-	defer cancel()
-	return rt.closeThread(ctx, groupID)
-}
-
-// closeThread is CloseThread without a timeout.
-func (rt *Runtime) closeThread(ctx context.Context, groupID string) error {
 	if err := capability.CheckID("thread", groupID); err != nil {
 		return err
 	}

@@ -171,7 +171,7 @@ func (h host) EndSubscription(ctx context.Context, thread, callID string) error 
 
 // EndThread closes a thread for its calls.
 func (h host) EndThread(ctx context.Context, thread string) error {
-	return h.later(ctx, h.rt.closeThread(ctx, thread))
+	return h.later(ctx, h.rt.CloseThread(ctx, thread))
 }
 
 // HoldEvents slows down the events of a thread whose model cannot keep up.

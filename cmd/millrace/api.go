@@ -62,6 +62,10 @@ func (a api) handler() http.Handler {
 	return mux
 }
 
+// acceptWithin is how long a request that changes something may wait until it is kept, as on a full disk, before it is answered
+// 503. It is the default of [host.Timeouts].Accept, for callbacks.
+const acceptWithin = 5 * time.Second
+
 // call answers 202 when the call is kept, 409 if it was made before, and 410 if its thread has moved to another runtime.
 func (a api) call(w http.ResponseWriter, r *http.Request) {
 	var c callLine
@@ -77,7 +81,9 @@ func (a api) call(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
-	key, err := a.rt.Call(r.Context(), host.Request{
+	ctx, cancel := context.WithTimeout(r.Context(), acceptWithin)
+	defer cancel()
+	key, err := a.rt.Call(ctx, host.Request{
 		GroupID: from.thread(c.GroupID), ID: c.ID, Operation: c.Operation, UserID: user, Arguments: c.arguments(),
 	})
 	switch {
@@ -184,9 +190,11 @@ func (a api) cancel(w http.ResponseWriter, r *http.Request) {
 }
 
 func (a api) closeThread(w http.ResponseWriter, r *http.Request) {
-	err := a.thread(r).Close(r.Context())
+	ctx, cancel := context.WithTimeout(r.Context(), acceptWithin)
+	defer cancel()
+	err := a.thread(r).Close(ctx)
 	if errors.Is(err, host.ErrNoModel) || errors.Is(err, conversation.ErrUnknownThread) {
-		err = a.rt.CloseThread(r.Context(), r.PathValue("thread"))
+		err = a.rt.CloseThread(ctx, r.PathValue("thread"))
 	}
 	a.done(w, err)
 }

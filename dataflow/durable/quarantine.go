@@ -363,7 +363,7 @@ func (o *owner) search(m *message) error {
 	o.executor.Blame(false)
 	t.phase = searching
 	for i := range m.records {
-		if slices.ContainsFunc(t.skip, func(s logdriven.Skip) bool { return s.Index == i }) {
+		if _, bad := slices.BinarySearchFunc(t.skip, i, func(s logdriven.Skip, i int) int { return s.Index - i }); bad {
 			continue
 		}
 		t.index = i

@@ -150,11 +150,11 @@ func PlaceChecked[K comparable](op *Op, by func(K) string) func(K) {
 	case s.Graph.Settings.Remote != nil:
 		return nil
 	case s.Simulated() && by != nil:
-		misplaced = func(k K) string { return s.Graph.misplaced(k, s.source.differs([]byte(by(k)))) }
+		misplaced = elsewhereBy(s.Graph, by, s.source.differs)
 	case s.Partitions() == 1:
 		return nil
 	case by != nil:
-		misplaced = func(k K) string { return s.Graph.misplaced(k, s.elsewhere([]byte(by(k)))) }
+		misplaced = elsewhereBy(s.Graph, by, s.elsewhere)
 	default:
 		var encoded []byte
 		misplaced = func(k K) string {
@@ -177,11 +177,19 @@ func PlaceChecked[K comparable](op *Op, by func(K) string) func(K) {
 	}
 }
 
-// misplaced says why a key that is not placed by itself is misplaced: where it is. It returns "" if it is where it belongs.
-func (g *Graph) misplaced(k any, is string) string {
-	if is == "" {
+// elsewhereBy returns a function that says why a key which is placed by something else is misplaced, or returns "". The key becomes an
+// interface, which is an allocation, only if it is.
+func elsewhereBy[K comparable](g *Graph, by func(K) string, elsewhere func(by []byte) string) func(K) string {
+	return func(k K) string {
+		if is := elsewhere([]byte(by(k))); is != "" {
+			return g.misplaced(k, is)
+		}
 		return ""
 	}
+}
+
+// misplaced says why a key that is not placed by itself is misplaced, given where it is.
+func (g *Graph) misplaced(k any, is string) string {
 	if part, ok := partOf(k); ok && !g.hasAffinity(reflect.TypeOf(k), k) {
 		return fmt.Sprintf("where %v is placed, and %s: nobody would find it; move it with keyedstream.Send", part, is)
 	}

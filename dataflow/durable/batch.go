@@ -15,9 +15,11 @@ import (
 // partitions are independent and are appended to at the same time.
 const (
 	// appendBytes bounds the records of one append of a batch, except of the last one, which may have half as many
-	// again. A step takes all records of an append, so it is not more than Options.StepBytes by default. A log that
-	// accepts less returns ErrTooLarge, and from then on gets at most half, which a NATS server accepts by default.
-	appendBytes = 1 << 20
+	// again. An append waits for a sync or two, so twice as many bytes take less than twice as long.
+	appendBytes = 2 << 20
+
+	// lessBytes is appendBytes for a log that has returned ErrTooLarge for more. A NATS server accepts it by default.
+	lessBytes = 512 << 10
 
 	// appendsAtOnce bounds the partitions to which a batch is appended at the same time.
 	appendsAtOnce = 16
@@ -143,7 +145,7 @@ func (g *gateway) inPieces(p int, records [][]byte, most int, do func(from, to i
 	most = min(most, may.Records)
 	limit, last := min(appendBytes, may.Bytes), min(appendBytes+appendBytes/2, may.Bytes)
 	if g.less.Load() {
-		limit, last = min(limit, appendBytes/2), min(last, appendBytes/2)
+		limit, last = min(limit, lessBytes), min(last, lessBytes)
 	}
 	for n := 0; n < len(records); {
 		to, size := pieceOf(records, n, most, limit)
@@ -154,10 +156,12 @@ func (g *gateway) inPieces(p int, records [][]byte, most int, do func(from, to i
 		case err == nil:
 			n = to
 		case errors.Is(err, journal.ErrTooLarge) && to > n+1:
-			limit, last = size/2, size/2
-			if size > appendBytes/2 {
+			limit = size / 2
+			if size > lessBytes {
 				g.less.Store(true)
+				limit = min(limit, lessBytes)
 			}
+			last = limit
 		default:
 			return err
 		}

@@ -180,7 +180,7 @@ func TestBatchBounded(t *testing.T) {
 		return journal.Fault{}
 	}})
 	app := start(t, log, batchProcess, Options{})
-	ks, vs := manyKeys(300, 300)
+	ks, vs := manyKeys(600, 600)
 	for i := range vs {
 		vs[i] += strings.Repeat("x", 10_000)
 	}
@@ -193,7 +193,7 @@ func TestBatchBounded(t *testing.T) {
 	if n := largest.Load(); n > appendBytes || n < appendBytes*9/10 {
 		t.Errorf("the largest append had %d bytes, want nearly %d", n, appendBytes)
 	}
-	for n, want := range map[int]int64{100: 1, 150: 1, 160: 2} {
+	for n, want := range map[int]int64{200: 1, 310: 1, 320: 2} {
 		before := appends.Load()
 		if _, err := app.Ports.keyed.SendBatch(t.Context(), ks[:n], vs[:n]); err != nil {
 			t.Error(err)

@@ -129,8 +129,8 @@
 //
 // A send waits for a disk or for several servers, which limits how many sends one sender can make per second. A
 // batch ([dataflow.KeyedInputPort.SendBatch], [dataflow.EntryInputPort.PutBatch] and the like) waits once for
-// all of its records. It divides them by partition and appends to all partitions at the same time, at most 512
-// KiB to each at once, or less if the log accepts less. The records of a partition keep their order, and none
+// all of its records. It divides them by partition and appends to all partitions at the same time, about 2
+// MiB to each at once, or less if the log accepts less. The records of a partition keep their order, and none
 // is appended after one that failed. If a batch fails, its first n records are durable, and others may be. So
 // number the records if you repeat the rest.
 //

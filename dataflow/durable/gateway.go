@@ -22,7 +22,7 @@ type gateway struct {
 	partitions     []*partitionGateway
 	recordingReads chan struct{} // of capacity 1: full while a goroutine records what was read
 	halting        sync.Mutex    // held while a partition stops: the last one has to see that the others have stopped
-	less           atomic.Bool   // the log has refused an append of more than half of appendBytes
+	less           atomic.Bool   // the log has refused an append of more than lessBytes
 }
 
 // A partitionGateway is the part of the gateway for one partition.

@@ -75,7 +75,8 @@ type Options struct {
 	// of waiting.
 	Reject bool
 
-	// StepBytes bounds the records of one step. Zero means 1 MiB.
+	// StepBytes bounds the records of one step, except that those that were appended together are taken
+	// together. Zero means 1 MiB.
 	StepBytes int
 	// MaxBytes bounds what the log holds of the history, over all partitions: records, steps, states and
 	// snapshots. Zero means no bound. Sends may use two fifths of it. Beyond that they wait, or return a

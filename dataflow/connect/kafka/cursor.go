@@ -19,13 +19,13 @@ import (
 // Limits of one call of Next, and of a fetch. A fetch is taken from the client as a whole, and then the client makes the next
 // one. A fetch has two batches, because on a busy machine it takes longer than the flow needs for one.
 const (
-	batchRecords = 4096
-	batchBytes   = 1 << 20
+	batchRecords = 8192
+	batchBytes   = 2 << 20
 	fetchBytes   = 2 * batchBytes
 )
 
 // A cursor reads one partition through its own client. The client starts a fetch when the previous one was taken, so the cursor
-// holds at most two fetches, 4 MiB. That limits memory when the flow is slow, and a slow split does not delay others.
+// holds at most two fetches, 8 MiB. That limits memory when the flow is slow, and a slow split does not delay others.
 type cursor[K comparable, V any] struct {
 	r         *reader[K, V]
 	split     connect.Split

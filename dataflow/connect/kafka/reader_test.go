@@ -50,14 +50,14 @@ func TestReadsFromTheFirstRecord(t *testing.T) {
 func TestBatches(t *testing.T) {
 	onBoth(t, func(t *testing.T, b *broker) {
 		topic := b.topic(1, nil)
-		want := count(0, 10_000)
+		want := count(0, 20_000)
 		b.write(topic, 0, want...)
 		r := b.reader(t, kafka.Topic[string, string]{Name: topic})
 		c := open(t, r, splits(t, r)[0], dataflow.Position{})
 		var got []string
 		for len(got) < len(want) {
 			x := read(t, c, records(1))
-			if len(x.Values) > 4096 {
+			if len(x.Values) > 8192 {
 				t.Fatalf("%d records at once", len(x.Values))
 			}
 			got = append(got, x.Values...)

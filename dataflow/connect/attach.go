@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -43,8 +44,8 @@ type Options struct {
 	// SkipGaps continues after records that the source no longer has, and sends a dead letter that says which. Without it, the
 	// split ends with [ErrGap]. It requires DeadLetters, and a reader that can then be opened at the zero position.
 	SkipGaps bool
-	// OnError is called with each error of a split, including those after which the split is tried again. If a later look for
-	// splits fails and is repeated, it is called with an empty Split. Several goroutines may call it at once.
+	// OnError is called with each error of a split, including those after which the split is tried again. If a look for splits
+	// fails and is repeated, it is called with an empty Split. Several goroutines may call it at once.
 	OnError func(s Split, err error)
 }
 
@@ -83,7 +84,7 @@ type Pumps struct {
 }
 
 // Attach reads a source and sends its records to a port, until ctx ends, the flow ends, or [Pumps.Stop] is called. Then it closes
-// the source's reader. The error is that of the first look for splits.
+// the source's reader. The error is that of the first look for splits, unless the look is repeated; see [Retry].
 //
 // A split is read by one goroutine, in the process that owns the partition of its floor. After a takeover
 // another process reads it within a second. For a moment two processes may read it, which does no harm. Each
@@ -123,7 +124,7 @@ func Attach[K comparable, V any, O dataflow.Order, R dataflow.Retries](ctx conte
 		abort()
 		return nil, errors.Join(fmt.Errorf("connect: %s: looking for splits: %w", port.in.name, err), src.reader.Close())
 	}
-	go a.run(reading, splits)
+	go a.run(reading, splits, err)
 	return p, nil
 }
 
@@ -198,8 +199,8 @@ const (
 // lookWithin bounds how long a check waits for a location in the middle of a step.
 const lookWithin = 5 * time.Second
 
-func (a *attached[K, V]) run(ctx context.Context, splits []Split) {
-	failed := a.watch(ctx, splits)
+func (a *attached[K, V]) run(ctx context.Context, splits []Split, err error) {
+	failed := a.watch(ctx, splits, err)
 	a.pumps.cancel(errStopped)
 	a.group.Wait()
 	if err := a.reader.Close(); err != nil && failed == nil {
@@ -208,25 +209,36 @@ func (a *attached[K, V]) run(ctx context.Context, splits []Split) {
 	a.pumps.end(failed)
 }
 
-// splits returns the current splits.
+// splits returns the current splits. With an error that passes, it returns those that were found.
 func (a *attached[K, V]) splits(ctx context.Context) ([]Split, error) {
 	all, err := a.reader.Splits(ctx)
-	if err == nil && a.check != nil {
-		err = a.check(all)
+	if a.check != nil && (err == nil || Passes(err)) {
+		if bad := a.check(all); bad != nil {
+			return nil, bad
+		}
 	}
 	return all, err
 }
 
-// watch keeps a pump running for each split that this process must read, until ctx or the flow ends.
-func (a *attached[K, V]) watch(ctx context.Context, splits []Split) error {
+// watch keeps a pump running for each split that this process must read, until ctx or the flow ends. It is given the result of the
+// first look for splits, whose error passes.
+func (a *attached[K, V]) watch(ctx context.Context, splits []Split, err error) error {
 	tick := time.NewTimer(looks)
 	defer tick.Stop()
 	every, pause := a.opts.Discover, firstPause
-	if splits == nil {
-		every = firstPause // the first look failed with an error that passes
-	}
 	var closed time.Time // no look before that: the source asks for it
-	for discovered := time.Now(); ; {
+	looked := func(at time.Time) {
+		a.pumps.looked(err)
+		if err == nil {
+			every, pause = a.opts.Discover, firstPause
+			return
+		}
+		a.opts.OnError(Split{}, err)
+		every, pause = pauseAfter(err, pause), min(2*pause, longestPause)
+		closed = at.Add(pauseAfter(err, 0))
+	}
+	discovered := time.Now()
+	for looked(discovered); ; {
 		tick.Reset(a.placeAll(ctx, splits))
 		select {
 		case <-tick.C:
@@ -239,20 +251,30 @@ func (a *attached[K, V]) watch(ctx context.Context, splits []Split) error {
 			continue
 		}
 		discovered = time.Now()
-		now, err := a.splits(ctx)
+		var now []Split
+		now, err = a.splits(ctx)
 		switch {
 		case err == nil:
-			splits, every, pause = now, a.opts.Discover, firstPause
+			splits = now
 		case ctx.Err() != nil:
 			return nil
-		case Passes(err):
-			a.opts.OnError(Split{}, err)
-			every, pause = pauseAfter(err, pause), min(2*pause, longestPause)
-			closed = discovered.Add(pauseAfter(err, 0))
-		default:
+		case !Passes(err):
 			return fmt.Errorf("connect: %s: looking for splits: %w", a.name, err)
+		default:
+			splits = together(splits, now)
+		}
+		looked(discovered)
+	}
+}
+
+// together returns the splits that were known and those that were found while others could not be.
+func together(known, found []Split) []Split {
+	for _, s := range found {
+		if !slices.ContainsFunc(known, func(k Split) bool { return k.ID == s.ID }) {
+			known = append(known, s)
 		}
 	}
+	return known
 }
 
 // placeAll places splits, and returns after which time to do it again.

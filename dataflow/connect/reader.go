@@ -30,7 +30,8 @@ func (s Split) String() string {
 // A Reader reads a system whose records can be read again from a position. Any number of goroutines may call its methods.
 type Reader[K comparable, V any] interface {
 	// Splits returns the current splits. It is called again every [Options].Discover, and when a split has ended. A split that is
-	// no longer returned is still read to its end.
+	// no longer returned is still read to its end. If some splits cannot be found now, Splits returns the others together with an
+	// error that says why and that passes; see [Passes].
 	Splits(ctx context.Context) ([]Split, error)
 
 	// Open returns a cursor over the records after a position, or over all if the position is zero. The error is an [ErrGap] if

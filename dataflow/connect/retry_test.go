@@ -162,6 +162,73 @@ func TestRetryAfterLook(t *testing.T) {
 	})
 }
 
+// TestSomeSplits checks that splits that are found together with an error are read, from the first look on, that the error is
+// reported and repeated looks end it, and that a split that is not found any more is still read.
+func TestSomeSplits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		app, p := inMemory(t)
+		s := &hidden{shelf: newShelf()}
+		s.fill("a", 10)
+		s.fill("b", 10)
+		s.name.Store("b")
+		var failed atomic.Int32
+		pumps := attach(t, app, connect.BySplit(s), p.bySplit, connect.Options{OnError: func(connect.Split, error) { failed.Add(1) }})
+		take(t, p.splits, 10)
+		time.Sleep(time.Second)
+		all := pumps.Status()
+		if len(all) != 2 || all[0].Split.ID != "" || all[0].Err == nil || all[1].Records != 10 || failed.Load() == 0 {
+			t.Errorf("while b is hidden, after %d errors, the status is %+v", failed.Load(), all)
+		}
+		s.name.Store("a")
+		take(t, p.splits, 10)
+		s.put("a", record{at: dataflow.Position{Major: 100}, key: "k"})
+		take(t, p.splits, 1)
+		s.name.Store("")
+		time.Sleep(time.Minute)
+		if all := pumps.Status(); len(all) != 2 || all[0].Split.String() != "a" {
+			t.Errorf("when nothing is hidden, the status is %+v", all)
+		}
+		stop(t, pumps)
+		stop(t, app)
+	})
+}
+
+// TestNoSplits checks that a source that cannot be reached from the beginning is reported.
+func TestNoSplits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		app, p := inMemory(t)
+		s := &unlisted{shelf: newShelf()}
+		s.busy.Store(true)
+		var failed atomic.Int32
+		pumps := attach(t, app, connect.BySplit(s), p.bySplit, connect.Options{OnError: func(connect.Split, error) { failed.Add(1) }})
+		synctest.Wait()
+		if all := pumps.Status(); len(all) != 1 || all[0].Err == nil || failed.Load() != 1 || s.asked.Load() != 1 {
+			t.Errorf("after %d looks and %d errors the status is %+v", s.asked.Load(), failed.Load(), all)
+		}
+		time.Sleep(59 * time.Minute)
+		if s.asked.Load() != 1 {
+			t.Errorf("59 minutes later it was asked %d times", s.asked.Load())
+		}
+		stop(t, pumps)
+		stop(t, app)
+	})
+}
+
+// hidden is a shelf that cannot find the split with a name.
+type hidden struct {
+	*shelf
+	name atomic.Value
+}
+
+func (s *hidden) Splits(ctx context.Context) ([]connect.Split, error) {
+	all, err := s.shelf.Splits(ctx)
+	name := s.name.Load().(string)
+	if found := slices.DeleteFunc(slices.Clone(all), func(x connect.Split) bool { return x.String() == name }); len(found) < len(all) {
+		return found, connect.Retry(errors.New("cannot find " + name))
+	}
+	return all, err
+}
+
 // unlisted is a shelf that does not list its splits while it is busy.
 type unlisted struct {
 	*shelf

@@ -32,7 +32,8 @@ type SplitStatus struct {
 	Waited  time.Duration // time spent waiting for the source
 }
 
-// Status returns how far each split was read, ordered by name.
+// Status returns how far each split was read, ordered by name. If the last look for splits has failed, the first one is empty, except
+// for its Err.
 func (p *Pumps) Status() []SplitStatus {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -67,6 +68,17 @@ func (p *Pumps) meter(s Split) *meter {
 		p.splits[s.ID] = m
 	}
 	return m
+}
+
+// looked notes how a look for splits has ended, as the status of a split without an ID.
+func (p *Pumps) looked(err error) {
+	if err != nil {
+		p.meter(Split{}).failed(err)
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.splits, "")
 }
 
 func (m *meter) change(f func(s *SplitStatus)) {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/millrace/millrace/dataflow"
@@ -195,11 +196,11 @@ func (c *cursor[V]) wait(ctx context.Context) error {
 		c.quiet = 0
 		return nil
 	}
-	found, err := c.find()
+	paths, err := filepath.Glob(c.pattern)
 	if err != nil {
-		return nil // looked at again later
+		return fmt.Errorf("file: %s: %w", c.pattern, err)
 	}
-	if path, ok := found[c.split.ID]; ok {
+	for _, path := range paths {
 		if now, err := os.Stat(path); err == nil && os.SameFile(now, info) {
 			c.path = path
 			return nil

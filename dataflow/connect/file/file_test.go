@@ -274,30 +274,6 @@ func TestRotated(t *testing.T) {
 	}
 }
 
-// TestSameBeginning checks that files that begin alike are an error that passes, unless their names identify them.
-func TestSameBeginning(t *testing.T) {
-	dir := t.TempDir()
-	for _, name := range []string{"a", "b"} {
-		write(t, filepath.Join(dir, name), "first\n")
-	}
-	_, err := file.Lines(filepath.Join(dir, "*"), file.Options{}).Splits(t.Context())
-	if err == nil || !strings.Contains(err.Error(), "begin in the same way") {
-		t.Errorf("the error is %v", err)
-	}
-	all, err := file.Lines(filepath.Join(dir, "*"), file.Options{ByName: true}).Splits(t.Context())
-	if err != nil || len(all) != 2 {
-		t.Errorf("the splits are %v (%v)", all, err)
-	}
-	// The header of a CSV file does not identify it.
-	for _, name := range []string{"a", "b"} {
-		write(t, filepath.Join(dir, name), "n\n"+name+"\n")
-	}
-	c := file.CSV(filepath.Join(dir, "*"), func(r file.Row) (string, error) { return r.Field("n") }, file.Options{})
-	if all, err := c.Splits(t.Context()); err != nil || len(all) != 2 {
-		t.Errorf("the splits are %v (%v)", all, err)
-	}
-}
-
 // TestLongRecord checks that a record that is too long is bad, and that the next one is not.
 func TestLongRecord(t *testing.T) {
 	for _, n := range []int{2000, 300_000} { // read at once, and in several parts
@@ -374,21 +350,6 @@ func TestCSVHeaderIsLate(t *testing.T) {
 	grow(t, path, "ext\n")
 	x := open(t, r, only(t, r), dataflow.Position{})
 	grow(t, path, "ann,hello\n")
-	if err := x.read(t, 1); err != nil {
-		t.Fatal(err)
-	}
-	x.is(t, "hello")
-}
-
-// TestEmptyCompressed has a compressed file that nothing was written to yet. The other files are read.
-func TestEmptyCompressed(t *testing.T) {
-	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "a.gz"), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	write(t, filepath.Join(dir, "b.gz"), "hello\n")
-	r := file.Lines(filepath.Join(dir, "*.gz"), file.Options{})
-	x := open(t, r, only(t, r), dataflow.Position{})
 	if err := x.read(t, 1); err != nil {
 		t.Fatal(err)
 	}

@@ -90,12 +90,10 @@ func newReader[V any](pattern string, opts Options, f form[V]) *Reader[V] {
 	return &Reader[V]{pattern: pattern, opts: opts, form: f}
 }
 
-// Splits returns the current files, except those that do not yet contain enough to identify them.
+// Splits returns the current files, except those that do not yet contain enough to identify them. Files that cannot be read, or that
+// begin in the same way as another one, are in the error, which passes.
 func (r *Reader[V]) Splits(context.Context) (all []connect.Split, err error) {
 	found, err := r.find()
-	if err != nil {
-		return nil, err
-	}
 	for id, path := range found {
 		s := connect.Split{ID: id, Name: path}
 		if !r.opts.ByName {
@@ -103,35 +101,40 @@ func (r *Reader[V]) Splits(context.Context) (all []connect.Split, err error) {
 		}
 		all = append(all, s)
 	}
-	return all, nil
+	return all, err
 }
 
 const prefix = "file/"
 
-// find returns the paths of the splits, by ID.
+// find returns the paths of the splits, by ID. If the error passes, it returns those that it could find.
 func (r *Reader[V]) find() (map[string]string, error) {
 	paths, err := filepath.Glob(r.pattern)
 	if err != nil {
 		return nil, fmt.Errorf("file: %s: %w", r.pattern, err)
 	}
 	found := make(map[string]string, len(paths))
+	alike := make(map[string]bool) // IDs of several files
+	var bad []error
 	for _, path := range paths {
 		id, err := r.identity(path)
-		switch {
+		switch other := found[id]; {
 		case errors.Is(err, fs.ErrNotExist) || err == nil && id == "":
-			continue
 		case err != nil:
-			return nil, connect.Retry(fmt.Errorf("file: %w", err))
+			bad = append(bad, fmt.Errorf("file: %w", err))
+		case other != "":
+			bad = append(bad, fmt.Errorf("file: %s and %s begin in the same way, so that nobody knows which is which: remove one, or set Options.ByName", other, path))
+			alike[id] = true
+		default:
+			found[id] = path
 		}
-		if other, ok := found[id]; ok {
-			return nil, connect.Retry(fmt.Errorf("file: %s and %s begin in the same way, so that nobody knows which is which: remove one, or set Options.ByName", other, path))
-		}
-		found[id] = path
+	}
+	for id := range alike {
+		delete(found, id)
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.paths = found
-	return found, nil
+	return found, connect.Retry(errors.Join(bad...))
 }
 
 // path returns where a split is, or "" if there is no such file. It looks first where the split was found last: to look at all
@@ -146,7 +149,10 @@ func (r *Reader[V]) path(id string) (string, error) {
 		}
 	}
 	found, err := r.find()
-	return found[id], err
+	if path = found[id]; path != "" {
+		return path, nil // whatever other files there are
+	}
+	return "", err
 }
 
 // identity returns the ID of the file at a path, or "" if the file is not long enough yet.

@@ -35,8 +35,9 @@ type Options struct {
 	// means that no split is ever idle. Time counts only while the pump waits for the split and no records are known to wait
 	// after those that have come. Time that the flow needs to take records does not count. Idle requires a port of [SplitsInput].
 	Idle time.Duration
-	// DeadLetters takes records that could not be decoded. Without it, the first such record ends its split. For a [Delivered]
-	// source it must come from [RepeatedDeadLetters].
+	// DeadLetters takes records that could not be decoded, and those that the flow refuses because they are too large for its log,
+	// or have a key that cannot be one. Without it, the first such record ends its split. For a [Delivered] source it must come
+	// from [RepeatedDeadLetters].
 	DeadLetters *DeadLetterPort
 	// MostBad is how many records in a row may be bad. Zero means 1,000. More end the split, because then the decoding is
 	// probably wrong and not the records.
@@ -113,6 +114,7 @@ func Attach[K comparable, V any, O dataflow.Order, R dataflow.Retries](ctx conte
 	p := &Pumps{assumed: src.why, cancel: cancel, abort: abort, done: make(chan struct{}), splits: make(map[string]*meter)}
 	if src.receiver != nil {
 		r := &receiving[K, V]{input: port.in, pumps: p, receiver: src.receiver, opts: opts.withDefaults(), sending: sending}
+		r.refusals = r.opts.refusals()
 		go r.run(reading, app)
 		return p, nil
 	}
@@ -382,7 +384,7 @@ func (a *attached[K, V]) place(ctx context.Context, r *pumped, f *floor) (ask, w
 	reading, stop := context.WithCancelCause(ctx)
 	done := make(chan struct{})
 	r.stop, r.done = stop, done
-	p := &pump[K, V]{attached: a, split: r.split, floor: *f, meter: r.meter, silence: silence{as: asked, behind: -1}}
+	p := &pump[K, V]{attached: a, split: r.split, floor: *f, meter: r.meter, silence: silence{as: asked, behind: -1}, refusals: a.opts.refusals()}
 	a.group.Go(func() {
 		defer close(done)
 		defer stop(nil)

@@ -21,8 +21,8 @@ type Port[K comparable, V any, O dataflow.Order, R dataflow.Retries] struct {
 // An input is a port without its markers.
 type input[K comparable, V any] struct {
 	name   string
-	send   func(ctx context.Context, split string, b *Batch[K, V]) error
-	floors *dataflow.SharedKeyedInputPort[place, floor] // nil if records have no positions
+	send   func(ctx context.Context, split string, b *Batch[K, V]) (n int, err error) // see SendBatchAt of the ports of a flow
+	floors *dataflow.SharedKeyedInputPort[place, floor]                               // nil if records have no positions
 
 	notices *dataflow.SharedKeyedInputPort[string, window.SplitNotice] // nil if nobody needs notices; see SplitsInput
 }
@@ -48,9 +48,8 @@ func Input[K comparable, V any, L dataflow.Location](at L, name string) (
 	*Port[K, V, dataflow.TotalOrder, dataflow.ExactlyOnce], dataflow.KeyedStream[K, V, L, bounds.Unbounded, dataflow.TotalOrder, dataflow.ExactlyOnce],
 ) {
 	in, records := keyedstream.Input[K, V](at, name)
-	return &Port[K, V, dataflow.TotalOrder, dataflow.ExactlyOnce]{in: input[K, V]{name: name, floors: floorsOf(at, name), send: func(ctx context.Context, split string, b *Batch[K, V]) error {
-		_, err := in.SendBatchAt(ctx, split, b.At, b.Keys, b.Values)
-		return err
+	return &Port[K, V, dataflow.TotalOrder, dataflow.ExactlyOnce]{in: input[K, V]{name: name, floors: floorsOf(at, name), send: func(ctx context.Context, split string, b *Batch[K, V]) (int, error) {
+		return in.SendBatchAt(ctx, split, b.At, b.Keys, b.Values)
 	}}}, records
 }
 
@@ -59,9 +58,8 @@ func WholeInput[V any, L dataflow.Location](at L, name string) (
 	*Port[struct{}, V, dataflow.TotalOrder, dataflow.ExactlyOnce], dataflow.Stream[V, L, bounds.Unbounded, dataflow.TotalOrder, dataflow.ExactlyOnce],
 ) {
 	in, records := dataflow.Input[V](at, name)
-	return &Port[struct{}, V, dataflow.TotalOrder, dataflow.ExactlyOnce]{in: input[struct{}, V]{name: name, floors: floorsOf(at, name), send: func(ctx context.Context, split string, b *Batch[struct{}, V]) error {
-		_, err := in.SendBatchAt(ctx, split, b.At, b.Values)
-		return err
+	return &Port[struct{}, V, dataflow.TotalOrder, dataflow.ExactlyOnce]{in: input[struct{}, V]{name: name, floors: floorsOf(at, name), send: func(ctx context.Context, split string, b *Batch[struct{}, V]) (int, error) {
+		return in.SendBatchAt(ctx, split, b.At, b.Values)
 	}}}, records
 }
 
@@ -70,9 +68,8 @@ func UnorderedInput[K comparable, V any, L dataflow.Location](at L, name string)
 	*Port[K, V, dataflow.NoOrder, dataflow.ExactlyOnce], dataflow.KeyedStream[K, V, L, bounds.Unbounded, dataflow.NoOrder, dataflow.ExactlyOnce],
 ) {
 	in, records := keyedstream.SharedInput[K, V](at, name)
-	return &Port[K, V, dataflow.NoOrder, dataflow.ExactlyOnce]{in: input[K, V]{name: name, floors: floorsOf(at, name), send: func(ctx context.Context, split string, b *Batch[K, V]) error {
-		_, err := in.SendBatchAt(ctx, split, b.At, b.Keys, b.Values)
-		return err
+	return &Port[K, V, dataflow.NoOrder, dataflow.ExactlyOnce]{in: input[K, V]{name: name, floors: floorsOf(at, name), send: func(ctx context.Context, split string, b *Batch[K, V]) (int, error) {
+		return in.SendBatchAt(ctx, split, b.At, b.Keys, b.Values)
 	}}}, records
 }
 
@@ -81,9 +78,8 @@ func DeliveredInput[K comparable, V any, L dataflow.Location](at L, name string)
 	*Port[K, V, dataflow.NoOrder, dataflow.AtLeastOnce], dataflow.KeyedStream[K, V, L, bounds.Unbounded, dataflow.NoOrder, dataflow.AtLeastOnce],
 ) {
 	in, records := keyedstream.RetriedInput[K, V](at, name)
-	return &Port[K, V, dataflow.NoOrder, dataflow.AtLeastOnce]{in: input[K, V]{name: name, send: func(ctx context.Context, _ string, b *Batch[K, V]) error {
-		_, err := in.SendBatch(ctx, b.Keys, b.Values)
-		return err
+	return &Port[K, V, dataflow.NoOrder, dataflow.AtLeastOnce]{in: input[K, V]{name: name, send: func(ctx context.Context, _ string, b *Batch[K, V]) (int, error) {
+		return in.SendBatch(ctx, b.Keys, b.Values)
 	}}}, records
 }
 
@@ -91,17 +87,17 @@ func DeliveredInput[K comparable, V any, L dataflow.Location](at L, name string)
 // A record that comes again is taken once, and each key that was taken is remembered. Keys that a durable flow
 // has put into quarantine count as taken.
 func EntryPort[K comparable, V any](in *dataflow.EntryInputPort[K, V], name string) *Port[K, V, dataflow.NoOrder, dataflow.AtLeastOnce] {
-	return &Port[K, V, dataflow.NoOrder, dataflow.AtLeastOnce]{in: input[K, V]{name: name, send: func(ctx context.Context, _ string, b *Batch[K, V]) error {
+	return &Port[K, V, dataflow.NoOrder, dataflow.AtLeastOnce]{in: input[K, V]{name: name, send: func(ctx context.Context, _ string, b *Batch[K, V]) (int, error) {
 		errs, err := in.PutBatch(ctx, b.Keys, b.Values)
-		for _, e := range errs {
+		for i, e := range errs {
 			if e != nil && !errors.Is(e, dataflow.ErrDuplicateKey) && !errors.Is(e, dataflow.ErrQuarantined) {
-				return e
+				return i, e
 			}
 		}
 		if errors.Is(err, dataflow.ErrQuarantined) {
-			return nil
+			err = nil
 		}
-		return err
+		return len(errs), err
 	}}}
 }
 
@@ -123,16 +119,17 @@ func floorsOf[L dataflow.Location](at L, name string) *dataflow.SharedKeyedInput
 // Send sends records to a port as if they came from a split with that ID. It is for tests and for the simulator. Records whose
 // positions are not after those of previous ones are dropped.
 func (p *Port[K, V, O, R]) Send(ctx context.Context, split string, b *Batch[K, V]) error {
-	return p.in.send(ctx, split, b)
+	_, err := p.in.send(ctx, split, b)
+	return err
 }
 
-// A DeadLetterPort is where records that could not be decoded enter a flow; see [Options].DeadLetters.
+// A DeadLetterPort is where records that could not be decoded, or that the flow has refused, enter it; see [Options].DeadLetters.
 type DeadLetterPort struct {
 	in      *dataflow.SharedKeyedInputPort[string, Poison]
 	repeats bool // the type of the stream says that letters may come again
 }
 
-// DeadLetters returns a port for records that could not be decoded, and the stream of them. Their key is the name of the port for
+// DeadLetters returns a port for records that could not be decoded or were refused, and the stream of them. Their key is the name of the port for
 // which they were read. Each comes once. One port serves any number of sources whose records have positions. [Attach] panics if
 // it is used with a [Delivered] source, because the records of such a source, and so its letters, may come again.
 func DeadLetters[L dataflow.Location](at L, name string) (

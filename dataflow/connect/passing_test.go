@@ -267,37 +267,6 @@ func TestLogFails(t *testing.T) {
 	})
 }
 
-// TestTooLarge checks that a record that is too large for the log ends its split, because it would be too large again. If the log
-// accepts nothing at all, the status says so.
-func TestTooLarge(t *testing.T) {
-	for most, test := range map[int]struct {
-		message string
-		ended   bool
-	}{
-		16:  {"connect: a: looking for its floor: ", false},
-		200: {"connect: a: sending what is behind {0 0}: ", true},
-	} {
-		synctest.Test(t, func(t *testing.T) {
-			app := kept(t, journal.NewMemory(journal.MemoryOptions{Partitions: 1, MaxRecord: most}), 1)
-			s := newShelf()
-			s.put("a", record{at: dataflow.Position{Major: 1}, key: strings.Repeat("k", 200)})
-			var heard atomic.Bool
-			pumps := attach(t, app, connect.ByKey(s, "there is one split"), app.Ports.byKey, connect.Options{OnError: func(_ connect.Split, err error) {
-				if errors.Is(err, journal.ErrTooLarge) {
-					heard.Store(true)
-				}
-			}})
-			time.Sleep(time.Minute)
-			status := pumps.Status()
-			if len(status) != 1 || !errors.Is(status[0].Err, journal.ErrTooLarge) || !strings.HasPrefix(status[0].Err.Error(), test.message) || status[0].Ended != test.ended || !heard.Load() {
-				t.Errorf("records of %d bytes: the status is %+v (%v)", most, status, heard.Load())
-			}
-			stop(t, pumps)
-			stop(t, app)
-		})
-	}
-}
-
 // TestRepeatedLetters checks that the dead letters of a repeating source require a stream that may repeat.
 func TestRepeatedLetters(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

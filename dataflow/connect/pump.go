@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
 	"github.com/millrace/millrace/dataflow"
@@ -24,6 +25,7 @@ type pump[K comparable, V any] struct {
 	floor floor
 	*meter
 	silence
+	refusals
 
 	last dataflow.Position // everything up to it was sent
 	told time.Time         // when a floor was last kept
@@ -230,21 +232,28 @@ func (p *pump[K, V]) take(b *Batch[K, V]) error {
 		return err
 	}
 	begun := time.Now()
-	if len(b.Bad) > 0 {
-		if err := sent(p.opts.DeadLetters.send(p.sending, p.name, p.split, b.Bad)); err != nil {
-			return fmt.Errorf("connect: %s: dead letters at %v: %w", p.split, b.Bad[0].At, err)
-		}
-		p.poisoned(len(b.Bad))
+	refused, err := p.sendAll(p.sending, p.split.ID, b, &p.refusals)
+	if err != nil {
+		return fmt.Errorf("connect: %s: sending what is behind %v: %w", p.split, p.last, err)
 	}
-	if len(b.At) > 0 {
-		if err := sent(p.send(p.sending, p.split.ID, b)); err != nil {
-			return fmt.Errorf("connect: %s: sending what is behind %v: %w", p.split, p.last, err)
+	// A letter is dropped if one of a later position was there before, so those of a batch are sent together.
+	letters := append(refused, b.Bad...)
+	slices.SortFunc(letters, func(x, y Poison) int {
+		if x.At.After(y.At) {
+			return 1
 		}
+		return -1 // no two are equal
+	})
+	if len(letters) > 0 {
+		if err := sent(p.opts.DeadLetters.send(p.sending, p.name, p.split, letters)); err != nil {
+			return fmt.Errorf("connect: %s: dead letters at %v: %w", p.split, letters[0].At, err)
+		}
+		p.poisoned(len(letters))
 	}
 	if b.End.After(p.last) {
 		p.last = b.End
 	}
-	p.counted(len(b.At), p.last, b.EndTime, b.Behind, time.Since(begun))
+	p.counted(len(b.At)-len(refused), p.last, b.EndTime, b.Behind, time.Since(begun))
 	return nil
 }
 

@@ -15,6 +15,7 @@ type receiving[K comparable, V any] struct {
 	receiver Receiver[K, V]
 	opts     Options
 	sending  context.Context
+	refusals
 }
 
 func (r *receiving[K, V]) run(ctx context.Context, app App) {
@@ -73,22 +74,21 @@ func (r *receiving[K, V]) step(ctx context.Context, m *meter, b *Batch[K, V]) er
 	if len(b.Keys) != len(b.Values) {
 		return fmt.Errorf("%w: %s: a batch has %d keys and %d values", ErrOrder, r.name, len(b.Keys), len(b.Values))
 	}
+	if len(b.Bad) > 0 && r.opts.DeadLetters == nil {
+		return fmt.Errorf("connect: %s: a record cannot be decoded, and there is nowhere for dead letters: %s", r.name, b.Bad[0].Cause)
+	}
 	begun = time.Now()
-	if len(b.Bad) > 0 {
-		if r.opts.DeadLetters == nil {
-			return fmt.Errorf("connect: %s: a record cannot be decoded, and there is nowhere for dead letters: %s", r.name, b.Bad[0].Cause)
-		}
-		if err := sent(r.opts.DeadLetters.add(r.sending, r.name, b.Bad)); err != nil {
+	refused, err := r.sendAll(r.sending, r.name, b, &r.refusals)
+	if err != nil {
+		return fmt.Errorf("connect: %s: sending: %w", r.name, err)
+	}
+	if letters := append(refused, b.Bad...); len(letters) > 0 {
+		if err := sent(r.opts.DeadLetters.add(r.sending, r.name, letters)); err != nil {
 			return fmt.Errorf("connect: %s: dead letters: %w", r.name, err)
 		}
-		m.poisoned(len(b.Bad))
+		m.poisoned(len(letters))
 	}
-	if len(b.Values) > 0 {
-		if err := sent(r.send(r.sending, "", b)); err != nil {
-			return fmt.Errorf("connect: %s: sending: %w", r.name, err)
-		}
-	}
-	m.counted(len(b.Values), b.End, b.EndTime, b.Behind, time.Since(begun))
+	m.counted(len(b.Values)-len(refused), b.End, b.EndTime, b.Behind, time.Since(begun))
 	if err := ack(r.sending); err != nil {
 		return fmt.Errorf("connect: %s: acknowledging: %w", r.name, Retry(err))
 	}

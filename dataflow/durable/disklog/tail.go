@@ -3,8 +3,8 @@ package disklog
 import "github.com/millrace/millrace/dataflow/durable/journal"
 
 // tailBytes bounds a tail. A reader that is further behind reads from the files. Connectors send
-// messages of 1 MiB, and a tail holds a few of them.
-const tailBytes = 4 << 20
+// messages of 2 MiB, and a tail holds a few of them.
+const tailBytes = 8 << 20
 
 // A tail holds the last messages of a partition in memory, for the reader that reads them ahead.
 type tail struct {

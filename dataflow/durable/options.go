@@ -76,7 +76,8 @@ type Options struct {
 	Reject bool
 
 	// StepBytes bounds the records of one step, except that those that were appended together are taken
-	// together. Zero means 1 MiB.
+	// together. Zero means 4 MiB. A partition that is behind takes more records with one commit if the bound is
+	// higher, but timers and reads of its state wait longer for the end of a step.
 	StepBytes int
 	// MaxBytes bounds what the log holds of the history, over all partitions: records, steps, states and
 	// snapshots. Zero means no bound. Sends may use two fifths of it. Beyond that they wait, or return a
@@ -180,7 +181,7 @@ func (o Options) withDefaults() Options {
 	o.Lease = cmp.Or(o.Lease, 10*time.Second)
 	o.SnapshotBytes = cmp.Or(o.SnapshotBytes, 16<<20)
 	o.SnapshotAge = cmp.Or(o.SnapshotAge, time.Minute)
-	o.StepBytes = cmp.Or(o.StepBytes, 1<<20)
+	o.StepBytes = cmp.Or(o.StepBytes, 4<<20)
 	o.MaxLag.Records = cmp.Or(o.MaxLag.Records, 1<<16)
 	o.MaxLag.Bytes = cmp.Or(o.MaxLag.Bytes, 16<<20)
 	o.MaxGap = cmp.Or(o.MaxGap, 7*24*time.Hour)

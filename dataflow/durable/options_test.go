@@ -23,7 +23,7 @@ func TestDefaults(t *testing.T) {
 	of := func(o Options) numbers {
 		return numbers{o.Name, o.Partitions, o.Lease, o.SnapshotBytes, o.SnapshotAge, o.StepBytes, o.MaxLag, o.MaxGap, o.LeaveWithin}
 	}
-	want := numbers{"millrace", 16, 10 * time.Second, 16 << 20, time.Minute, 1 << 20, Lag{Records: 65536, Bytes: 16 << 20}, 7 * 24 * time.Hour, 10 * time.Second}
+	want := numbers{"millrace", 16, 10 * time.Second, 16 << 20, time.Minute, 4 << 20, Lag{Records: 65536, Bytes: 16 << 20}, 7 * 24 * time.Hour, 10 * time.Second}
 	if got := of(Options{}.withDefaults()); !reflect.DeepEqual(got, want) {
 		t.Errorf("the defaults are %+v, want %+v", got, want)
 	}

@@ -33,6 +33,7 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"time"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -71,6 +72,26 @@ func New(rt *host.Runtime, o Options) *Server {
 		o.Session = func(_ *http.Request, id string) (host.SessionRequest, error) { return host.SessionRequest{ID: id}, nil }
 	}
 	return &Server{rt, o, make(chan struct{}, o.Clients)}
+}
+
+// acceptWithin is how long a run may wait until its message is kept, as on a full disk, before it is refused.
+const acceptWithin = 5 * time.Second
+
+// say opens the thread of a run and says its message there, if it has one. Before is the state before the message, unless the
+// message was said again.
+func (s *Server) say(ctx context.Context, open host.SessionRequest, name, said string) (thread *host.Thread, before conversation.Status, again bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, acceptWithin)
+	defer cancel()
+	if thread, err = s.rt.OpenSession(ctx, open); err != nil {
+		return nil, before, false, err
+	}
+	if before, err = thread.Status(ctx); err != nil || said == "" {
+		return thread, before, false, err
+	}
+	if again, err = thread.SayOnce(ctx, name, said); again && err == nil {
+		before, err = thread.Status(ctx)
+	}
+	return thread, before, again, err
 }
 
 // An input is the part of a RunAgentInput that is used. The protocol grows, so unknown members are ignored.
@@ -123,21 +144,13 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusForbidden, err)
 		return
 	}
-	thread, err := s.rt.OpenSession(r.Context(), open)
-	var before conversation.Status
-	if err == nil {
-		before, err = thread.Status(r.Context())
-	}
-	if err == nil && said != "" {
-		var again bool
-		if again, err = thread.SayOnce(r.Context(), name, said); again {
-			said = ""
-			before, err = thread.Status(r.Context())
-		}
-	}
+	thread, before, again, err := s.say(r.Context(), open, name, said)
 	if err != nil {
 		refuse(w, statusOf(err), err)
 		return
+	}
+	if again {
+		said = ""
 	}
 	out := sse.Begin(w, sse.Options{})
 	defer out.End()

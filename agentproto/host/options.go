@@ -208,8 +208,8 @@ type Timeouts struct {
 	// Transfer is the timeout for one message between two runtimes during a migration. Zero means a minute.
 	Transfer time.Duration
 
-	// Accept is how long a callback may wait to be accepted before it is answered 503, and how long the search for a call may wait
-	// for the flow. Zero means 5 s.
+	// Accept is how long a callback may wait to be accepted before it is answered 503, and how long the search for a call or
+	// the [Thread.Status] of a thread may wait for the flow. Zero means 5 s.
 	Accept time.Duration
 	// ReadHeader, Read and Idle are those of the callback endpoint's
 	// [net/http.Server]. Zero means 5 s, 30 s and 60 s.

@@ -83,8 +83,16 @@ func (t *Thread) CancelSubscription(ctx context.Context, callID string) error {
 	return programError(t.rt.threads.CancelSubscription(ctx, t.id, callID))
 }
 
-// Status returns the state of the thread: pending calls, subscriptions, views.
+// Status returns the state of the thread: pending calls, subscriptions, views. The error is [context.DeadlineExceeded] if the flow
+// does not answer within [Timeouts].Accept.
 func (t *Thread) Status(ctx context.Context) (conversation.Status, error) {
+	ctx, cancel := context.WithTimeout(ctx, t.rt.opts.Timeouts.Accept) // on a full disk a step does not end
+	defer cancel()
+	return t.status(ctx)
+}
+
+// status is Status without a timeout.
+func (t *Thread) status(ctx context.Context) (conversation.Status, error) {
 	if err := t.rt.converses(); err != nil {
 		return conversation.Status{}, err
 	}

@@ -245,7 +245,7 @@ func (w *watching) look(ctx context.Context, message bool) error {
 	switch st, found, err := w.t.rt.ThreadStanding(ctx, w.t.id); {
 	case err != nil, !found && !message: // a step is in progress, or nothing is known to have happened
 	case !found:
-		st, err := w.t.Status(ctx)
+		st, err := w.t.status(ctx)
 		if err == nil && st.Messages <= w.next {
 			err = w.tellState(w.stateOf(ctx, st.Pending, ThreadState{Asking: st.Asking, Usage: st.Usage, Models: st.Models, Closed: st.Closed}))
 		}

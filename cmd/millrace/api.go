@@ -37,21 +37,21 @@ type api struct {
 
 func (a api) handler() http.Handler {
 	mux := routes{http.NewServeMux(), a.token}
-	mux.HandleFunc("POST /calls", a.call)
+	mux.HandleFunc("POST /calls", soon(a.call))
 	mux.HandleFunc("GET /calls/{thread}/{id}", a.result)
 	mux.HandleFunc("DELETE /calls/{thread}/{id}", a.cancel)
 	a.handleCalls(mux)
 	a.handleLists(mux)
 	a.handleEvents(mux)
-	mux.HandleFunc("DELETE /threads/{thread}", a.closeThread)
+	mux.HandleFunc("DELETE /threads/{thread}", soon(a.closeThread))
 	mux.HandleFunc("GET /stats", a.stats)
 	mux.HandleFunc("POST /sessions", a.openSession)
 	mux.HandleFunc("POST /sessions/{session}/migrate", a.migrate)
-	mux.HandleFunc("POST /threads/{thread}/messages", a.say)
+	mux.HandleFunc("POST /threads/{thread}/messages", soon(a.say))
 	mux.HandleFunc("GET /threads/{thread}/messages", a.messages)
 	mux.Handle("GET /threads/{thread}/events", follow.New(a.rt, follow.Options{}))
 	mux.Handle("POST /agui", agui.New(a.rt, agui.Options{Session: sessionOf}))
-	mux.HandleFunc("POST /threads/{thread}/interrupt", a.interrupt)
+	mux.HandleFunc("POST /threads/{thread}/interrupt", soon(a.interrupt))
 	mux.HandleFunc("GET /threads/{thread}/prompts", a.asks)
 	mux.HandleFunc("POST /threads/{thread}/answers", a.answerPrompt)
 	if letters := a.rt.Quarantine(); letters != nil {
@@ -65,6 +65,15 @@ func (a api) handler() http.Handler {
 // acceptWithin is how long a request that changes something may wait until it is kept, as on a full disk, before it is answered
 // 503. It is the default of [host.Timeouts].Accept, for callbacks.
 const acceptWithin = 5 * time.Second
+
+// soon gives a request at most acceptWithin.
+func soon(h http.HandlerFunc) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		ctx, cancel := context.WithTimeout(r.Context(), acceptWithin)
+		defer cancel()
+		h(w, r.WithContext(ctx))
+	}
+}
 
 // call answers 202 when the call is kept, 409 if it was made before, and 410 if its thread has moved to another runtime.
 func (a api) call(w http.ResponseWriter, r *http.Request) {
@@ -81,9 +90,7 @@ func (a api) call(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
-	ctx, cancel := context.WithTimeout(r.Context(), acceptWithin)
-	defer cancel()
-	key, err := a.rt.Call(ctx, host.Request{
+	key, err := a.rt.Call(r.Context(), host.Request{
 		GroupID: from.thread(c.GroupID), ID: c.ID, Operation: c.Operation, UserID: user, Arguments: c.arguments(),
 	})
 	switch {
@@ -190,11 +197,9 @@ func (a api) cancel(w http.ResponseWriter, r *http.Request) {
 }
 
 func (a api) closeThread(w http.ResponseWriter, r *http.Request) {
-	ctx, cancel := context.WithTimeout(r.Context(), acceptWithin)
-	defer cancel()
-	err := a.thread(r).Close(ctx)
+	err := a.thread(r).Close(r.Context())
 	if errors.Is(err, host.ErrNoModel) || errors.Is(err, conversation.ErrUnknownThread) {
-		err = a.rt.CloseThread(ctx, r.PathValue("thread"))
+		err = a.rt.CloseThread(r.Context(), r.PathValue("thread"))
 	}
 	a.done(w, err)
 }
@@ -229,8 +234,12 @@ type problem struct {
 // unavailable answers 503: nothing was done, or the outcome is unknown, and the client
 // should ask again in a second.
 func unavailable(w http.ResponseWriter, err error) {
+	text := err.Error()
+	if errors.Is(err, context.DeadlineExceeded) {
+		text = fmt.Sprintf("nothing was kept or looked up within %v, as on a full disk: ask again when there is room; a change may still be kept", acceptWithin)
+	}
 	w.Header().Set("Retry-After", "1")
-	answer(w, http.StatusServiceUnavailable, problem{err.Error()})
+	answer(w, http.StatusServiceUnavailable, problem{text})
 }
 
 func answer(w http.ResponseWriter, status int, body any) {

@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/millrace/millrace/agentproto/conversation"
 	"github.com/millrace/millrace/agentproto/host"
 	"github.com/millrace/millrace/dataflow/durable"
 	"github.com/millrace/millrace/dataflow/durable/journal"
@@ -40,20 +41,37 @@ func TestAPIFullDisk(t *testing.T) {
 		quiet := slog.New(slog.DiscardHandler)
 		ctx, cancel := context.WithCancel(t.Context())
 		rt, err := host.Start(ctx, host.Options{
-			External: true, PublicURL: "https://runtime.test", Sealer: sealer, Logger: quiet,
+			External: true, PublicURL: "https://runtime.test", Sealer: sealer, Logger: quiet, Model: conversation.Script{{Text: "Noted."}},
 			State: &durable.Options{Log: journal.Opened{Log: stepless{journal.NewMemory(journal.MemoryOptions{}), &full}}, Logger: quiet},
 		})
 		if err != nil {
 			t.Fatal(err)
 		}
+		if _, err := rt.OpenSession(ctx, host.SessionRequest{ID: "s"}); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
 		full.Store(true)
 		for _, is := range []struct{ method, path, body string }{
 			{"POST", "/calls", `{"group_id":"g","id":"1","operation":"echo"}`},
 			{"GET", "/calls/g/2", ""},
+			{"GET", "/calls/g/2/state", ""},
+			{"POST", "/calls/g/2/answers", `{"prompt":1}`},
+			{"DELETE", "/threads/s", ""},
+			{"POST", "/sessions", `{"id":"s2"}`},
+			{"POST", "/sessions", `{"id":"s"}`},
+			{"POST", "/threads/s/messages", `{"text":"hello"}`},
+			{"POST", "/threads/s/messages", `{"text":"hello","key":"k"}`},
+			{"GET", "/threads/s/messages", ""},
+			{"GET", "/threads/s/events", ""},
+			{"POST", "/threads/s/interrupt", ""},
+			{"POST", "/agui", `{"threadId":"s","runId":"r","messages":[{"id":"u","role":"user","content":"hello"}]}`},
 		} {
 			began := time.Now()
 			w := httptest.NewRecorder()
-			api{rt: rt}.handler().ServeHTTP(w, httptest.NewRequest(is.method, is.path, strings.NewReader(is.body)))
+			impatient, leave := context.WithTimeout(ctx, time.Minute)
+			api{rt: rt}.handler().ServeHTTP(w, httptest.NewRequestWithContext(impatient, is.method, is.path, strings.NewReader(is.body)))
+			leave()
 			if took := time.Since(began); w.Code != http.StatusServiceUnavailable || took > 3*acceptWithin {
 				t.Errorf("%s %s: %d after %v: %s", is.method, is.path, w.Code, took, w.Body)
 			}

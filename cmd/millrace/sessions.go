@@ -48,7 +48,9 @@ func (a api) openSession(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	id := from.thread(b.ID)
-	if _, err := a.rt.OpenSession(r.Context(), host.SessionRequest{ID: id, UserID: user, Images: b.Images, Instructions: b.Instructions, Model: b.Model}); err != nil {
+	ctx, cancel := context.WithTimeout(r.Context(), acceptWithin)
+	defer cancel()
+	if _, err := a.rt.OpenSession(ctx, host.SessionRequest{ID: id, UserID: user, Images: b.Images, Instructions: b.Instructions, Model: b.Model}); err != nil {
 		failed(w, err)
 		return
 	}

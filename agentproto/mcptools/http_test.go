@@ -3,6 +3,8 @@ package mcptools_test
 import (
 	"bytes"
 	"context"
+	"encoding/json"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -253,5 +255,37 @@ func TestDiscoveryRefused(t *testing.T) {
 	}
 	if said[0] != said[1] || strings.Contains(said[0], "there is no tool") {
 		t.Errorf("%q, and %q if initialize is not known", said[0], said[1])
+	}
+}
+
+// TestUnreadableContent has the server answer with a type of content that the SDK does not know, as JSON and as an event. The rest
+// of the result counts, and the call is sent once.
+func TestUnreadableContent(t *testing.T) {
+	r := newRemote(t)
+	var stream atomic.Bool
+	before := func(w http.ResponseWriter, req *http.Request) bool {
+		r.calls.Add(1)
+		var m struct{ ID int }
+		if err := json.NewDecoder(req.Body).Decode(&m); err != nil {
+			t.Error(err)
+		}
+		message := fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"result":{"content":[{"type":"text","text":"before"},{"type":"hologram","x":1}]}}`, m.ID)
+		w.Header().Set("Content-Type", "application/json")
+		if stream.Load() {
+			w.Header().Set("Content-Type", "text/event-stream")
+			message = "data: " + message + "\n\n"
+		}
+		io.WriteString(w, message)
+		return true
+	}
+	r.before.Store(&before)
+	d := newDesk(t, r.options)
+	for i := range 2 {
+		stream.Store(i == 1)
+		d.call("t", strconv.Itoa(i), "hit", "{}")
+		d.want("hit", "before\n[content that cannot be read]")
+		if n := r.calls.Swap(0); n != 1 {
+			t.Errorf("the call was sent %d times", n)
+		}
 	}
 }

@@ -240,7 +240,7 @@ func (w *waiter) take(t *mcptasks.GetTaskResult) (*agentproto.ToolResult, error)
 	switch t.Status {
 	case mcptasks.Completed:
 		res := new(mcp.CallToolResult)
-		if err := json.Unmarshal(t.Result, res); err != nil {
+		if err := json.Unmarshal(mcptasks.Readable(t.Result), res); err != nil {
 			return nil, fmt.Errorf("%s has carried out the call, and its result cannot be read", name)
 		}
 		return w.result(res), nil

@@ -62,7 +62,14 @@ func Cancel(ctx context.Context, cs *mcp.ClientSession, id string) error {
 	return err
 }
 
-// moved returns a result as the SDK can read it, and reports whether it was changed.
+// adapted returns a result as the SDK can read it, and reports whether it was changed.
+func adapted(result json.RawMessage) (json.RawMessage, bool) {
+	result, isMoved := moved(result)
+	result, isReplaced := readable(result)
+	return result, isMoved || isReplaced
+}
+
+// moved returns a result whose task, if there is one, is in its _meta, and reports whether it was changed.
 func moved(result json.RawMessage) (json.RawMessage, bool) {
 	if !bytes.Contains(result, []byte(`"task"`)) && !bytes.Contains(result, []byte(metaTask)) {
 		return result, false
@@ -97,13 +104,13 @@ func moved(result json.RawMessage) (json.RawMessage, bool) {
 	return data, err == nil
 }
 
-// movedIn does the same for a whole message. Anything that is not a message is returned unchanged.
-func movedIn(message []byte) []byte {
+// adaptedIn does the same for a whole message. Anything that is not a message is returned unchanged.
+func adaptedIn(message []byte) []byte {
 	var m map[string]json.RawMessage
-	if !bytes.Contains(message, []byte(`"task"`)) && !bytes.Contains(message, []byte(metaTask)) || json.Unmarshal(message, &m) != nil || m["result"] == nil {
+	if json.Unmarshal(message, &m) != nil || m["result"] == nil {
 		return message
 	}
-	result, changed := moved(m["result"])
+	result, changed := adapted(m["result"])
 	if !changed {
 		return message
 	}
@@ -132,7 +139,7 @@ type connection struct{ mcp.Connection }
 func (c connection) Read(ctx context.Context) (jsonrpc.Message, error) {
 	m, err := c.Connection.Read(ctx)
 	if r, ok := m.(*jsonrpc.Response); ok && r.Error == nil {
-		r.Result, _ = moved(r.Result)
+		r.Result, _ = adapted(r.Result)
 	}
 	return m, err
 }
@@ -170,7 +177,7 @@ func (t RoundTripper) RoundTrip(r *http.Request) (*http.Response, error) {
 		if len(data) > t.Most {
 			return nil, errLong
 		}
-		data = movedIn(data)
+		data = adaptedIn(data)
 		res.Body, res.ContentLength = io.NopCloser(bytes.NewReader(data)), int64(len(data))
 		res.Header.Del("Content-Length")
 	case "text/event-stream":
@@ -204,7 +211,7 @@ func taskIn(r *http.Request) (string, error) {
 
 var errLong = errors.New("mcptasks: a message is too long")
 
-// events is an event stream in which tasks are moved. Everything else stays as the server has written it, except that the data
+// events is an event stream in which results are adapted. Everything else stays as the server has written it, except that the data
 // of an event is put on one line.
 type events struct {
 	io.Closer
@@ -253,7 +260,7 @@ func (e *events) next() {
 	case ok: // a line break in JSON is white space
 		e.data, e.has = append(append(e.data, bytes.TrimPrefix(data, []byte(" "))...), ' '), true
 	case e.has:
-		e.left = append(append([]byte("data: "), movedIn(bytes.TrimSpace(e.data))...), '\n')
+		e.left = append(append([]byte("data: "), adaptedIn(bytes.TrimSpace(e.data))...), '\n')
 		e.left = append(e.left, text...)
 		e.data, e.has = nil, false
 	default:

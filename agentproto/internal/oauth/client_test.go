@@ -172,6 +172,20 @@ func TestExchange(t *testing.T) {
 	}
 }
 
+// TestScopesWithCommas checks that scopes count that a provider separates by commas.
+func TestScopesWithCommas(t *testing.T) {
+	idp, tokens := &provider{status: 200, body: `{"access_token":"a1","token_type":"bearer","scope":"write,base"}`}, memory{}
+	c := newClient(t, idp, tokens, false)
+	r, j := c.Request(c.Provider("idp"), []string{"write"}), job(authorize.Exchange)
+	j.ID, j.Code, j.Print, j.Scopes = r.ID, "entry", r.Print, r.Scopes
+	if err := c.o.Transit.Put("entry", transitText{Code: "code"}.encode()); err != nil {
+		t.Fatal(err)
+	}
+	if o := c.Do(t.Context(), ada.Runtime, j); o.Class != authorize.Good || !authorize.Covers(o.Scopes, []string{"base", "write"}) {
+		t.Errorf("outcome %+v", o)
+	}
+}
+
 // TestConfirm checks that a token is kept if the numbers were right, and revoked
 // otherwise.
 func TestConfirm(t *testing.T) {

@@ -99,7 +99,7 @@ func (c *Client) accept(p *Provider, key vault.Key, t *oauth2.Token, scopes []st
 		return nil, authorize.Failed
 	}
 	if granted, ok := t.Extra("scope").(string); ok && granted != "" {
-		kept.Scopes = strings.Fields(granted)
+		kept.Scopes = strings.FieldsFunc(granted, func(r rune) bool { return r == ' ' || r == ',' }) // GitHub separates them by commas
 	}
 	slices.Sort(kept.Scopes)
 	return kept, authorize.Good

@@ -280,5 +280,6 @@ func (f *serveFlags) serveAPI(ctx context.Context, a api, front http.Handler, gu
 		_ = server.Shutdown(closing) // requests that are not answered by then are cut off
 	})
 	defer stop()
+	f.served = true
 	return server.Serve(listener)
 }

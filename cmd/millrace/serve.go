@@ -96,7 +96,8 @@ Tool servers post results to --listen, which has to stay the same, or to --publi
 
 With --config flags may be in a file, which 'millrace check' explains and checks. At SIGHUP the file is
 read again. If nothing is wrong with it, everything is stopped and started again in this process: what is
-kept goes on, and requests that wait are cut off. If something is, that is said, and nothing changes. If the file of
+kept goes on, and requests that wait are cut off. If something is, that is said, and nothing changes; if it is
+found only at the start, everything is started once more as it was. If the file of
 --tokens has changed, and that of --config has not, nothing is read but the tokens, and only requests with
 those that are revoked are cut off.
 
@@ -150,6 +151,7 @@ type serveFlags struct {
 	configSum                            [sha256.Size]byte // of the file of --config
 	apiHosts                             urls
 	apiListener                          net.Listener // of address, if it listens already
+	served                               bool         // the API was served with these
 	apiTLS, callbackTLS                  tlsFlags
 	witness                              func() durable.Witness
 	secrets                              signedBy
@@ -249,8 +251,7 @@ func (f *serveFlags) wrong() error {
 	return nil
 }
 
-// serve runs until ctx ends. When it is signaled to reload, it restarts with the new content
-// of its file.
+// serve runs until ctx ends. When it is signaled to reload, it restarts with the new content of its file.
 func serve(ctx context.Context, args []string) error {
 	f, err := parseServe(args)
 	if err != nil {
@@ -264,17 +265,7 @@ func serve(ctx context.Context, args []string) error {
 		signal.Notify(told, syscall.SIGHUP)
 		defer signal.Stop(told)
 	}
-	for {
-		if f.users, err = f.openUsers(); err != nil {
-			return err
-		}
-		running, reload := untilReload(ctx, told, args, f)
-		err := f.serve(running)
-		if f = reload(); f == nil || err != nil || ctx.Err() != nil {
-			return err
-		}
-		fmt.Fprintln(stderr, "millrace serve: the configuration has changed: everything is started again")
-	}
+	return serveAgain(ctx, told, args, f)
 }
 
 // serve runs until ctx ends.

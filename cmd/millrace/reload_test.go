@@ -1,0 +1,58 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// TestReloadThatCannotStart reloads configurations of which only the start finds out that they cannot be used. The process continues
+// with the one before, and takes the next one.
+func TestReloadThatCannotStart(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	_, tools := startTool(t)
+	dir := t.TempDir()
+	api, listen, file := freeAddress(t), freeAddress(t), filepath.Join(dir, "c.json")
+	s := &served{t: t, state: filepath.Join(dir, "state"), api: "http://" + api, args: []string{"serve", "--config", file}}
+	configure := func(tool, extra string) {
+		writeConfig(t, file, fmt.Sprintf(`{"state": %q, "api": {"listen": %q}, "callbacks": {"listen": %q}, "tools": [{"url": %q}]%s}`, s.state, api, listen, tool, extra))
+	}
+	configure(tools[0], "")
+	s.cmd = millrace(t, s.args...)
+	said := newWords()
+	s.cmd.Stderr = said
+	if err := s.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.kill)
+	call := func(id string) {
+		t.Helper()
+		s.request(ctx, "POST", "/calls", fmt.Sprintf(`{"group_id": "t", "id": %q, "operation": "add", "arguments": {"a": 1, "b": 2}}`, id), http.StatusAccepted)
+		s.request(ctx, "GET", "/calls/t/"+id+"?wait=60s", "", http.StatusOK)
+	}
+	call("first")
+	for i, is := range []struct{ tool, extra string }{
+		{"ftp://x", ""},
+		{tools[0], `, "mcp": {"a": {"command": ["no-such-program-of-a-test"]}}`},
+		{tools[0], fmt.Sprintf(`, "monitor": {"listen": %q}`, listen)},
+	} {
+		configure(is.tool, is.extra)
+		said.until(ctx, t, "started again as it was", func() { s.cmd.Process.Signal(syscall.SIGHUP) })
+		call(fmt.Sprint(i))
+	}
+	configure(tools[0], `, "ask_status": true`)
+	said.until(ctx, t, "the configuration has changed", func() { s.cmd.Process.Signal(syscall.SIGHUP) })
+	call("last")
+	if err := s.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.cmd.Wait(); err != nil {
+		t.Errorf("the process ends with %v", err)
+	}
+}

@@ -118,7 +118,15 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	} else {
 		stream := &commented{ResponseWriter: w}
 		defer stream.end()
+		session := r.Header.Get("Mcp-Session-Id")
+		if session == "" {
+			o.clients.makeRoom(o.server)
+		}
+		defer o.clients.begin(session)()
 		o.sessions.ServeHTTP(stream, r)
+		if begun := w.Header().Get("Mcp-Session-Id"); session == "" && begun != "" {
+			o.clients.add(begun)
+		}
 	}
 }
 

@@ -189,6 +189,7 @@ type owner struct {
 	tried   time.Time
 	offered map[string]string // digests of the tools added to the server, by name
 
+	clients  clients
 	watched  watchedResources
 	repeated repeatedCalls
 

@@ -73,3 +73,52 @@ func TestClientOfSessionGoes(t *testing.T) {
 		})
 	}
 }
+
+// TestSessionsAreBounded begins more sessions than one owner may have, as a client does that never ends one. The sessions that are
+// in use stay, and of the others the newest.
+func TestSessionsAreBounded(t *testing.T) {
+	w := newWorld(t, mcpserver.Options{Rate: 1 << 20})
+	begin := func() string {
+		t.Helper()
+		rec := w.post(t.Context(), http.MethodPost, "",
+			`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"0"}}}`)
+		session := rec.Header().Get("Mcp-Session-Id")
+		if session == "" {
+			t.Fatalf("no session: %d %s", rec.Code, rec.Body)
+		}
+		w.post(t.Context(), http.MethodPost, session, `{"jsonrpc":"2.0","method":"notifications/initialized"}`)
+		return session
+	}
+	ping := func(session string) int {
+		return w.post(t.Context(), http.MethodPost, session, `{"jsonrpc":"2.0","id":2,"method":"ping"}`).Code
+	}
+	silent, listens, asks := begin(), begin(), begin()
+	ctx, leave := context.WithCancel(t.Context())
+	defer leave()
+	gone := make(chan bool)
+	go func() {
+		defer close(gone)
+		w.post(ctx, http.MethodGet, listens, "")
+	}()
+	last := ""
+	for range 600 {
+		if last = begin(); ping(asks) != http.StatusOK {
+			t.Fatal("a session that is used was closed")
+		}
+	}
+	if code := ping(silent); code != http.StatusNotFound {
+		t.Errorf("a session that nobody uses: %d", code)
+	}
+	select {
+	case <-gone:
+		t.Error("a session with a stream was closed")
+	default:
+	}
+	for name, session := range map[string]string{"with a stream": listens, "that is the last one": last} {
+		if code := ping(session); code != http.StatusOK {
+			t.Errorf("a session %s: %d", name, code)
+		}
+	}
+	leave()
+	<-gone
+}

@@ -17,7 +17,7 @@
 //
 // After a broken connection, a response that ends in the middle, and the statuses 408, 409, 429 and 5xx, the conversation asks
 // again. No call is made with arguments that were cut. A response that is no answer at all, such as the page of a proxy, an
-// answer that exceeds the limits, and every other status are permanent errors: the user is told at once.
+// answer that exceeds the limits, a redirect, and every other status are permanent errors: the user is told at once.
 //
 // Images of results follow the results in a separate message, because the interface allows only text in results.
 package openai

@@ -64,6 +64,9 @@ func reportedIn(v jsontext.Value) *reported {
 
 // refused reads the body of an unsuccessful response.
 func (m *Model) refused(resp *http.Response) error {
+	if resp.StatusCode < 400 {
+		return conversation.Permanent(fmt.Errorf("the model's service answered %d, which is not followed: is its URL right?", resp.StatusCode))
+	}
 	data, err := io.ReadAll(io.LimitReader(resp.Body, 64<<10))
 	if err != nil {
 		data = nil // the status is enough

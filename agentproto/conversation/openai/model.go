@@ -23,7 +23,8 @@ type Options struct {
 	BaseURL string
 	// Key is the secret of the account. It is sent in the requests and used nowhere else. Empty means that no key is sent.
 	Key string
-	// HTTP is the client for the requests. Nil means http.DefaultClient.
+	// HTTP is the client for the requests. Nil means http.DefaultClient, except that it does not follow redirects: the target of one
+	// would get the conversation, and on the same host the key, perhaps without encryption.
 	HTTP *http.Client
 
 	// Start is how long the service may take until the first part of its answer, and Stall how long between two parts. Comments
@@ -47,7 +48,11 @@ func New(opts Options) *Model {
 	opts.BaseURL = cmp.Or(opts.BaseURL, "https://api.openai.com/v1")
 	opts.Start = cmp.Or(opts.Start, 60*time.Second)
 	opts.Stall = cmp.Or(opts.Stall, 120*time.Second)
-	opts.HTTP = cmp.Or(opts.HTTP, http.DefaultClient)
+	if opts.HTTP == nil {
+		client := *http.DefaultClient
+		client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+		opts.HTTP = &client
+	}
 	return &Model{opts: opts}
 }
 

@@ -248,6 +248,21 @@ func TestFailures(t *testing.T) {
 	}
 }
 
+// TestRedirect checks that a redirect is not followed, and that the error says so.
+func TestRedirect(t *testing.T) {
+	for _, status := range []int{302, 307, 308} {
+		followed := false
+		there := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { followed = true }))
+		here := httptest.NewServer(http.RedirectHandler(there.URL, status))
+		_, err := New(Options{Name: "m", BaseURL: here.URL, Key: "secret"}).Reply(t.Context(), &conversation.Request{Messages: history[:1]})
+		here.Close()
+		there.Close()
+		if followed || !conversation.IsPermanent(err) || !strings.Contains(err.Error(), fmt.Sprintf("answered %d, which is not followed", status)) {
+			t.Errorf("%d: followed %v, %v", status, followed, err)
+		}
+	}
+}
+
 func refuse(w http.ResponseWriter, status int, message string) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)

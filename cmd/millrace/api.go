@@ -37,7 +37,7 @@ type api struct {
 
 func (a api) handler() http.Handler {
 	mux := routes{http.NewServeMux(), a.token}
-	mux.HandleFunc("POST /calls", soon(a.call))
+	mux.HandleFunc("POST /calls", a.call)
 	mux.HandleFunc("GET /calls/{thread}/{id}", a.result)
 	mux.HandleFunc("DELETE /calls/{thread}/{id}", a.cancel)
 	a.handleCalls(mux)
@@ -90,8 +90,15 @@ func (a api) call(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
-	key, err := a.rt.Call(r.Context(), host.Request{
-		GroupID: from.thread(c.GroupID), ID: c.ID, Operation: c.Operation, UserID: user, Arguments: c.arguments(),
+	thread := from.thread(c.GroupID)
+	if _, _, err := a.rt.ToolsOf(r.Context(), thread); err != nil { // tool servers that do not answer have limits of their own
+		failed(w, err)
+		return
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), acceptWithin)
+	defer cancel()
+	key, err := a.rt.Call(ctx, host.Request{
+		GroupID: thread, ID: c.ID, Operation: c.Operation, UserID: user, Arguments: c.arguments(),
 	})
 	switch {
 	case errors.Is(err, host.ErrDuplicateCall):

@@ -154,7 +154,10 @@ func start(ctx context.Context, opts Options, wrap func(delivering) delivering) 
 	}
 	rt.ctx, rt.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	rt.catalog.Run(rt.ctx, rt.leaving)
-	if err := rt.run(ctx, wrap); err != nil {
+	started := context.AfterFunc(ctx, rt.cancel) // a log that cannot be reached, or written, holds up the start
+	err = rt.run(ctx, wrap)
+	started()
+	if err != nil {
 		rt.cancel()
 		rt.peers.Stop(ctx)
 		closeIfAny(listener)

@@ -102,6 +102,8 @@ func (s *Server) cancel(runtime, thread, id string) {
 // [Options.State] nothing is lost: after the next start, the functions run again and the messages
 // are sent. In memory they are lost.
 func (s *Server) Close(ctx context.Context) error {
+	s.flow.GiveUp() // a Start in progress waits as long as the disk is full
+
 	s.start.Do(func() { s.startErr = ErrClosing }) // nothing was started
 	s.mu.Lock()
 	if !s.closing {

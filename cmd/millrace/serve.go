@@ -332,9 +332,16 @@ func (f *serveFlags) serve(ctx context.Context) error {
 		return err
 	}
 	defer mcp.close()
-	rt, err := host.Start(context.WithoutCancel(ctx), opts)
+	starting, cancelStart := context.WithCancel(context.WithoutCancel(ctx))
+	defer cancelStart()
+	started := context.AfterFunc(ctx, cancelStart) // it waits for NATS servers that are down
+	rt, err := host.Start(starting, opts)
+	started()
 	if err != nil {
 		opts.Listener.Close()
+		if ctx.Err() != nil {
+			return nil
+		}
 		return keys.advise(err)
 	}
 	mcp.serve(rt.Handler())

@@ -92,7 +92,10 @@ func tool(ctx context.Context, args []string) error {
 		if err != nil {
 			return fmt.Errorf("%w; choose another --port, or --port 0 for free ones", err)
 		}
-		handler, end, err := example.open(name, "http://"+l.Addr().String())
+		handler, end, err := example.open(ctx, name, "http://"+l.Addr().String())
+		if ctx.Err() != nil {
+			return nil
+		}
 		if err != nil {
 			return err
 		}
@@ -175,8 +178,8 @@ func (c exampleConfig) of(name, url string) toolserver.Options {
 	return opts
 }
 
-// open starts and returns one of the servers.
-func (c exampleConfig) open(name, url string) (_ http.Handler, end func(), err error) {
+// open starts and returns one of the servers. The start, which waits on a full disk, is given up when ctx ends.
+func (c exampleConfig) open(ctx context.Context, name, url string) (_ http.Handler, end func(), err error) {
 	opts := c.of(name, url)
 	var s *toolserver.Server
 	switch name {
@@ -188,7 +191,9 @@ func (c exampleConfig) open(name, url string) (_ http.Handler, end func(), err e
 		s, err = exampletools.Feed(opts)
 	}
 	if err == nil {
+		started := context.AfterFunc(ctx, closing(s))
 		err = s.Start()
+		started()
 	}
 	if err != nil {
 		return nil, nil, fmt.Errorf("the server %s: %w", name, err)

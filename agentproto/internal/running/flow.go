@@ -40,13 +40,23 @@ type Flow struct {
 	// Ports are set when Start has returned.
 	Ports *tools.Ports
 
-	ctx   context.Context
-	begun chan struct{} // closed when jobs may use the ports
-	stop  func(context.Context) error
+	ctx     context.Context
+	waiting context.Context // ends when Start is to give up
+	giveUp  context.CancelFunc
+	begun   chan struct{} // closed when jobs may use the ports
+	stop    func(context.Context) error
 }
 
 // New returns a flow that is not started. All waiting ends when ctx ends.
-func New(ctx context.Context) *Flow { return &Flow{ctx: ctx, begun: make(chan struct{})} }
+func New(ctx context.Context) *Flow {
+	f := &Flow{ctx: ctx, begun: make(chan struct{})}
+	f.waiting, f.giveUp = context.WithCancel(ctx)
+	return f
+}
+
+// GiveUp makes a Start that is in progress, or comes later, return with an error: it waits as long as the disk is full. If Start has
+// returned, GiveUp has no effect.
+func (f *Flow) GiveUp() { f.giveUp() }
 
 // Start starts the flow, with its history in the folder of a state or, if that is empty, in memory. It calls
 // first before any job runs. The next process does the jobs that are not done when the server ends.
@@ -74,12 +84,18 @@ func (f *Flow) Start(o tools.Options, folder string, log *slog.Logger, first fun
 		}
 		f.stop = app.Stop
 	} else {
-		app, err := durable.Start(context.WithoutCancel(f.ctx), build, durable.Options{
+		ctx, cancel := context.WithCancel(context.WithoutCancel(f.ctx))
+		started := context.AfterFunc(f.waiting, cancel)
+		app, err := durable.Start(ctx, build, durable.Options{
 			Log:      disklog.Dir(filepath.Join(folder, historyFolder)),
 			Name:     "toolserver",
 			MaxBytes: maxHistory,
 			Logger:   slog.New(&levelled{log.Handler()}),
 		})
+		if !started() && err == nil { // it ends
+			<-app.Done()
+			err = context.Cause(ctx)
+		}
 		if err != nil {
 			return fmt.Errorf("toolserver: the state in %q cannot be read: %w", folder, err)
 		}

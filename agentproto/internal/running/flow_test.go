@@ -113,3 +113,21 @@ func TestFlowInMemory(t *testing.T) {
 		t.Errorf("AskTransfer = %+v, %v", told, err)
 	}
 }
+
+// TestGiveUp gives up a flow before it is started, and another one after that.
+func TestGiveUp(t *testing.T) {
+	folder, log := t.TempDir(), slog.New(slog.DiscardHandler)
+	none := options(func(context.Context, tools.Job) tools.Outcome { return tools.Outcome{} })
+	f := New(t.Context())
+	f.GiveUp()
+	if err := f.Start(none, folder, log, func() {}); !errors.Is(err, context.Canceled) {
+		t.Errorf("Start = %v", err)
+	}
+	f = New(t.Context()) // nothing has the folder open
+	if err := f.Start(none, folder, log, func() {}); err != nil {
+		t.Fatal(err)
+	}
+	f.GiveUp()
+	invoke(t, f)
+	stop(t, f)
+}

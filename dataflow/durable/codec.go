@@ -24,6 +24,6 @@ type Codec interface {
 // and UnmarshalCBOR, encode themselves.
 //
 // It refuses other types that would lose something: functions, channels, interfaces, and structs with fields
-// that have the tag "-" or are unexported. An unexported field is accepted if it is an embedded struct or takes
-// no space.
+// that have the tag "-", are unexported, or have the same name as another field, also in an embedded struct. An
+// unexported field is accepted if it is an embedded struct or takes no space.
 func CBOR() Codec { return cbor.Codec{} }

@@ -8,11 +8,8 @@ package cbor
 
 import (
 	"bytes"
-	"encoding"
-	"fmt"
 	"reflect"
 	"sync"
-	"time"
 
 	fx "github.com/fxamacker/cbor/v2"
 )
@@ -86,85 +83,6 @@ func (Codec) Decode(data []byte, p any) error {
 		}
 	}
 	return decodeMode().Unmarshal(data, p)
-}
-
-// checked caches the results of Check.
-var checked sync.Map // of reflect.Type to error or nil
-
-// Check returns an error if values of a type would not be decoded as they were.
-func (Codec) Check(t reflect.Type) error {
-	if err, ok := checked.Load(t); ok {
-		err, _ := err.(error)
-		return err
-	}
-	err := checkType(t, nil)
-	checked.Store(t, err)
-	return err
-}
-
-var (
-	timeType          = reflect.TypeFor[time.Time]()
-	binaryMarshaler   = reflect.TypeFor[encoding.BinaryMarshaler]()
-	binaryUnmarshaler = reflect.TypeFor[encoding.BinaryUnmarshaler]()
-	cborMarshaler     = reflect.TypeFor[fx.Marshaler]()
-	cborUnmarshaler   = reflect.TypeFor[fx.Unmarshaler]()
-)
-
-// encodesItself reports whether t implements its own encoding, in both directions.
-func encodesItself(t reflect.Type) bool {
-	p := reflect.PointerTo(t)
-	return t.Implements(binaryMarshaler) && p.Implements(binaryUnmarshaler) ||
-		t.Implements(cborMarshaler) && p.Implements(cborUnmarshaler)
-}
-
-// checkType checks t, which is nested in the types of within.
-func checkType(t reflect.Type, within []reflect.Type) error {
-	for _, outer := range within {
-		if outer == t {
-			return nil
-		}
-	}
-	if t == timeType || encodesItself(t) {
-		return nil
-	}
-	within = append(within, t)
-	switch t.Kind() {
-	case reflect.Bool, reflect.String, reflect.Float32, reflect.Float64,
-		reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64,
-		reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
-		return nil
-	case reflect.Pointer, reflect.Slice, reflect.Array:
-		return checkType(t.Elem(), within)
-	case reflect.Map:
-		if err := checkType(t.Key(), within); err != nil {
-			return err
-		}
-		return checkType(t.Elem(), within)
-	case reflect.Struct:
-		return checkFields(t, within)
-	case reflect.Interface:
-		return fmt.Errorf("%v is an interface: what is in it could not be decoded", t)
-	}
-	return fmt.Errorf("%v is a %v, which has no encoding", t, t.Kind())
-}
-
-func checkFields(t reflect.Type, within []reflect.Type) error {
-	for i := range t.NumField() {
-		f := t.Field(i)
-		if !f.IsExported() && !(f.Anonymous && f.Type.Kind() == reflect.Struct) {
-			if f.Type.Size() == 0 { // such as a marker that forbids comparison
-				continue
-			}
-			return fmt.Errorf("field %s of %v is not exported and would be lost: export it, or give %v MarshalBinary and UnmarshalBinary", f.Name, t, t)
-		}
-		if f.Tag.Get("cbor") == "-" || f.Tag.Get("cbor") == "" && f.Tag.Get("json") == "-" {
-			return fmt.Errorf("field %s of %v has the tag %q and would be lost", f.Name, t, "-")
-		}
-		if err := checkType(f.Type, within); err != nil {
-			return fmt.Errorf("field %s of %v: %w", f.Name, t, err)
-		}
-	}
-	return nil
 }
 
 // Diagnose returns the first value of data in the diagnostic notation of RFC 8949, on one line, and

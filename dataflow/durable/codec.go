@@ -26,4 +26,8 @@ type Codec interface {
 // It refuses other types that would lose something: functions, channels, interfaces, and structs with fields
 // that have the tag "-", are unexported, or have the same name as another field, also in an embedded struct. An
 // unexported field is accepted if it is an embedded struct or takes no space.
+//
+// The year of a time must be between 0 and 9999. The name of its zone is not kept, and a time whose offset from
+// UTC has seconds, or is a day or more, is decoded in UTC. A type that contains itself may be nested some 60,000
+// levels deep. A send of another value returns an error, and a state that has one ends the flow when it is saved.
 func CBOR() Codec { return cbor.Codec{} }

@@ -18,20 +18,14 @@ import (
 //
 // Types with MarshalBinary and UnmarshalBinary, or MarshalCBOR and UnmarshalCBOR, encode
 // themselves. Check refuses types that would lose something: functions, channels, interfaces, and
-// structs with unexported fields.
+// structs with unexported fields. Append refuses values that Decode could not read; see values.go.
 type Codec struct{}
 
 var encodeMode, decodeMode = sync.OnceValue(func() fx.UserBufferEncMode {
-	o := fx.CoreDetEncOptions()
-	o.Time, o.TimeTag = fx.TimeRFC3339Nano, fx.EncTagRequired
-	m, err := o.UserBufferEncMode()
-	if err != nil {
-		panic(err)
-	}
-	return m
+	return newEncodeMode(fx.TimeRFC3339Nano)
 }), sync.OnceValue(func() fx.DecMode {
 	m, err := fx.DecOptions{
-		MaxArrayElements: 1 << 30, MaxMapPairs: 1 << 30, MaxNestedLevels: 256,
+		MaxArrayElements: 1 << 30, MaxMapPairs: 1 << 30, MaxNestedLevels: 1<<16 - 1,
 		TimeTagToAny: fx.TimeTagToTime,
 		UTF8:         fx.UTF8DecodeInvalid, // a string may hold any bytes, and what was kept must stay readable
 	}.DecMode()
@@ -40,6 +34,16 @@ var encodeMode, decodeMode = sync.OnceValue(func() fx.UserBufferEncMode {
 	}
 	return m
 })
+
+func newEncodeMode(times fx.TimeMode) fx.UserBufferEncMode {
+	o := fx.CoreDetEncOptions()
+	o.Time, o.TimeTag = times, fx.EncTagRequired
+	m, err := o.UserBufferEncMode()
+	if err != nil {
+		panic(err)
+	}
+	return m
+}
 
 // Append appends the encoding of v. Equal values have equal bytes.
 func (Codec) Append(dst []byte, v any) ([]byte, error) {
@@ -56,8 +60,21 @@ func appendOther(dst []byte, v any) ([]byte, error) {
 	b := buffers.Get().(*bytes.Buffer)
 	defer buffers.Put(b)
 	b.Reset()
-	if err := encodeMode().MarshalToBuffer(v, b); err != nil {
+	t := reflect.TypeOf(v)
+	mode := encodeMode()
+	if t != nil && holdsTimes(t) {
+		var err error
+		if mode, err = modeFor(reflect.ValueOf(v)); err != nil {
+			return dst, err
+		}
+	}
+	if err := mode.MarshalToBuffer(v, b); err != nil {
 		return dst, err
+	}
+	if t != nil && nests(t) {
+		if err := nestingMode().Wellformed(b.Bytes()); err != nil {
+			return dst, err
+		}
 	}
 	return append(dst, b.Bytes()...), nil
 }

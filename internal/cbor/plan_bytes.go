@@ -85,7 +85,7 @@ func (p *plan) append(dst []byte, at unsafe.Pointer) ([]byte, error) {
 	case aStruct:
 		return p.appendFields(dst, at)
 	case aTime:
-		return appendTime(dst, (*time.Time)(at)), nil
+		return appendTime(dst, (*time.Time)(at))
 	case another:
 		return appendOther(dst, reflect.NewAt(p.of, at).Elem().Interface())
 	}
@@ -153,13 +153,20 @@ func (p *plan) appendFields(dst []byte, at unsafe.Pointer) (_ []byte, err error)
 }
 
 // appendTime appends a time, with its nanoseconds and the offset of its zone.
-func appendTime(dst []byte, t *time.Time) []byte {
+func appendTime(dst []byte, t *time.Time) ([]byte, error) {
 	if t.IsZero() {
-		return append(dst, isNull)
+		return append(dst, isNull), nil
+	}
+	if !expressible(t) {
+		utc := t.UTC()
+		t = &utc
+	}
+	if err := checkYear(t); err != nil {
+		return dst, err
 	}
 	var room [64]byte
 	text := t.AppendFormat(room[:0], time.RFC3339Nano)
-	return append(appendHead(append(dst, tagTime), majorText, uint64(len(text))), text...)
+	return append(appendHead(append(dst, tagTime), majorText, uint64(len(text))), text...), nil
 }
 
 // decode decodes into v, and returns the rest of data. It reports false if something has another

@@ -1,0 +1,108 @@
+package cbor
+
+import (
+	"reflect"
+	"testing"
+	"time"
+)
+
+// A rated has a field that only the CBOR package encodes, so that it has no plan.
+type rated struct {
+	At   time.Time
+	Rate float64
+	More map[string][]*time.Time
+}
+
+// TestTimes checks that a time is decoded as the same instant, in types with and without a plan, or is refused.
+func TestTimes(t *testing.T) {
+	paris, err := time.LoadLocation("Europe/Paris")
+	if err != nil {
+		t.Fatal(err)
+	}
+	date := func(year int, zone *time.Location) time.Time { return time.Date(year, 7, 14, 12, 30, 0, 5, zone) }
+	offset := func(d time.Duration) *time.Location { return time.FixedZone("", int(d.Seconds())) }
+	for _, x := range []struct {
+		at      time.Time
+		refused bool
+	}{
+		{at: date(1880, paris)}, // nine minutes and 21 seconds
+		{at: date(2000, offset(time.Second))}, {at: date(2000, offset(-time.Second))}, {at: date(2000, offset(90*time.Minute))},
+		{at: date(2000, offset(24*time.Hour))}, {at: date(2000, offset(-30*time.Hour))}, {at: date(2000, offset(23*time.Hour))},
+		{at: date(0, time.UTC)}, {at: date(9999, time.UTC)}, {at: time.Time{}}, {at: time.Time{}.In(paris)},
+		{at: time.Date(9999, 12, 31, 23, 59, 59, 0, offset(-time.Hour))}, // the year 10000 in UTC
+		{at: time.Date(9999, 12, 31, 23, 59, 59, 0, offset(-time.Second)), refused: true},
+		{at: date(-1, time.UTC), refused: true}, {at: date(10000, time.UTC), refused: true}, {at: time.Unix(1<<60, 0), refused: true},
+	} {
+		for name, as := range map[string]func() (any, any, func(any) time.Time){
+			"planned": func() (any, any, func(any) time.Time) {
+				return x.at, new(time.Time), func(p any) time.Time { return *p.(*time.Time) }
+			},
+			"not planned": func() (any, any, func(any) time.Time) {
+				return rated{At: x.at}, new(rated), func(p any) time.Time { return p.(*rated).At }
+			},
+			"in a map": func() (any, any, func(any) time.Time) {
+				return rated{More: map[string][]*time.Time{"a": {nil, &x.at}}}, new(rated), func(p any) time.Time {
+					if at := p.(*rated).More["a"][1]; at != nil { // a pointer to the zero time is decoded as nil
+						return *at
+					}
+					return time.Time{}
+				}
+			},
+		} {
+			in, p, at := as()
+			data, err := Codec{}.Append(nil, in)
+			if (err != nil) != x.refused {
+				t.Errorf("%s: encoding %v: %v", name, x.at, err)
+			}
+			if err != nil {
+				continue
+			}
+			if err := (Codec{}).Decode(data, p); err != nil || !at(p).Equal(x.at) {
+				t.Errorf("%s: %v is decoded as %v (%v)", name, x.at, at(p), err)
+			}
+			if again, err := (Codec{}).Append(nil, reflect.ValueOf(p).Elem().Interface()); err != nil || string(again) != string(data) {
+				t.Errorf("%s: %v is encoded as %x, and as %x (%v) after it was decoded", name, x.at, data, again, err)
+			}
+		}
+	}
+}
+
+// A link is a list as deep as it is long.
+type link struct {
+	N    int
+	Next *link
+}
+
+// TestNesting checks that a value that Append accepts can be decoded, however deep it is.
+func TestNesting(t *testing.T) {
+	list := func(n int) (l *link) {
+		for i := range n {
+			l = &link{i, l}
+		}
+		return l
+	}
+	type holder struct {
+		Name string
+		List *link
+	}
+	for _, n := range []int{1, 300, 59_000} {
+		data, err := Codec{}.Append(nil, holder{"a", list(n)})
+		if err != nil {
+			t.Fatal(n, err)
+		}
+		var back holder
+		if err := (Codec{}).Decode(data, &back); err != nil {
+			t.Fatal(n, err)
+		}
+		got := 0
+		for l := back.List; l != nil; l = l.Next {
+			got++
+		}
+		if got != n {
+			t.Errorf("a list of %d is decoded as one of %d", n, got)
+		}
+	}
+	if _, err := (Codec{}).Append(nil, holder{"a", list(70_000)}); err == nil {
+		t.Error("a list of 70000 is encoded and could not be decoded")
+	}
+}

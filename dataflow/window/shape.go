@@ -44,8 +44,9 @@ func Sliding(size, step time.Duration) Shape {
 // shows midnight then. It lasts as long as it does in that zone, usually 23, 24 or 25 hours. A
 // program that must know zones without the files of an operating system imports time/tzdata.
 //
-// The span of a key is in the history, so new rules for a zone change only spans that are not
-// open yet.
+// The span of a key is in the history, so new rules for a zone change no open span, and neither
+// does a later program with another shape: such a span is closed at its end with the events
+// that it has, and events that come after the change are in the spans of the new shape.
 func Days(zone *time.Location) Shape { return calendarShape("window.Days", zone, day) }
 
 // Months returns the months of a zone; see [Days].

@@ -72,17 +72,21 @@ func newPanes[K comparable, A any](m engine.Memory) *panes[K, A] {
 }
 
 // at returns the aggregate of a key in a span. If it was added, it is a zero value.
+//
+// Two open spans may begin at the same time: a program that was upgraded, or has new rules for a zone, finds spans
+// of the earlier shape open.
 func (p *panes[K, A]) at(from, to int64, k K, h uint64) (acc *A, added bool) {
 	all := *p.panes
-	if x := &all[p.last]; x.From == from && x.Open {
+	want := Pane{from, to, true}
+	if all[p.last] == want {
 		return p.tables[p.last].Put(k, h)
 	}
 	free := -1
 	for i := range all {
-		switch x := &all[i]; {
-		case !x.Open && free < 0:
+		switch {
+		case !all[i].Open && free < 0:
 			free = i
-		case x.Open && x.From == from:
+		case all[i] == want:
 			p.last = i
 			return p.tables[i].Put(k, h)
 		}

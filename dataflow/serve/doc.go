@@ -72,7 +72,8 @@
 //   - An answer is kept for [Options].Retain of the flow's time, and [Options].Answers does
 //     not count. The answer to a request without an id is kept for five minutes at most, also
 //     if it was read; then the flow forgets the request.
-//   - A repeat with an id that a router made is answered or refused, and never let in.
+//   - A repeat with an id that a router made is answered or refused, and never let in. So an
+//     id that a client chooses must not look like one: 29 digits and letters from a to v.
 //   - A request waits for the log instead of [Options].Patience. A request that was answered
 //     503 or 504 may have been stored: a client that gave it an id learns the outcome by a
 //     repeat.
@@ -91,7 +92,8 @@
 //	     where Options.Idempotent wants one
 //	409  the id was used before, and its answer is no longer kept
 //	409  with Options.Idempotent: the request is still being handled
-//	413  the body is larger than Options.Body
+//	413  the body is larger than Options.Body, or the request larger than a record of a
+//	     durable flow can be
 //	415  the body of a JSON route has another type
 //	422  the id was used before, for another request
 //	500  a function of the flow has panicked; the log has the dataflow.StepError

@@ -45,6 +45,7 @@ func (t *requestTable) refused(err error, gone bool) *refusal {
 	var step *dataflow.StepError
 	var why *refusal
 	var full interface{ Busy() bool }
+	var large interface{ TooLarge() bool }
 	switch {
 	case errors.As(err, &step):
 		t.fail.Do(func() {
@@ -54,6 +55,8 @@ func (t *requestTable) refused(err error, gone bool) *refusal {
 	case errors.As(err, &why):
 	case errors.As(err, &full) && full.Busy(): // a durable flow that does not wait for room
 		err = errFull
+	case errors.As(err, &large) && large.TooLarge(): // for the log of a durable flow
+		err = errLarge
 	case gone:
 		err = errGone
 	case errors.Is(err, io.EOF), errors.Is(err, dataflow.ErrClosed), errors.Is(err, context.Canceled):

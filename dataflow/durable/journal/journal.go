@@ -27,8 +27,8 @@ var (
 	// Do not send the commit again: call Restore to find out.
 	ErrUnknown = errors.New("journal: it is not known whether the step was committed")
 
-	// ErrTooLarge says that a record or a step is larger than the log can hold.
-	ErrTooLarge = errors.New("journal: too large")
+	// ErrTooLarge says that a record or a step is larger than the log can hold. Package serve answers 413.
+	ErrTooLarge error = sizeError{}
 
 	// ErrFull says that the log has no room left, on disk or within its limits. Nothing
 	// acknowledged was lost, and the refused data was not acknowledged.
@@ -54,6 +54,14 @@ var (
 	// ErrClosed says that the log or the reader was closed.
 	ErrClosed = errors.New("journal: closed")
 )
+
+// A sizeError is ErrTooLarge. The packages below this one know it by its method.
+type sizeError struct{}
+
+func (sizeError) Error() string { return "journal: too large" }
+
+// TooLarge reports that the same data will be refused again.
+func (sizeError) TooLarge() bool { return true }
 
 // A Log keeps the history of all partitions. Positions grow across all partitions: a message that
 // is appended after another was acknowledged or read has a greater position, whichever partitions

@@ -88,6 +88,9 @@ func Start[P any](ctx context.Context, build func(*dataflow.Flow) P, opts Option
 		c.opts.Flow.OnBlocked = func(e *dataflow.BlockedError) { c.opts.Logger.Warn(e.Error()) }
 	}
 	c.nonces.Store(rand.Uint64() >> 8)
+	if err := c.opts.check(); err != nil {
+		return nil, err
+	}
 	app := &App[P]{core: c}
 	c.gateway = &gateway{core: c}
 	flow, facade := newRemote(c.opts.Flow, c.opts.Codec, c.gateway)

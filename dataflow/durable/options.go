@@ -2,6 +2,7 @@ package durable
 
 import (
 	"cmp"
+	"fmt"
 	"log/slog"
 	"runtime/debug"
 	"strings"
@@ -197,6 +198,20 @@ func (o Options) withDefaults() Options {
 		o.Logger = slog.Default()
 	}
 	return o
+}
+
+// check returns an error if a size or a time is negative. Nothing could be taken with such a bound.
+func (o *Options) check() error {
+	for name, n := range map[string]int64{
+		"Partitions": int64(o.Partitions), "Lease": int64(o.Lease), "SnapshotBytes": int64(o.SnapshotBytes), "SnapshotAge": int64(o.SnapshotAge),
+		"KeepFor": int64(o.KeepFor), "MaxLag.Records": int64(o.MaxLag.Records), "MaxLag.Bytes": int64(o.MaxLag.Bytes), "StepBytes": int64(o.StepBytes),
+		"MaxBytes": o.MaxBytes, "MaxGap": int64(o.MaxGap), "LeaveWithin": int64(o.LeaveWithin),
+	} {
+		if n < 0 {
+			return fmt.Errorf("durable: Options.%s is %d: it must not be negative", name, n)
+		}
+	}
+	return nil
 }
 
 // builtVersion returns the version in the program's build information, or "".

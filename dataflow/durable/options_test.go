@@ -5,6 +5,9 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/millrace/millrace/dataflow"
+	"github.com/millrace/millrace/dataflow/durable/journal"
 )
 
 // TestDefaults checks that unset options get the documented defaults and that set options stay.
@@ -46,5 +49,19 @@ func TestDefaults(t *testing.T) {
 	}
 	if got := (Options{}).withDefaults(); got.Codec == nil || got.Logger == nil || got.Now == nil {
 		t.Errorf("nil stays: %+v", got)
+	}
+}
+
+// TestNegativeOptions checks that a negative bound is refused by a start, which would otherwise take nothing.
+func TestNegativeOptions(t *testing.T) {
+	for name, o := range map[string]Options{
+		"Partitions": {Partitions: -1}, "Lease": {Lease: -1}, "SnapshotBytes": {SnapshotBytes: -1}, "SnapshotAge": {SnapshotAge: -1}, "KeepFor": {KeepFor: -1},
+		"MaxLag.Records": {MaxLag: Lag{Records: -1}}, "MaxLag.Bytes": {MaxLag: Lag{Bytes: -1}}, "StepBytes": {StepBytes: -1},
+		"MaxBytes": {MaxBytes: -1}, "MaxGap": {MaxGap: -1}, "LeaveWithin": {LeaveWithin: -1},
+	} {
+		o.Log = journal.Opened{Log: journal.NewMemory(journal.MemoryOptions{})}
+		if _, err := Start(t.Context(), func(*dataflow.Flow) int { return 0 }, o); err == nil || !strings.Contains(err.Error(), "Options."+name+" is -1") {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }

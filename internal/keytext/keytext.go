@@ -19,8 +19,11 @@ func Parse(t reflect.Type, text string) (key any, err error) {
 	d := json.NewDecoder(strings.NewReader(text))
 	d.DisallowUnknownFields()
 	err = d.Decode(v.Interface())
-	if err == nil && strings.TrimSpace(text[d.InputOffset():]) != "" {
+	switch {
+	case err == nil && strings.TrimSpace(text[d.InputOffset():]) != "":
 		err = errors.New("there is more behind it")
+	case strings.TrimSpace(text) == "null": // package json leaves the key as it is
+		err = errors.New("null is no key")
 	}
 	if err != nil && t.Kind() == reflect.String {
 		v.Elem().SetString(text)

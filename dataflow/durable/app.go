@@ -139,7 +139,7 @@ func (c *core) start(ctx context.Context) (err error) {
 		return dataflow.ErrStarted
 	}
 	for _, s := range c.facade.Locations {
-		c.senders = append(c.senders, sendersOf(s))
+		c.senders = append(c.senders, c.sendersOf(s))
 	}
 	owning, leaving := context.WithCancel(c.ctx)
 	c.leaving = leaving

@@ -270,9 +270,10 @@ func (o *owner) next(now int64) step {
 
 // sendersOf returns the operators of a location by index, for records sent to partitions that another process
 // owns.
-func sendersOf(s *engine.Location) map[int32]identity.Operator {
+func (c *core) sendersOf(s *engine.Location) map[int32]identity.Operator {
 	all := make(map[int32]identity.Operator)
 	for _, o := range identity.Of(s).Operators {
+		o.Divided = s.Partitioned() && c.opts.Partitions > 1
 		all[o.Index] = o
 	}
 	return all

@@ -112,9 +112,24 @@ func (g *Graph) pair(k any) (first, second any, ok bool) {
 	return first, second, ok && first != nil && second != nil
 }
 
+// placedAs returns the type by whose encoding keys of a type are placed, or nil if they are placed by their affinity.
+func (g *Graph) placedAs(t reflect.Type) reflect.Type {
+	zero := reflect.Zero(t).Interface()
+	if g.hasAffinity(t, zero) {
+		return nil
+	}
+	for part, ok := partOf(zero); ok && part != nil; part, ok = partOf(part) {
+		t = reflect.TypeOf(part)
+	}
+	return t
+}
+
 // PlacedBy is AffinityOf for an operator to which others send keys, or which they ask for keys. They have the encoded key.
 func PlacedBy[K comparable](op *Op) func(K) string {
 	by := AffinityOf[K](op)
+	if op.Loc.divided {
+		op.Placed = op.Loc.Graph.placedAs(reflect.TypeFor[K]())
+	}
 	if by != nil {
 		op.Place = func(c codec.Codec, key []byte) (string, error) {
 			var k K

@@ -172,6 +172,7 @@ type Op struct {
 	joins    bool                                                         // something reaches it in two ways within one step, and that can be observed; in a simulated graph
 	Label    string                                                       // the name it was given or, for a port, its kind and name, such as "input votes"; otherwise empty
 	Place    func(c codec.Codec, key []byte) (affinity string, err error) // returns what an encoded key is placed by; nil if that is the key itself
+	Placed   reflect.Type                                                 // by whose encoding it places keys in a divided location; nil if by their affinity
 	Types    []reflect.Type                                               // of the values that it encodes, if the history is kept outside
 	named    bool                                                         // Label was given by [Op.Named]
 	region   *Region                                                      // the slice it belongs to

@@ -59,11 +59,13 @@ type Operator struct {
 	Affine   bool     // its keys are placed by their affinity
 	Gone     bool     // the program no longer has it
 	Discards bool     // records for it are forgotten, because it is gone
+	Divided  bool     // its keys are divided between several partitions; not in a history
 
-	Index int32  // in the program; -1 if the program does not have it
-	Pos   string // file:line
-	base  string // the identity without the number that distinguishes twins
-	was   string // its identity in the history, if an operator above it was renamed
+	Index  int32    // in the program; -1 if the program does not have it
+	Pos    string   // file:line
+	placed *placing // how it places keys; nil if by their affinity, or if it does not
+	base   string   // the identity without the number that distinguishes twins
+	was    string   // its identity in the history, if an operator above it was renamed
 }
 
 // maxAbove is the longest total length of the identities above an operator; a longer list is replaced by a digest.
@@ -88,8 +90,11 @@ func of(s *engine.Location, was map[string]string) *Shape {
 		if !has(op) {
 			continue
 		}
-		o := Operator{Index: op.Index, Pos: op.Pos, Affine: op.Place != nil}
+		o := Operator{Index: op.Index, Pos: op.Pos, Affine: op.Place != nil, Divided: s.Partitions() > 1}
 		o.Identity, o.was = b.of(op)
+		if !strings.HasPrefix(o.Identity, "output ") { // an output has what was given to it in any partition
+			o.placed = newPlacing(op.Placed)
+		}
 		o.base = b.bases[op]
 		for _, t := range op.Types {
 			o.Takes = append(o.Takes, t.String())

@@ -271,6 +271,9 @@ func (c *comparison) same(row, op *Operator) {
 		c.changed(Refused, "", "the keys of %s were placed by %s, and are placed by %s: what there is of them is in other partitions", name, placedBy(row), placedBy(op))
 	}
 	convert := c.conversions(name)
+	if why := op.placed.converts(convert); why != "" && c.divided {
+		c.moved(name, why)
+	}
 	if !fits(row.Keeps, op.Keeps, convert) || !fits(row.Takes, op.Takes, convert) {
 		c.changed(NeedsLine, fmt.Sprintf("durable.Convert(%q, func(old) new)", name), "%s kept %s of %s, and keeps %s of %s",
 			name, list(row.Keeps), list(row.Takes), list(op.Keeps), list(op.Takes))
@@ -278,13 +281,22 @@ func (c *comparison) same(row, op *Operator) {
 	is := byName(op.Types, row.Types)
 	for typ, before := range ordered(byName(row.Types, op.Types)) {
 		now, ok := is[typ]
+		if why := op.placed.moves(typ, before, now); ok && why != "" && c.divided {
+			c.moved(name, why)
+			continue
+		}
 		if !ok || slices.ContainsFunc(convert, func(x Conversion) bool { return x.To.String() == typ }) {
 			continue
 		}
 		c.fields(name, typ, before, now)
 	}
-	row.Affine = op.Affine
+	row.Affine, row.placed, row.Divided = op.Affine, op.placed, op.Divided
 	row.Identity, row.Takes, row.Keeps, row.Types, row.Index, row.Pos = name, op.Takes, op.Keeps, op.Types, op.Index, op.Pos
+}
+
+// moved records that the keys of an operator are encoded in another way.
+func (c *comparison) moved(name, why string) {
+	c.changed(Refused, "", "the keys of %s are placed by their encoding, and %s: what there is of them is in other partitions", name, why)
 }
 
 // placedBy describes what the keys of an operator are placed by.

@@ -28,7 +28,8 @@ func ParseSent(text string) (*Operator, error) {
 }
 
 // Misfit returns why o, as it is in a history, cannot take what a sender sends to it, or "". A field that only one of the two has
-// is left out or zero, as between two versions of a program one of which has added the field. If each of the two has fields of a
+// is left out or zero, as between two versions of a program one of which has added the field, but not in a key that would be in
+// another partition. If each of the two has fields of a
 // struct that the other lacks, a field was probably renamed, and its value would be lost silently.
 func (o *Operator) Misfit(sender *Operator) string {
 	if sender.Affine != o.Affine {
@@ -42,6 +43,12 @@ func (o *Operator) Misfit(sender *Operator) string {
 		sent, ok := sends[name]
 		if !ok {
 			continue
+		}
+		if why := sender.placed.moves(name, takes, sent); why != "" && sender.Divided {
+			return fmt.Sprintf("the keys of %s are placed by their encoding, and for this program %s", o.Identity, why)
+		}
+		if why := o.placed.moves(name, sent, takes); why != "" && o.Divided {
+			return fmt.Sprintf("the keys of %s are placed by their encoding, and compared with this program, %s", o.Identity, why)
 		}
 		var missing, unknown []string
 		for f, typ := range ordered(takes) {

@@ -69,9 +69,10 @@
 // port, by the name that [dataflow.Named] gave it, or else by its function, its state and the operators above
 // it. So a new version may add and remove operators that remember nothing, change functions, add operators
 // (which begin empty) and add fields to structs, without further declaration. A new field of a key that several
-// partitions share needs the option omitzero in its tag, since the key's encoding says where it is. A change
-// that would lose something, or whose meaning is ambiguous, is refused with an [ErrChanged] whose text has the
-// lines for [Options].Upgrade:
+// partitions share needs the option omitzero in its tag, since the key's encoding says where it is. A tag must
+// not give a field another name: a start is refused if the saved state has the field under the earlier one, and
+// records that wait are not compared. A change that would lose something, or whose meaning is ambiguous, is
+// refused with an [ErrChanged] whose text has the lines for [Options].Upgrade:
 //
 //	durable.Options{Upgrade: []durable.Change{
 //		durable.Was("tally", "keyedstream.Fold[table(string,int)]@{input votes}"),

@@ -133,7 +133,9 @@ func (o *owner) readRun(ctx context.Context, r run) ([][]byte, error) {
 
 // load loads a snapshot into a flow that has made no step.
 func (o *owner) load(ctx context.Context, data []byte, s snapshot) error {
+	o.executor.Use(o.program.numbers, o.program.loads)
 	loader, err := o.executor.Loader(s.clock, o.program.other)
+	o.executor.Use(o.program.numbers, o.program.reads)
 	if err != nil {
 		return err
 	}
@@ -145,13 +147,13 @@ func (o *owner) load(ctx context.Context, data []byte, s snapshot) error {
 		}
 		for _, p := range slices.Backward(pieces) {
 			if err := loader.Piece(r.number, p); err != nil {
-				return o.damaged("its state, in pieces %d to %d: %v", r.first, r.last, err)
+				return o.unloadable(fmt.Sprintf(", in pieces %d to %d", r.first, r.last), err)
 			}
 		}
 		sizes[r.number] = int(r.bytes)
 	}
 	if err := loader.End(); err != nil {
-		return o.damaged("its state: %v", err)
+		return o.unloadable("", err)
 	}
 	o.cutter = loader.Cutter(sizes)
 	o.stored.runs, o.stored.last = slices.Clone(s.runs), lastOf(data, &s)

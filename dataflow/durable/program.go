@@ -21,6 +21,8 @@ type program struct {
 	same    bool               // made has the same operators as this program
 
 	converts bool // records and state of the replayed steps have types that are converted
+
+	reads, loads func(int32) codec.Codec // by operator: the codecs of records, and of state; nil for that of the flow
 }
 
 // isMade reports whether the program that made the steps has the same operators.
@@ -74,6 +76,7 @@ func (o *owner) fitShapes(saved, last *identity.Shape, fence uint64) error {
 		}
 	}
 	o.program.converts = of != nil
+	o.program.reads, o.program.loads = of, o.exactly(next, lines, of)
 	o.executor.Use(o.program.numbers, of)
 	if fence > 0 {
 		for _, x := range changes {

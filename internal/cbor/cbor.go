@@ -8,6 +8,8 @@ package cbor
 
 import (
 	"bytes"
+	"errors"
+	"fmt"
 	"reflect"
 	"sync"
 
@@ -91,15 +93,50 @@ func (Codec) AppendPointed(dst []byte, p any) ([]byte, error) {
 }
 
 // Decode decodes data into the value to which p points.
-func (Codec) Decode(data []byte, p any) error {
+func (Codec) Decode(data []byte, p any) error { return decode(data, p, decodeMode()) }
+
+// DecodeExact is Decode that returns an [*UnknownFieldError] for a field that the type does not have.
+func (Codec) DecodeExact(data []byte, p any) error {
+	err := decode(data, p, exactMode())
+	if errors.As(err, new(*fx.UnknownFieldError)) {
+		return &UnknownFieldError{reflect.TypeOf(p).Elem(), data}
+	}
+	return err
+}
+
+func decode(data []byte, p any, mode fx.DecMode) error {
 	if v := reflect.ValueOf(p); v.Kind() == reflect.Pointer && !v.IsNil() {
 		if plan := planOf(v.Type().Elem()); plan != nil {
-			if rest, ok := plan.decode(data, v.Elem()); ok && len(rest) == 0 {
+			if rest, ok := plan.decode(data, v.Elem(), mode); ok && len(rest) == 0 {
 				return nil
 			}
 		}
 	}
-	return decodeMode().Unmarshal(data, p)
+	return mode.Unmarshal(data, p)
+}
+
+var exactMode = sync.OnceValue(func() fx.DecMode {
+	o := decodeMode().DecOptions()
+	o.ExtraReturnErrors = fx.ExtraDecErrorUnknownField
+	m, err := o.DecMode()
+	if err != nil {
+		panic(err)
+	}
+	return m
+})
+
+// An UnknownFieldError says that a value has a field that a type does not have.
+type UnknownFieldError struct {
+	Type reflect.Type // of the whole value
+	data []byte
+}
+
+func (e *UnknownFieldError) Error() string {
+	text, _, _ := Diagnose(e.data)
+	if len(text) > 200 {
+		text = text[:200] + "…"
+	}
+	return fmt.Sprintf("a %v has no field for a part of %s", e.Type, text)
 }
 
 // Diagnose returns the first value of data in the diagnostic notation of RFC 8949, on one line, and

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"time"
 	"unsafe"
+
+	fx "github.com/fxamacker/cbor/v2"
 )
 
 // Major types of CBOR, a tag and three simple values.
@@ -170,17 +172,17 @@ func appendTime(dst []byte, t *time.Time) ([]byte, error) {
 }
 
 // decode decodes into v, and returns the rest of data. It reports false if something has another
-// encoding.
-func (p *plan) decode(data []byte, v reflect.Value) (rest []byte, ok bool) {
+// encoding. What has no plan is decoded by mode.
+func (p *plan) decode(data []byte, v reflect.Value, mode fx.DecMode) (rest []byte, ok bool) {
 	if len(data) == 0 {
 		return nil, false
 	}
 	switch p.shape {
 	case another:
-		rest, err := decodeMode().UnmarshalFirst(data, v.Addr().Interface())
+		rest, err := mode.UnmarshalFirst(data, v.Addr().Interface())
 		return rest, err == nil
 	case aStruct:
-		return p.decodeFields(data, v)
+		return p.decodeFields(data, v, mode)
 	case aBool:
 		if data[0] != isTrue && data[0] != isFalse {
 			return nil, false
@@ -201,7 +203,7 @@ func (p *plan) decode(data []byte, v reflect.Value) (rest []byte, ok bool) {
 		if v.IsNil() {
 			v.Set(reflect.New(v.Type().Elem()))
 		}
-		return p.elem.decode(data, v.Elem())
+		return p.elem.decode(data, v.Elem(), mode)
 	case aTime:
 		if data[0] != tagTime {
 			return nil, false
@@ -227,7 +229,7 @@ func (p *plan) decode(data []byte, v reflect.Value) (rest []byte, ok bool) {
 		v.SetBytes(slices.Clone(rest[:n:n]))
 		return rest[n:], true
 	case p.shape == aSlice && major == majorArray && n <= uint64(len(rest)):
-		return p.decodeElements(rest, v, int(n))
+		return p.decodeElements(rest, v, int(n), mode)
 	case p.shape == anUint && major == 0 && !v.OverflowUint(n):
 		v.SetUint(n)
 		return rest, true
@@ -245,7 +247,7 @@ func (p *plan) decode(data []byte, v reflect.Value) (rest []byte, ok bool) {
 	return nil, false
 }
 
-func (p *plan) decodeFields(data []byte, v reflect.Value) (rest []byte, ok bool) {
+func (p *plan) decodeFields(data []byte, v reflect.Value, mode fx.DecMode) (rest []byte, ok bool) {
 	if data[0]&0xe0 != majorMap || data[0]&0x1f > mostPlanned {
 		return nil, false
 	}
@@ -259,7 +261,7 @@ func (p *plan) decodeFields(data []byte, v reflect.Value) (rest []byte, ok bool)
 			}
 			continue
 		}
-		if data, ok = f.plan.decode(data[len(f.name):], v.Field(f.index)); !ok {
+		if data, ok = f.plan.decode(data[len(f.name):], v.Field(f.index), mode); !ok {
 			return nil, false
 		}
 		left--
@@ -271,7 +273,7 @@ func (p *plan) decodeFields(data []byte, v reflect.Value) (rest []byte, ok bool)
 // with the elements that exist, and not with the number that the data claims.
 const fewElements = 256
 
-func (p *plan) decodeElements(data []byte, v reflect.Value, n int) (rest []byte, ok bool) {
+func (p *plan) decodeElements(data []byte, v reflect.Value, n int, mode fx.DecMode) (rest []byte, ok bool) {
 	if v.IsNil() || v.Cap() < n || n == 0 {
 		few := min(n, fewElements)
 		v.Set(reflect.MakeSlice(v.Type(), few, few))
@@ -281,7 +283,7 @@ func (p *plan) decodeElements(data []byte, v reflect.Value, n int) (rest []byte,
 			v.Grow(min(n-i, i))
 		}
 		v.SetLen(i + 1)
-		if data, ok = p.elem.decode(data, v.Index(i)); !ok {
+		if data, ok = p.elem.decode(data, v.Index(i), mode); !ok {
 			return nil, false
 		}
 	}

@@ -157,7 +157,7 @@ func same[T any](t *testing.T, x T) {
 		return err == nil && bytes.Equal(again, data) && decodeMode().Unmarshal(data, &other) == nil && reflect.DeepEqual(v, any(other))
 	}
 	var back T
-	if rest, ok := planOf(reflect.TypeFor[T]()).decode(want, reflect.ValueOf(&back).Elem()); !ok || len(rest) > 0 || !alike(back, want) {
+	if rest, ok := planOf(reflect.TypeFor[T]()).decode(want, reflect.ValueOf(&back).Elem(), decodeMode()); !ok || len(rest) > 0 || !alike(back, want) {
 		t.Fatalf("%x is decoded as %+v, want %+v", want, back, x)
 	}
 }

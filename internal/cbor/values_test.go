@@ -1,7 +1,9 @@
 package cbor
 
 import (
+	"errors"
 	"reflect"
+	"strings"
 	"testing"
 	"time"
 )
@@ -104,5 +106,42 @@ func TestNesting(t *testing.T) {
 	}
 	if _, err := (Codec{}).Append(nil, holder{"a", list(70_000)}); err == nil {
 		t.Error("a list of 70000 is encoded and could not be decoded")
+	}
+}
+
+// TestDecodeExact checks that a field that a type does not have is an error, wherever it is.
+func TestDecodeExact(t *testing.T) {
+	type old struct{ A, B int }
+	type now struct {
+		A int
+		B int `json:"b"` // decoded all the same
+	}
+	type renamed struct {
+		A int
+		B int `json:"other,omitempty"`
+	}
+	type in[T any] struct {
+		Name string
+		More map[string]T
+		List []T
+	}
+	data, err := Codec{}.Append(nil, in[old]{"x", map[string]old{"a": {1, 2}}, []old{{3, 4}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var same in[now]
+	if err := (Codec{}).DecodeExact(data, &same); err != nil || same.More["a"].B != 2 || same.List[0].B != 4 {
+		t.Errorf("%+v, %v", same, err)
+	}
+	var other in[renamed]
+	if err := (Codec{}).Decode(data, &other); err != nil || other.List[0].A != 3 {
+		t.Errorf("%+v, %v", other, err)
+	}
+	var unknown *UnknownFieldError
+	if err := (Codec{}).DecodeExact(data, &other); !errors.As(err, &unknown) || !strings.Contains(err.Error(), `"B": 4`) {
+		t.Errorf("%v", err)
+	}
+	if err := (Codec{}).DecodeExact([]byte{0xff}, &other); err == nil || errors.As(err, &unknown) {
+		t.Errorf("%v", err)
 	}
 }

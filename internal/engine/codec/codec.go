@@ -33,8 +33,14 @@ type Codec interface {
 	Decode(data []byte, p any) error
 }
 
-// Same reports whether two codecs are the same.
+// A Reader is a codec that reads what another one has written, in the same form.
+type Reader interface{ Written() Codec }
+
+// Same reports whether two codecs have the same encoding: they are the same, or a is a [Reader] of b.
 func Same(a, b Codec) bool {
+	if r, ok := a.(Reader); ok {
+		a = r.Written()
+	}
 	t := reflect.TypeOf(a)
 	return t == reflect.TypeOf(b) && t.Comparable() && a == b
 }
@@ -97,7 +103,7 @@ func decodeInto(d *Decoder, c Codec, v any) {
 	if IsView(v) {
 		in := &Decoder{Data: b}
 		if loadView(in, c, PartsOf(v)); in.Err != nil {
-			d.Fail()
+			d.Err, d.Data = in.Err, nil
 		}
 		return
 	}

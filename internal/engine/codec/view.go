@@ -39,8 +39,8 @@ func loadView(d *Decoder, c Codec, parts cow.Parts) {
 	n := d.Count()
 	parts.Fill(n, func(k, v any) bool {
 		for _, p := range []any{k, v} {
-			if b := d.Bytes(); d.Err == nil && c.Decode(b, p) != nil {
-				d.Fail()
+			if b := d.Bytes(); d.Err == nil {
+				d.Err = c.Decode(b, p)
 			}
 		}
 		return d.Err == nil

@@ -33,9 +33,11 @@ type api struct {
 	user  *apiUser
 	token *edge.Token
 	note  func(toolServer string) string // what else the pages show about a tool server
+	waits *shares                        // requests that wait for an answer
 }
 
 func (a api) handler() http.Handler {
+	a.waits = newShares(mostWaits)
 	mux := routes{http.NewServeMux(), a.token}
 	mux.HandleFunc("POST /calls", a.call)
 	mux.HandleFunc("GET /calls/{thread}/{id}", a.result)
@@ -49,8 +51,8 @@ func (a api) handler() http.Handler {
 	mux.HandleFunc("POST /sessions/{session}/migrate", a.migrate)
 	mux.HandleFunc("POST /threads/{thread}/messages", soon(a.say))
 	mux.HandleFunc("GET /threads/{thread}/messages", a.messages)
-	mux.Handle("GET /threads/{thread}/events", follow.New(a.rt, follow.Options{}))
-	mux.Handle("POST /agui", agui.New(a.rt, agui.Options{Session: sessionOf}))
+	mux.Handle("GET /threads/{thread}/events", newShares(mostStreams).handler(follow.New(a.rt, follow.Options{})))
+	mux.Handle("POST /agui", newShares(mostStreams).handler(agui.New(a.rt, agui.Options{Session: sessionOf})))
 	mux.HandleFunc("POST /threads/{thread}/interrupt", soon(a.interrupt))
 	mux.HandleFunc("GET /threads/{thread}/prompts", a.asks)
 	mux.HandleFunc("POST /threads/{thread}/answers", a.answerPrompt)
@@ -139,7 +141,7 @@ func (a api) result(w http.ResponseWriter, r *http.Request) {
 			answer(w, http.StatusNotFound, problem{fmt.Sprintf("there is no call %q in thread %q", key.ID, key.GroupID)})
 			return
 		}
-		release, ok := hold(w, r, wait)
+		release, ok := a.hold(w, r, wait)
 		if !ok {
 			return
 		}
@@ -188,15 +190,6 @@ func waitOf(w http.ResponseWriter, r *http.Request) (wait time.Duration, ok bool
 		return 0, false
 	}
 	return wait, true
-}
-
-// hold is edge.Hold for a request that wants to wait. Requests that do not wait are not
-// limited.
-func hold(w http.ResponseWriter, r *http.Request, wait time.Duration) (release func(), ok bool) {
-	if wait <= atOnce {
-		return func() {}, true
-	}
-	return edge.Hold(w, r, wait)
 }
 
 func (a api) cancel(w http.ResponseWriter, r *http.Request) {

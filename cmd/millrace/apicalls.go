@@ -120,7 +120,7 @@ func (a api) state(w http.ResponseWriter, r *http.Request) {
 			changed = func(ctx context.Context) (host.Description, error) { return a.rt.Progressed(ctx, key, after, said) }
 		}
 		if d.Version <= after {
-			release, ok := hold(w, r, wait)
+			release, ok := a.hold(w, r, wait)
 			if !ok {
 				return
 			}

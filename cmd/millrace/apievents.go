@@ -70,7 +70,7 @@ func (a api) callEvents(w http.ResponseWriter, r *http.Request) {
 	}
 	e, err := a.rt.Events(r.Context(), keyIn(r), -1)
 	if err == nil && e.Last <= after && !e.Ended && wait > 0 {
-		release, ok := hold(w, r, wait)
+		release, ok := a.hold(w, r, wait)
 		if !ok {
 			return
 		}

@@ -364,7 +364,7 @@ func (f *serveFlags) serve(ctx context.Context) error {
 		return ended(ctx, rt, err)
 	}
 	defer context.AfterFunc(serving, front.Close)()
-	return ended(ctx, rt, f.serveAPI(serving, api{rt, user, guard.Token, mcp.note}, front, guard, token, logger))
+	return ended(ctx, rt, f.serveAPI(serving, api{rt: rt, user: user, token: guard.Token, note: mcp.note}, front, guard, token, logger))
 }
 
 // untilEnded returns a context that ends with ctx, or when the runtime can do nothing more.

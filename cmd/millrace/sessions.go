@@ -126,7 +126,7 @@ func (a api) messages(w http.ResponseWriter, r *http.Request) {
 		failed(w, err)
 		return
 	}
-	release, ok := hold(w, r, wait)
+	release, ok := a.hold(w, r, wait)
 	if !ok {
 		return
 	}

@@ -172,6 +172,24 @@ func TestExchange(t *testing.T) {
 	}
 }
 
+// TestScopesOfJobs checks that a job leaves its scopes as they are. They are those of the authorization in the state of the flow,
+// which may be encoded at the same time.
+func TestScopesOfJobs(t *testing.T) {
+	idp, tokens := &provider{status: 200, body: `{"access_token":"a1","token_type":"bearer"}`}, memory{}
+	c := newClient(t, idp, tokens, false)
+	r, j := c.Request(c.Provider("idp"), []string{"alpha"}), job(authorize.Exchange)
+	j.ID, j.Code, j.Print, j.Scopes = r.ID, "entry", r.Print, r.Scopes
+	if err := c.o.Transit.Put("entry", transitText{Code: "code"}.encode()); err != nil {
+		t.Fatal(err)
+	}
+	if o := c.Do(t.Context(), ada.Runtime, j); o.Class != authorize.Good || strings.Join(o.Scopes, " ") != "alpha base" {
+		t.Errorf("outcome %+v", o)
+	}
+	if got := strings.Join(r.Scopes, " "); got != "base alpha" {
+		t.Errorf("the scopes of the request became %q", got)
+	}
+}
+
 // TestScopesWithCommas checks that scopes count that a provider separates by commas.
 func TestScopesWithCommas(t *testing.T) {
 	idp, tokens := &provider{status: 200, body: `{"access_token":"a1","token_type":"bearer","scope":"write,base"}`}, memory{}

@@ -101,7 +101,7 @@ func (c *Client) accept(p *Provider, key vault.Key, t *oauth2.Token, scopes []st
 	if granted, ok := t.Extra("scope").(string); ok && granted != "" {
 		kept.Scopes = strings.FieldsFunc(granted, func(r rune) bool { return r == ' ' || r == ',' }) // GitHub separates them by commas
 	}
-	slices.Sort(kept.Scopes)
+	kept.Scopes = slices.Sorted(slices.Values(kept.Scopes)) // the given ones belong to the state of the flow
 	return kept, authorize.Good
 }
 

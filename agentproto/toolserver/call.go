@@ -44,7 +44,7 @@ type call struct {
 	sent      map[string]string // the key under which the loss of a request to the user is reported, by name of the request
 	refused   string            // an access token that the function must not get
 	latest    string            // the access token that the function got last
-	refusals  int               // how many refused tokens were passed to [Authorize]
+	refusals  []refusal         // what [Authorize] was told, without immediate repetitions
 }
 
 func (s *Server) newCall(ctx context.Context, at tools.Place, j tools.Job) *call {

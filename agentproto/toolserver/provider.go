@@ -124,19 +124,29 @@ func Authorize(ctx context.Context, provider string, scopes []string, refused Se
 	c := callOf(ctx, "Authorize")
 	n := c.needOf("Authorize", provider)
 	n.scopes = slices.Compact(slices.Sorted(slices.Values(scopes)))
-	c.mu.Lock()
-	if !refused.Empty() {
-		c.refusals++
-	}
-	refusals := c.refusals
-	c.mu.Unlock()
-	if refusals >= maxRuns {
+	count, renewed := c.refuse(refusal{provider, refused.Reveal()})
+	if count >= maxRuns {
 		return Secret{}, errAuthRepeated
 	}
-	if err := c.access(n, refused.Reveal(), refusals > 1); err != nil {
+	if err := c.access(n, refused.Reveal(), renewed); err != nil {
 		return Secret{}, err
 	}
 	return NewSecret(c.used()), nil
+}
+
+// A refusal says that an access token of a provider was refused.
+type refusal struct{ provider, token string }
+
+// refuse records a refusal, if r has a token. It returns the number of refusals in the call, and whether another token of the
+// provider was refused before, so that r's is a renewed one. A function that uses a token in several goroutines reports it once
+// for each: they are one refusal, since the token was not renewed in between.
+func (c *call) refuse(r refusal) (count int, renewed bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if last := len(c.refusals) - 1; r.token != "" && (last < 0 || c.refusals[last] != r) {
+		c.refusals = append(c.refusals, r)
+	}
+	return len(c.refusals), slices.ContainsFunc(c.refusals, func(b refusal) bool { return b.provider == r.provider && b.token != r.token })
 }
 
 // StoredToken returns an access token of the user for a provider, renewed if it has expired. It does not ask the user: if there

@@ -3,6 +3,7 @@ package toolserver
 import (
 	"context"
 	"errors"
+	"io"
 	"net/http"
 	"net/url"
 
@@ -25,7 +26,7 @@ func Token(ctx context.Context) (Secret, error) {
 }
 
 // Client returns an HTTP client that adds the access token of [Token] to every request. Requests
-// must be https, or go to this machine. A 401 answer becomes the error [ErrUnauthorized]. A
+// must be https, or go to this machine. They end with ctx, whatever their own context is. A 401 answer becomes the error [ErrUnauthorized]. A
 // redirect to another origin is an error, since the token is not meant for it. Client panics if the
 // tool was added without RequireOAuth.
 func Client(ctx context.Context) *http.Client {
@@ -50,24 +51,47 @@ type bearer struct {
 }
 
 func (b *bearer) RoundTrip(r *http.Request) (*http.Response, error) {
-	if err := protected(r.URL); err != nil {
-		return nil, err
+	var t Secret
+	err := protected(r.URL)
+	if err == nil {
+		t, err = Token(b.ctx)
 	}
-	t, err := Token(b.ctx)
 	if err != nil {
+		if r.Body != nil {
+			r.Body.Close() // also on errors: a function may be writing to the other end of a pipe
+		}
 		return nil, err
 	}
-	r = r.Clone(r.Context())
+	ctx, cancel := context.WithCancelCause(r.Context())
+	release := context.AfterFunc(b.ctx, func() { cancel(context.Cause(b.ctx)) })
+	r = r.Clone(ctx)
 	r.Header.Set("Authorization", "Bearer "+t.Reveal())
 	resp, err := b.base.RoundTrip(r)
+	if err == nil && resp.StatusCode == http.StatusUnauthorized {
+		resp.Body.Close()
+		err = ErrUnauthorized
+	}
 	if err != nil {
+		release()
+		cancel(nil)
 		return nil, err
 	}
-	if resp.StatusCode == http.StatusUnauthorized {
-		resp.Body.Close()
-		return nil, ErrUnauthorized
+	if resp.StatusCode != http.StatusSwitchingProtocols { // that body can be written to
+		resp.Body = &boundBody{resp.Body, func() { release(); cancel(nil) }}
 	}
 	return resp, nil
+}
+
+// A boundBody is the body of an answer, which can be read until it is closed or the function has ended.
+type boundBody struct {
+	io.ReadCloser
+	release func()
+}
+
+// Close implements [io.Closer].
+func (b *boundBody) Close() error {
+	defer b.release()
+	return b.ReadCloser.Close()
 }
 
 // protected returns an error if a token sent to u could be read by others.

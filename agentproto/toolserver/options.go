@@ -232,7 +232,7 @@ func (o Options) callbackNetworks() netguard.Policy {
 func (o Options) providerNetworks() netguard.Policy {
 	p := o.networks()
 	for _, provider := range o.Providers {
-		p = p.Trust(provider.AuthURL, provider.TokenURL, provider.KeysURL)
+		p = p.Trust(provider.AuthURL, provider.TokenURL, provider.RevokeURL, provider.KeysURL)
 	}
 	return p
 }

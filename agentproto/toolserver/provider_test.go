@@ -178,3 +178,27 @@ func TestClientRedirects(t *testing.T) {
 	}
 	st.ends()
 }
+
+// TestRevokeURLIsTrusted closes the conversation of a token whose provider revokes tokens at an address of its own. The test fails
+// if the server does not connect to that address, although the operator has configured it.
+func TestRevokeURLIsTrusted(t *testing.T) {
+	revoked := make(chan string, 1)
+	revoker := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { revoked <- r.FormValue("token_type_hint") }))
+	defer revoker.Close()
+	opts := toolserver.Options{PublicURL: "https://tools.example", NoStartPage: true}
+	st := newStage(t, opts, func(p *toolserver.OAuthProvider) { p.RevokeURL = revoker.URL })
+	st.call("whoami", "c1", "{}")
+	to := st.grant(st.authURL())
+	st.server.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, to.RequestURI(), nil))
+	st.nextResult()
+	st.post("/close_thread", `{"thread_id":"thread-1"}`)
+	select {
+	case hint := <-revoked:
+		if hint != "refresh_token" {
+			t.Errorf("a %s was revoked", hint)
+		}
+	case <-time.After(st.patience):
+		t.Errorf("no token was revoked: %s", st.log)
+	}
+	st.ends()
+}

@@ -98,6 +98,10 @@ func (c *Client) accept(p *Provider, key vault.Key, t *oauth2.Token, scopes []st
 		c.o.Log.Error("token is not a bearer token", "provider", p.ID)
 		return nil, authorize.Failed
 	}
+	if strings.ContainsFunc(t.AccessToken, func(r rune) bool { return r < ' ' || r > '~' }) {
+		c.o.Log.Error("token has characters that cannot be in a request", "provider", p.ID) // RFC 6749, appendix A.12
+		return nil, authorize.Failed
+	}
 	if granted, ok := t.Extra("scope").(string); ok && granted != "" {
 		kept.Scopes = strings.FieldsFunc(granted, func(r rune) bool { return r == ' ' || r == ',' }) // GitHub separates them by commas
 	}

@@ -33,6 +33,10 @@ type registration struct {
 	Scopes                               []string
 }
 
+// discoveryTime limits the time for which a call discovers the authorization server, including the time for which it waits for
+// calls that do so.
+const discoveryTime = time.Minute
+
 // registrations is how many registrations are kept for one MCP server. A server has one issuer, which may change.
 const registrations = 8
 
@@ -87,17 +91,24 @@ func (e discoveryError) Error() string {
 
 // discover finds the authorization server for the tokens that a challenge asks for, and returns the ID of its provider.
 func (m *member) discover(ctx context.Context, c *challenge) (id string, err error) {
-	m.discovering.Lock()
-	defer m.discovering.Unlock()
+	call := ctx
+	ctx, stop := context.WithTimeout(ctx, discoveryTime)
+	defer stop()
 	fail := func(why string, err error) (string, error) {
-		if ctx.Err() != nil {
-			return "", context.Cause(ctx)
+		if call.Err() != nil {
+			return "", context.Cause(call)
 		}
 		m.log.Warn("no authorization", "server", m.server.Name, "reason", why, "error", edge.WithoutURL(err))
 		return "", discoveryError{m.server.Name, why}
 	}
 	if m.pages == "" {
 		return fail("this program has no address that users come back to", nil)
+	}
+	select {
+	case m.discovering <- struct{}{}:
+		defer func() { <-m.discovering }()
+	case <-ctx.Done():
+		return fail("others have waited for too long for the same", ctx.Err())
 	}
 	resource, err := m.resourceMetadata(ctx, c.params["resource_metadata"])
 	if err != nil {
@@ -125,12 +136,16 @@ func (m *member) discover(ctx context.Context, c *challenge) (id string, err err
 	if err := m.register(ctx, &r, before, server); err != nil {
 		return fail("this program is no client of its authorization server", err)
 	}
+	all := slices.Clone(m.known)
 	if known >= 0 {
-		m.known = slices.Delete(m.known, known, known+1)
+		all = slices.Delete(all, known, known+1)
 	}
-	m.known = append(m.known, r)
-	m.known = m.known[max(0, len(m.known)-registrations):]
-	text, err := json.Marshal(m.known)
+	all = append(all, r)
+	all = all[max(0, len(all)-registrations):]
+	m.mu.Lock()
+	m.known = all
+	m.mu.Unlock()
+	text, err := json.Marshal(all)
 	if err == nil {
 		err = m.tools.Vault().Save(ctx, registrationKey, &toolserver.UserToken{Access: toolserver.NewSecret(string(text))})
 	}

@@ -69,12 +69,13 @@ func (s *Set) RedirectURI(name string) string {
 
 // serveDocument describes this program to authorization servers that accept an address as the ID of a client.
 func (m *member) serveDocument(w http.ResponseWriter, _ *http.Request) {
-	m.discovering.Lock()
+	m.mu.Lock()
+	known := m.known
+	m.mu.Unlock()
 	var redirects []string
-	for _, r := range m.known {
+	for _, r := range known {
 		redirects = append(redirects, m.tools.RedirectURI(m.providerID(r.Issuer)))
 	}
-	m.discovering.Unlock()
 	d := struct {
 		ID     string `json:"client_id"`
 		Method string `json:"token_endpoint_auth_method"`

@@ -41,8 +41,7 @@ type member struct {
 	outside       *outside // nil for a program
 	pages         string   // the address of its pages; empty for none
 
-	discovering sync.Mutex     // held to discover the authorization server
-	known       []registration // guarded by discovering; the last one is for the current issuer
+	discovering chan struct{} // holds an element while a call discovers the authorization server
 
 	ctx   context.Context // ends when the set is closed
 	stop  context.CancelFunc
@@ -50,9 +49,10 @@ type member struct {
 
 	mu         sync.Mutex
 	users      map[string]*link
-	current    string // the ID of the provider of tokens; empty if none is known
-	version    string // protocol version that the program in greeted needs; empty for the newest
-	greeted    string // the program that version applies to
+	known      []registration // never changed in place, set only by the call that discovers; the last one is for the current issuer
+	current    string         // the ID of the provider of tokens; empty if none is known
+	version    string         // protocol version that the program in greeted needs; empty for the newest
+	greeted    string         // the program that version applies to
 	closed     bool
 	refresh    bool // the list of tools must be read again
 	refreshing bool
@@ -107,7 +107,7 @@ func Open(ctx context.Context, o Options) (*Set, error) {
 // newMember makes the tool server of an MCP server.
 func (s *Set) newMember(server *Server, o Options) (m *member, err error) {
 	m = &member{server: server, bounds: o.Bounds, clientVersion: o.Version, log: o.Logger, dir: server.Dir}
-	m.users, m.starter = make(map[string]*link), start
+	m.users, m.starter, m.discovering = make(map[string]*link), start, make(chan struct{}, 1)
 	m.ctx, m.stop = context.WithCancel(context.Background())
 	if o.State != "" {
 		m.folder, err = filepath.Abs(filepath.Join(o.State, strings.ToLower(server.Name))) // programs have other working directories

@@ -246,7 +246,7 @@ func (m *member) register(ctx context.Context, r *registration, before registrat
 	}
 	made, err := oauthex.RegisterClient(ctx, server.RegistrationEndpoint, &meta, m.outside.others)
 	if err != nil {
-		return err
+		return unregistered(err)
 	}
 	r.ClientID, r.ClientSecret, r.Expires, r.Made = made.ClientID, made.ClientSecret, made.ClientSecretExpiresAt, true
 	r.Style = oauth2.AuthStyleInHeader
@@ -258,6 +258,24 @@ func (m *member) register(ctx context.Context, r *registration, before registrat
 	}
 	return nil
 }
+
+// unregistered returns an error that says why a registration failed, and can be logged: that of the SDK has the server's whole
+// answer in it, with the client's secret.
+func unregistered(err error) error {
+	if refused, ok := errors.AsType[*oauthex.ClientRegistrationError](err); ok {
+		if slices.Contains(registrationErrors, refused.ErrorCode) {
+			return errors.New("the registration was refused: " + refused.ErrorCode)
+		}
+		return errors.New("the registration was refused")
+	}
+	if _, ok := errors.AsType[*url.Error](err); ok {
+		return edge.WithoutURL(err) // there was no answer
+	}
+	return errors.New("the answer to the registration cannot be used")
+}
+
+// registrationErrors are the codes of RFC 7591, section 3.2.2. Another code is the server's own text.
+var registrationErrors = []string{"invalid_redirect_uri", "invalid_client_metadata", "invalid_software_statement", "unapproved_software_statement"}
 
 // Client authentication methods (RFC 7591, section 2).
 const basic, post, none = "client_secret_basic", "client_secret_post", "none"

@@ -12,6 +12,10 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/oauthex"
+
+	"github.com/millrace/millrace/agentproto/toolserver"
 )
 
 // A slow server answers every request after a time. It describes itself as a resource, and no authorization server.
@@ -63,4 +67,43 @@ func TestSlowDiscovery(t *testing.T) {
 		}
 		calls.Wait()
 	})
+}
+
+// A registrar answers registrations.
+type registrar struct {
+	status int
+	body   string
+}
+
+func (r registrar) RoundTrip(req *http.Request) (*http.Response, error) {
+	return &http.Response{StatusCode: r.status, Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(strings.NewReader(r.body)), Request: req}, nil
+}
+
+// TestFailedRegistration registers a client at servers whose answers cannot be used. The test fails if the error, which is logged,
+// contains the secret of the client or other text of the server.
+func TestFailedRegistration(t *testing.T) {
+	tools := toolserver.New(toolserver.Options{Name: "s", PublicURL: "https://tools.example/mcp/s", Logger: slog.New(slog.DiscardHandler)})
+	defer tools.Close(t.Context())
+	const unusable = "the answer to the registration cannot be used"
+	for body, c := range map[string]struct {
+		status int
+		want   string
+	}{
+		`{"client_id":"c","client_secret":"canary","client_secret_expires_at":"never"}`:    {201, unusable},
+		`{"client_id":"c","client_secret":"canary"}`:                                       {202, unusable},
+		`{"client_secret":"canary"}`:                                                       {201, unusable},
+		`canary`:                                                                           {400, unusable},
+		`{"error":"invalid_client_metadata","error_description":"canary"}`:                 {400, "the registration was refused: invalid_client_metadata"},
+		`{"error":"canary"}`:                                                               {400, "the registration was refused"},
+		`{"client_id":"c","client_secret":"canary","client_uri":"javascript:alert(1)"}`:    {201, unusable},
+		`{"client_id":"c","client_secret":"canary","redirect_uris":["javascript:canary"]}`: {201, unusable},
+	} {
+		client := &http.Client{Transport: registrar{c.status, body}}
+		m := &member{server: &Server{Name: "s", URL: "https://s.example/mcp"}, pages: "https://tools.example/mcp/s", tools: tools, outside: &outside{others: client}}
+		r := registration{Issuer: "https://idp.example"}
+		err := m.register(t.Context(), &r, registration{}, &oauthex.AuthServerMeta{RegistrationEndpoint: "https://idp.example/register"})
+		if err == nil || err.Error() != c.want {
+			t.Errorf("%d %s: %v", c.status, body, err)
+		}
+	}
 }

@@ -191,6 +191,24 @@ func TestScopesOfJobs(t *testing.T) {
 	}
 }
 
+// TestManyScopes has a provider grant very many scopes. The test fails if they get into the state of the flow, whose steps would
+// take minutes.
+func TestManyScopes(t *testing.T) {
+	for granted, want := range map[string]authorize.Class{
+		strings.Repeat("s ", 1<<10):           authorize.Good,
+		strings.Repeat("s ", 1<<10+1):         authorize.Failed,
+		"base " + strings.Repeat("s", 16<<10): authorize.Failed,
+	} {
+		idp, tokens := &provider{status: 200, body: `{"access_token":"a2","token_type":"bearer","scope":"` + granted + `"}`}, memory{}
+		old := &vault.Token{Access: "a1", Refresh: "r1", Expiry: time.Now().Add(-time.Minute)}
+		tokens[ada] = old
+		o := newClient(t, idp, tokens, false).Do(t.Context(), ada.Runtime, job(authorize.Fetch))
+		if o.Class != want || len(o.Scopes) > 1<<10 || (tokens[ada] == old) != (want == authorize.Failed) {
+			t.Errorf("%d bytes of scopes: %s with %d scopes", len(granted), o.Class, len(o.Scopes))
+		}
+	}
+}
+
 // TestScopesWithCommas checks that scopes count that a provider separates by commas.
 func TestScopesWithCommas(t *testing.T) {
 	idp, tokens := &provider{status: 200, body: `{"access_token":"a1","token_type":"bearer","scope":"write,base"}`}, memory{}

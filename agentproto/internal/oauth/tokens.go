@@ -89,6 +89,12 @@ func isRejection(err error) bool {
 	return re.Response != nil && (re.Response.StatusCode == http.StatusBadRequest || re.Response.StatusCode == http.StatusUnauthorized)
 }
 
+// Limits of the scopes of a token. They are in the state of the flow, whose steps compare them one by one.
+const (
+	maxScopes  = 1 << 10
+	maxGranted = 16 << 10 // bytes of all scopes
+)
+
 // accept checks a token that a provider issued for a user. Its scopes are those that the provider
 // names, or else the given ones.
 func (c *Client) accept(p *Provider, key vault.Key, t *oauth2.Token, scopes []string) (*vault.Token, authorize.Class) {
@@ -104,6 +110,10 @@ func (c *Client) accept(p *Provider, key vault.Key, t *oauth2.Token, scopes []st
 	}
 	if granted, ok := t.Extra("scope").(string); ok && granted != "" {
 		kept.Scopes = strings.FieldsFunc(granted, func(r rune) bool { return r == ' ' || r == ',' }) // GitHub separates them by commas
+		if len(granted) > maxGranted || len(kept.Scopes) > maxScopes {
+			c.o.Log.Error("token has too many scopes", "provider", p.ID)
+			return nil, authorize.Failed
+		}
 	}
 	kept.Scopes = slices.Sorted(slices.Values(kept.Scopes)) // the given ones belong to the state of the flow
 	return kept, authorize.Good

@@ -37,6 +37,9 @@ type registration struct {
 // calls that do so.
 const discoveryTime = time.Minute
 
+// maxScopes is how many scopes may be requested. They are compared one by one, and a server can name very many.
+const maxScopes = 1 << 8
+
 // registrations is how many registrations are kept for one MCP server. A server has one issuer, which may change.
 const registrations = 8
 
@@ -127,6 +130,9 @@ func (m *member) discover(ctx context.Context, c *challenge) (id string, err err
 	r := registration{
 		Issuer: server.Issuer, AuthURL: server.AuthorizationEndpoint, TokenURL: server.TokenEndpoint, RevokeURL: server.RevocationEndpoint,
 		RequireIssuer: server.AuthorizationResponseIssParameterSupported, Scopes: m.scopes(c, resource, server),
+	}
+	if len(r.Scopes) > maxScopes {
+		return fail("it names too many scopes", nil)
 	}
 	known := slices.IndexFunc(m.known, func(k registration) bool { return k.Issuer == r.Issuer })
 	before := registration{}

@@ -3,6 +3,7 @@ package mcptools
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
@@ -67,6 +68,42 @@ func TestSlowDiscovery(t *testing.T) {
 		}
 		calls.Wait()
 	})
+}
+
+// A describer is a resource and its authorization server.
+type describer struct{ scopes string }
+
+func (d describer) RoundTrip(r *http.Request) (*http.Response, error) {
+	body := `{"resource":"https://s.example/mcp","authorization_servers":["https://idp.example"],"scopes_supported":[` + d.scopes + `]}`
+	if r.URL.Host == "idp.example" {
+		body = `{"issuer":"https://idp.example","authorization_endpoint":"https://idp.example/auth","token_endpoint":"https://idp.example/token","response_types_supported":["code"],"code_challenge_methods_supported":["S256"]}`
+	}
+	return &http.Response{StatusCode: 200, Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(strings.NewReader(body)), Request: r}, nil
+}
+
+// TestManyScopes has a server name more scopes than can be requested, in its challenge and in its metadata. The test fails if they
+// get into an authorization, where they are compared with each other.
+func TestManyScopes(t *testing.T) {
+	many := make([]string, 257)
+	for i := range many {
+		many[i] = fmt.Sprint("scope", i)
+	}
+	for _, at := range []struct{ challenge, metadata string }{
+		{strings.Join(many, " "), `"read"`},
+		{"", `"` + strings.Join(many, `","`) + `"`},
+	} {
+		client := &http.Client{Transport: describer{at.metadata}}
+		m := &member{
+			server: &Server{Name: "s", URL: "https://s.example/mcp", OAuth: &OAuth{ClientID: "c", Issuer: "https://idp.example"}}, pages: "https://tools.example/mcp/s",
+			log: slog.New(slog.DiscardHandler), outside: &outside{metadata: client, others: client}, discovering: make(chan struct{}, 1),
+			tools: toolserver.New(toolserver.Options{Name: "s", PublicURL: "https://tools.example/mcp/s", Logger: slog.New(slog.DiscardHandler)}),
+		}
+		_, err := m.discover(t.Context(), &challenge{params: map[string]string{"scope": at.challenge}})
+		if err == nil || !strings.HasSuffix(err.Error(), "it names too many scopes") {
+			t.Errorf("got %v", err)
+		}
+		m.tools.Close(t.Context())
+	}
 }
 
 // A registrar answers registrations.

@@ -98,8 +98,12 @@ func checkFields(t reflect.Type, within []reflect.Type) error {
 	return nil
 }
 
-// checkMethods returns an error if the CBOR package would use only one of two methods that belong together.
+// checkMethods returns an error if the CBOR package would use only one of two methods that belong together. A pointer has those of
+// what it points to.
 func checkMethods(t reflect.Type) error {
+	if t.Kind() == reflect.Pointer {
+		return nil
+	}
 	p := reflect.PointerTo(t)
 	for _, pair := range []struct {
 		marshaler, unmarshaler reflect.Type

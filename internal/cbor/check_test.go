@@ -1,9 +1,11 @@
 package cbor
 
 import (
+	"net/url"
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 )
 
 type one struct{ X, Y int }
@@ -58,6 +60,10 @@ func TestCheckLost(t *testing.T) {
 			Z int
 		}{}, ""},
 		{[]map[string]binaryOnly{}, "UnmarshalBinary"},
+		{struct {
+			At *time.Time
+			Of *url.URL
+		}{}, ""},
 		{mismatched{}, "UnmarshalCBOR"},
 		{mismatched.MarshalCBOR, "no encoding"},
 	} {

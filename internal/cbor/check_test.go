@@ -1,7 +1,7 @@
 package cbor
 
 import (
-	"net/url"
+	"net/netip"
 	"reflect"
 	"strings"
 	"testing"
@@ -62,7 +62,7 @@ func TestCheckLost(t *testing.T) {
 		{[]map[string]binaryOnly{}, "UnmarshalBinary"},
 		{struct {
 			At *time.Time
-			Of *url.URL
+			Of *netip.Addr
 		}{}, ""},
 		{mismatched{}, "UnmarshalCBOR"},
 		{mismatched.MarshalCBOR, "no encoding"},

@@ -190,8 +190,8 @@ func TestBatchBounded(t *testing.T) {
 	if errs, err := app.Ports.entries.PutBatch(t.Context(), ks, vs); slices.ContainsFunc(errs, func(err error) bool { return err != nil }) || err != nil {
 		t.Errorf("PutBatch: %v, %v", errs, err)
 	}
-	if n := largest.Load(); n > appendBytes || n < appendBytes*9/10 {
-		t.Errorf("the largest append had %d bytes, want nearly %d", n, appendBytes)
+	if n := largest.Load(); n > appendBytes*101/100 || n < appendBytes*9/10 { // the frame adds a few bytes to each record
+		t.Errorf("the largest append had %d bytes, want about %d", n, appendBytes)
 	}
 	for n, want := range map[int]int64{200: 1, 310: 1, 320: 2} {
 		before := appends.Load()

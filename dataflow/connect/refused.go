@@ -37,8 +37,9 @@ func (in *input[K, V]) sendAll(ctx context.Context, split string, b *Batch[K, V]
 			return letters, sent(err)
 		}
 		if before := rest.slice(n, i); len(before.Values) > 0 { // a bad key keeps out the whole batch
-			if _, err := in.send(ctx, split, &before); err != nil {
-				return letters, sent(err)
+			more, err := in.sendAll(ctx, split, &before, r)
+			if letters = append(letters, more...); err != nil {
+				return letters, err
 			}
 		}
 		if i > 0 {

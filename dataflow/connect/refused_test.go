@@ -110,27 +110,34 @@ func TestRefusedLetters(t *testing.T) {
 	})
 }
 
-// TestRefusedKeys checks that a record whose key cannot be one is a dead letter.
+// TestRefusedKeys checks that a record whose key cannot be one is a dead letter, also if another one of its batch is too large.
 func TestRefusedKeys(t *testing.T) {
+	type ports struct {
+		in   *connect.Port[float64, string, dataflow.TotalOrder, dataflow.ExactlyOnce]
+		dead *connect.DeadLetterPort
+		out  *dataflow.OutputPort[dataflow.Entry[float64, string]]
+		bad  *dataflow.OutputPort[dataflow.Entry[string, connect.Poison]]
+	}
 	synctest.Test(t, func(t *testing.T) {
-		flow := dataflow.New()
-		in, records := connect.Input[float64, int](dataflow.At[store](flow), "in")
-		dead, letters := connect.DeadLetters(dataflow.At[store](flow), "dead")
-		out, bad := keyedstream.Output(records, "out"), keyedstream.Output(letters, "bad")
-		app, err := dataflow.Start(t.Context(), flow)
+		app, err := durable.Start(t.Context(), func(f *dataflow.Flow) ports {
+			in, records := connect.Input[float64, string](dataflow.At[store](f), "in")
+			dead, letters := connect.DeadLetters(dataflow.At[store](f), "dead")
+			return ports{in, dead, keyedstream.Output(records, "out"), keyedstream.Output(letters, "bad")}
+		}, durable.Options{Log: journal.Opened{Log: journal.NewMemory(journal.MemoryOptions{MaxRecord: 2000})}})
 		if err != nil {
 			t.Fatal(err)
 		}
-		pumps := attach(t, app, connect.ByKey(&measured{}, "there is one split"), in, connect.Options{DeadLetters: dead})
-		var got []int
-		for _, e := range take(t, out, 3) {
+		pumps := attach(t, app, connect.ByKey(&measured{}, "there is one split"), app.Ports.in, connect.Options{DeadLetters: app.Ports.dead})
+		var got []string
+		for _, e := range take(t, app.Ports.out, 3) {
 			got = append(got, e.Value)
 		}
-		if !slices.Equal(got, []int{1, 2, 5}) {
+		if !slices.Equal(got, []string{"first", "third", "sixth"}) {
 			t.Errorf("records %v have come", got)
 		}
-		for i, e := range take(t, bad, 2) {
-			if e.Value.At.Major != uint64(i+3) || !strings.Contains(e.Value.Cause, "NaN") {
+		for i, e := range take(t, app.Ports.bad, 3) {
+			want := []string{journal.ErrTooLarge.Error(), "NaN", "NaN"}[i]
+			if e.Value.At.Major != []uint64{2, 4, 5}[i] || !strings.Contains(e.Value.Cause, want) {
 				t.Errorf("the letter is %+v", e)
 			}
 		}
@@ -146,18 +153,19 @@ func (m *measured) Splits(context.Context) ([]connect.Split, error) {
 	return []connect.Split{{ID: "one"}}, nil
 }
 
-func (m *measured) Open(context.Context, connect.Split, dataflow.Position) (connect.Cursor[float64, int], error) {
+func (m *measured) Open(context.Context, connect.Split, dataflow.Position) (connect.Cursor[float64, string], error) {
 	return m, nil
 }
 
-func (m *measured) Next(ctx context.Context, b *connect.Batch[float64, int]) error {
+func (m *measured) Next(ctx context.Context, b *connect.Batch[float64, string]) error {
 	if m.given {
 		<-ctx.Done()
 		return ctx.Err()
 	}
 	m.given = true
-	for i, k := range []float64{1, 2, math.NaN(), math.NaN(), 3} {
-		b.Add(k, i+1, dataflow.Position{Major: uint64(i + 1)})
+	values := []string{"first", strings.Repeat("x", 3000), "third", "", "", "sixth"}
+	for i, k := range []float64{1, 2, 3, math.NaN(), math.NaN(), 4} {
+		b.Add(k, values[i], dataflow.Position{Major: uint64(i + 1)})
 	}
 	return nil
 }

@@ -26,9 +26,9 @@ func Token(ctx context.Context) (Secret, error) {
 }
 
 // Client returns an HTTP client that adds the access token of [Token] to every request. Requests
-// must be https, or go to this machine. They end with ctx, whatever their own context is. A 401 answer becomes the error [ErrUnauthorized]. A
-// redirect to another origin is an error, since the token is not meant for it. Client panics if the
-// tool was added without RequireOAuth.
+// must be https, or go to this machine. They end with ctx, whatever their own context is. A 401
+// answer becomes the error [ErrUnauthorized]. A redirect to another origin is an error, since the
+// token is not meant for it. Client panics if the tool was added without RequireOAuth.
 func Client(ctx context.Context) *http.Client {
 	c := callOf(ctx, "Client")
 	if c.tool.need.provider == nil {

@@ -271,12 +271,17 @@ func (a *attached[K, V]) watch(ctx context.Context, splits []Split, err error) e
 
 // together returns the splits that were known and those that were found while others could not be.
 func together(known, found []Split) []Split {
+	all := slices.Clone(known) // it may be the reader's
+	has := make(map[string]bool, len(known))
+	for _, s := range known {
+		has[s.ID] = true
+	}
 	for _, s := range found {
-		if !slices.ContainsFunc(known, func(k Split) bool { return k.ID == s.ID }) {
-			known = append(known, s)
+		if !has[s.ID] {
+			all = append(all, s)
 		}
 	}
-	return known
+	return all
 }
 
 // placeAll places splits, and returns after which time to do it again.

@@ -129,9 +129,10 @@ type DeadLetterPort struct {
 	repeats bool // the type of the stream says that letters may come again
 }
 
-// DeadLetters returns a port for records that could not be decoded or were refused, and the stream of them. Their key is the name of the port for
-// which they were read. Each comes once. One port serves any number of sources whose records have positions. [Attach] panics if
-// it is used with a [Delivered] source, because the records of such a source, and so its letters, may come again.
+// DeadLetters returns a port for records that could not be decoded or were refused, and the stream of them. Their key is the name
+// of the port for which they were read. Each comes once. One port serves any number of sources whose records have positions.
+// [Attach] panics if it is used with a [Delivered] source, because the records of such a source, and so its letters, may come
+// again.
 func DeadLetters[L dataflow.Location](at L, name string) (
 	*DeadLetterPort, dataflow.KeyedStream[string, Poison, L, bounds.Unbounded, dataflow.NoOrder, dataflow.ExactlyOnce],
 ) {

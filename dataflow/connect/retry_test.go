@@ -162,8 +162,8 @@ func TestRetryAfterLook(t *testing.T) {
 	})
 }
 
-// TestSomeSplits checks that splits that are found together with an error are read, from the first look on, that the error is
-// reported and repeated looks end it, and that a split that is not found any more is still read.
+// TestSomeSplits checks what happens while a split cannot be found: the others are read, from the first look on, the error is
+// reported, and a split that was found before is read further. It checks that the error is gone when all are found.
 func TestSomeSplits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		app, p := inMemory(t)

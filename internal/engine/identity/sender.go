@@ -29,8 +29,8 @@ func ParseSent(text string) (*Operator, error) {
 
 // Misfit returns why o, as it is in a history, cannot take what a sender sends to it, or "". A field that only one of the two has
 // is left out or zero, as between two versions of a program one of which has added the field, but not in a key that would be in
-// another partition. If each of the two has fields of a
-// struct that the other lacks, a field was probably renamed, and its value would be lost silently.
+// another partition. If each of the two has fields of a struct that the other lacks, a field was probably renamed, and its value
+// would be lost silently.
 func (o *Operator) Misfit(sender *Operator) string {
 	if sender.Affine != o.Affine {
 		return fmt.Sprintf("the keys of %s are placed by %s, and this program places them by %s", o.Identity, placedBy(o), placedBy(sender))

@@ -193,6 +193,37 @@ func TestSomeSplits(t *testing.T) {
 	})
 }
 
+// TestLostSplit checks that a split that was found, and cannot be found again before this process knows its floor, is read.
+func TestLostSplit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		app, p := inMemory(t)
+		s := &lost{hidden: hidden{shelf: newShelf()}}
+		s.fill("a", 10)
+		s.fill("b", 10)
+		s.name.Store("")
+		pumps := attach(t, app, connect.BySplit(s), p.bySplit, connect.Options{Discover: time.Nanosecond})
+		take(t, p.splits, 20)
+		if s.looks.Load() < 2 {
+			t.Error("the split was never lost")
+		}
+		stop(t, pumps)
+		stop(t, app)
+	})
+}
+
+// lost is a shelf that finds the split a only the first time.
+type lost struct {
+	hidden
+	looks atomic.Int32
+}
+
+func (s *lost) Splits(ctx context.Context) ([]connect.Split, error) {
+	if s.looks.Add(1) > 1 {
+		s.name.Store("a")
+	}
+	return s.hidden.Splits(ctx)
+}
+
 // TestNoSplits checks that a source that cannot be reached from the beginning is reported.
 func TestNoSplits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

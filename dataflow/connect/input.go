@@ -36,7 +36,7 @@ type floor struct {
 	Position dataflow.Position
 	Version  string // of the source's decoding; see [Options]
 	Clean    bool   // nothing after Position was sent
-	Asked    uint64 // the number with which somebody last asked for the floor; see place in attach.go
+	Asked    uint64 // the number with which somebody last asked for the floor; see place in watch.go
 }
 
 // Input returns a port for a source in which the values of a key have an order, and the stream of its records; see [BySplit] and

@@ -41,6 +41,9 @@ func unmeasured(l journal.Log) journal.Log {
 	return l
 }
 
+// MaxRecord calls [journal.MaxRecord] on the log.
+func (m *measured) MaxRecord() int { return journal.MaxRecord(m.Log) }
+
 // ReadAhead calls [journal.ReadAhead] on the log.
 func (m *measured) ReadAhead(ctx context.Context, p int, after uint64) (journal.Reader, error) {
 	return journal.ReadAhead(ctx, m.Log, p, after)

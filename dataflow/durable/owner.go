@@ -161,6 +161,7 @@ func (o *owner) run(ctx context.Context, opened func()) error {
 		return err
 	}
 	defer reader.close()
+	o.executor.Location().MostSent = mostSent(o.log) // steps that are repeated gave what they gave
 	if err := o.holdTimer(ctx); err != nil {
 		return err
 	}

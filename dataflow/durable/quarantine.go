@@ -16,8 +16,9 @@ import (
 	"github.com/millrace/millrace/internal/engine/logdriven"
 )
 
-// A Letter is a quarantined record: one that the program cannot handle, because a function panicked on it or
-// because it cannot be decoded. Later records of its key wait behind it, so that their order stays and the
+// A Letter is a quarantined record: one that the program cannot handle, because a function panicked on it,
+// because it cannot be decoded, or because what is made of it cannot be encoded or is too large to be sent to
+// another location. Later records of its key wait behind it, so that their order stays and the
 // other keys go on. A letter is part of the history.
 //
 // Three other things can be a letter:

@@ -33,6 +33,15 @@ type sender struct {
 // sendBytes bounds the records that are sent to a partition at once.
 const sendBytes = 256 << 10
 
+// sentRoom is the room that a record has for what it says of a sent element: where it comes from and for which operator it is.
+const sentRoom = 1 << 10
+
+// mostSent returns how many bytes a sent element may have, or 0 if that is not known.
+func mostSent(l journal.Log) int {
+	most := journal.MaxRecord(l)
+	return max(most-sentRoom, most/2)
+}
+
 func newSender(c *core, partition int) *sender {
 	return &sender{core: c, partition: partition, more: make(chan struct{}, 1)}
 }

@@ -58,14 +58,15 @@ func (Codec) Append(dst []byte, v any) ([]byte, error) {
 }
 
 // appendOther appends the encoding that the CBOR package makes.
-func appendOther(dst []byte, v any) ([]byte, error) {
+func appendOther(dst []byte, v any) (out []byte, err error) {
+	out = dst
 	b := buffers.Get().(*bytes.Buffer)
 	defer buffers.Put(b)
 	b.Reset()
 	t := reflect.TypeOf(v)
+	defer caught("encoding", t, &err)
 	mode := encodeMode()
 	if t != nil && holdsTimes(t) {
-		var err error
 		if mode, err = modeFor(reflect.ValueOf(v)); err != nil {
 			return dst, err
 		}
@@ -104,7 +105,7 @@ func (Codec) DecodeExact(data []byte, p any) error {
 	return err
 }
 
-func decode(data []byte, p any, mode fx.DecMode) error {
+func decode(data []byte, p any, mode fx.DecMode) (err error) {
 	if v := reflect.ValueOf(p); v.Kind() == reflect.Pointer && !v.IsNil() {
 		if plan := planOf(v.Type().Elem()); plan != nil {
 			if rest, ok := plan.decode(data, v.Elem(), mode); ok && len(rest) == 0 {
@@ -112,6 +113,7 @@ func decode(data []byte, p any, mode fx.DecMode) error {
 			}
 		}
 	}
+	defer caught("decoding", reflect.TypeOf(p), &err)
 	return mode.Unmarshal(data, p)
 }
 

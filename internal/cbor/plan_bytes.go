@@ -171,6 +171,11 @@ func appendTime(dst []byte, t *time.Time) ([]byte, error) {
 	return append(appendHead(append(dst, tagTime), majorText, uint64(len(text))), text...), nil
 }
 
+func decodeFirst(data []byte, v reflect.Value, mode fx.DecMode) (rest []byte, err error) {
+	defer caught("decoding", v.Type(), &err)
+	return mode.UnmarshalFirst(data, v.Addr().Interface())
+}
+
 // decode decodes into v, and returns the rest of data. It reports false if something has another
 // encoding. What has no plan is decoded by mode.
 func (p *plan) decode(data []byte, v reflect.Value, mode fx.DecMode) (rest []byte, ok bool) {
@@ -179,7 +184,7 @@ func (p *plan) decode(data []byte, v reflect.Value, mode fx.DecMode) (rest []byt
 	}
 	switch p.shape {
 	case another:
-		rest, err := mode.UnmarshalFirst(data, v.Addr().Interface())
+		rest, err := decodeFirst(data, v, mode)
 		return rest, err == nil
 	case aStruct:
 		return p.decodeFields(data, v, mode)

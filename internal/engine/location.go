@@ -85,6 +85,7 @@ type Location struct {
 	Recorder       StepRecorder // of the graph, if it is recorded; otherwise nil
 	planned        bool         // see Planned
 	ends           bool         // a step has slices to cut
+	MostSent       int          // of a log-driven location: the most bytes of an element for another location; 0 means no bound
 
 	Token token.Token
 	Edges localEdges // its edges to other locations; see edge.go

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/millrace/millrace/internal/engine/codec"
@@ -21,7 +22,8 @@ type Output interface {
 
 	// For a location whose history is kept elsewhere:
 
-	// Emit appends what the step gave, and keeps what the state of the output needs.
+	// Emit appends what the step gave, and keeps what the state of the output needs. An error is about an element that cannot be
+	// encoded, or that is too large for another location.
 	Emit(dst []byte, c codec.Codec) ([]byte, error)
 	// Adopt reads what Emit appended and keeps that, instead of what the step gave. An output of a value, which the next step may
 	// change, keeps nothing.
@@ -117,6 +119,25 @@ type Moved struct {
 	Within   bool         // what is sent there comes back, directly or over other locations
 	All      bool         // it is for every partition of the location, and supersedes one right before it
 	Record   codec.Record // its number is the count of elements before it, plus one
+}
+
+// An EntryError is an error of Emit that concerns the entry of one key.
+type EntryError struct {
+	Key any
+	Err error
+}
+
+func (e *EntryError) Error() string { return e.Err.Error() }
+
+func (e *EntryError) Unwrap() error { return e.Err }
+
+// EmitFailed returns the error of a step whose results out cannot emit: as if the function of its operator had panicked with err.
+func (s *Location) EmitFailed(out Output, err error) error {
+	p := &Panic{Op: out.Operator(), Location: s.Name, Value: err}
+	if e := (*EntryError)(nil); errors.As(err, &e) {
+		p.Key, p.HasKey = e.Key, true
+	}
+	return s.Graph.Settings.Wrap(p)
 }
 
 // AddOutput adds an output whose operator is op.

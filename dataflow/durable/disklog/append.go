@@ -19,6 +19,9 @@ type message struct {
 	file     recordsRef // the file of its records, if it has one
 }
 
+// MaxRecord implements [journal.Limited].
+func (l *Log) MaxRecord() int { return MaxAppend }
+
 // Append adds records to a partition. Records of other callers may be in the same message.
 func (l *Log) Append(ctx context.Context, partition int, records ...[]byte) (uint64, error) {
 	if err := l.ready(ctx, partition); err != nil || len(records) == 0 {

@@ -169,6 +169,9 @@ func (m *Memory) ready(ctx context.Context, partition int) error {
 	return m.why
 }
 
+// MaxRecord implements [Limited].
+func (m *Memory) MaxRecord() int { return m.data.opts.MaxRecord }
+
 // Append adds records as one message.
 func (m *Memory) Append(ctx context.Context, partition int, records ...[]byte) (position uint64, err error) {
 	if err := m.ready(ctx, partition); err != nil || len(records) == 0 {

@@ -2,6 +2,7 @@ package natslog
 
 import (
 	"context"
+	"encoding/binary"
 	"fmt"
 	"strconv"
 	"sync"
@@ -55,6 +56,9 @@ type pendingMessage struct {
 	answer  ack
 	err     error
 }
+
+// MaxRecord implements [journal.Limited].
+func (l *Log) MaxRecord() int { return l.maxMessage - 1 - binary.MaxVarintLen32 }
 
 // Append adds records in one message.
 func (l *Log) Append(ctx context.Context, partition int, records ...[]byte) (uint64, error) {

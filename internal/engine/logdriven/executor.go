@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"slices"
 
 	"github.com/millrace/millrace/internal/engine"
@@ -204,7 +205,7 @@ func (ex *Executor) make(p *engine.Plan) (e Emission, err error) {
 	}
 	for _, out := range s.Ports {
 		if e.Outputs, err = ex.give(e.Outputs, out.Operator(), out.Emit); err != nil {
-			return e, err
+			return e, s.EmitFailed(out, err)
 		}
 		if sharing, ok := out.(engine.Sharing); ok {
 			if values := sharing.Gave(); len(values) > 0 {
@@ -215,7 +216,7 @@ func (ex *Executor) make(p *engine.Plan) (e Emission, err error) {
 	}
 	for _, out := range s.Later {
 		if e.Outputs, err = ex.give(e.Outputs, out.Operator(), out.Emit); err != nil {
-			return e, err
+			return e, s.EmitFailed(out, err)
 		}
 	}
 	s.Ports, s.Later = s.Ports[:0], s.Later[:0]
@@ -318,7 +319,7 @@ func (ex *Executor) identify() {
 func (ex *Executor) Outputs(dst []byte) (_ []byte, err error) {
 	for _, out := range ex.loc.OutputsInOrder {
 		if dst, err = ex.give(dst, out.Operator(), out.Kept); err != nil {
-			return dst, err
+			return dst, fmt.Errorf("%s: %w", out.Operator(), err)
 		}
 	}
 	return dst, nil

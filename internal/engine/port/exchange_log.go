@@ -77,11 +77,14 @@ func (b *edgeSender) Over() (engine.Blocked, bool) {
 	return engine.Blocked{Op: b.op, Waiting: len(b.buf), Bound: b.From.Graph.Settings.Queue}, false
 }
 
-// put keeps an element and appends it to the output of the step.
-func (b *edgeSender) put(dst []byte, x sent) []byte {
+// put keeps an element and appends it to the output of the step, unless no record can have it.
+func (b *edgeSender) put(dst []byte, x sent) ([]byte, error) {
+	if size, most := len(x.key)+len(x.value), b.From.MostSent; most > 0 && size > most {
+		return dst, fmt.Errorf("an element for %s has %d bytes, and a record of the log can have %d", b.To.Name, size, most)
+	}
 	b.buf = append(b.buf, x)
 	b.Came(1)
-	return x.append(dst)
+	return x.append(dst), nil
 }
 
 // announce appends the header of n elements of a step.
@@ -96,9 +99,11 @@ func (m *exchange[T]) Emit(dst []byte, c codec.Codec) ([]byte, error) {
 	for _, x := range m.step {
 		value, err := c.Append(nil, x)
 		if err != nil {
-			return dst, fmt.Errorf("%s: encoding a %T: %w", m.op, x, err)
+			return dst, fmt.Errorf("encoding a %T: %w", x, err)
 		}
-		dst = m.put(dst, sent{value: value, all: m.all != nil && m.all(&x)})
+		if dst, err = m.put(dst, sent{value: value, all: m.all != nil && m.all(&x)}); err != nil {
+			return dst, err
+		}
 	}
 	m.Discard()
 	return dst, nil
@@ -110,13 +115,15 @@ func (m *keyedExchange[K, V]) Emit(dst []byte, c codec.Codec) ([]byte, error) {
 	for i, k := range m.step.K {
 		key, err := c.Append(nil, k)
 		if err != nil {
-			return dst, fmt.Errorf("%s: encoding a key %T: %w", m.op, k, err)
+			return dst, fmt.Errorf("encoding a key %T: %w", k, err)
 		}
 		value, err := c.Append(nil, m.step.V[i])
 		if err != nil {
-			return dst, fmt.Errorf("%s: encoding a %T of key %v: %w", m.op, m.step.V[i], k, err)
+			return dst, &engine.EntryError{Key: k, Err: fmt.Errorf("encoding a %T: %w", m.step.V[i], err)}
 		}
-		dst = m.put(dst, sent{key, value, m.all != nil && m.all(&m.step.V[i])})
+		if dst, err = m.put(dst, sent{key, value, m.all != nil && m.all(&m.step.V[i])}); err != nil {
+			return dst, &engine.EntryError{Key: k, Err: err}
+		}
 	}
 	m.Discard()
 	return dst, nil

@@ -55,7 +55,7 @@ func (out *Output[T]) Emit(dst []byte, c codec.Codec) (_ []byte, err error) {
 	dst = binary.AppendUvarint(dst, uint64(len(out.step)))
 	for _, x := range out.step {
 		if dst, err = codec.AppendValue(dst, c, x); err != nil {
-			return dst, fmt.Errorf("%s: %w", out.op, err)
+			return dst, err
 		}
 	}
 	out.buf = append(out.buf, out.step...)
@@ -122,7 +122,7 @@ func (out *EntryOutput[K, V]) Emit(dst []byte, c codec.Codec) (_ []byte, err err
 			dst, err = codec.AppendValue(dst, c, out.step.V[i])
 		}
 		if err != nil {
-			return dst, fmt.Errorf("%s, key %v: %w", out.op, k, err)
+			return dst, &engine.EntryError{Key: k, Err: err}
 		}
 		if out.entries.Packs() {
 			out.packed = append(out.packed, string((&codec.Decoder{Data: dst[at:]}).Bytes()))

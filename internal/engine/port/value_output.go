@@ -171,10 +171,7 @@ func (out *ValueOutput[T]) Figures() engine.OutputStatus {
 // Emit appends the value at the end of the step.
 func (out *ValueOutput[T]) Emit(dst []byte, c codec.Codec) (_ []byte, err error) {
 	out.dirty = false
-	if dst, err = appendCell(dst, c, out.node.Value, out.node.IsSet); err != nil {
-		return dst, fmt.Errorf("%s: %w", out.op, err)
-	}
-	return dst, nil
+	return appendCell(dst, c, out.node.Value, out.node.IsSet)
 }
 
 // Adopt implements [engine.Output].

@@ -120,8 +120,18 @@ func tooLarge(t *testing.T, l place) {
 	if _, err := l.Append(l.ctx, l.p, records...); !errors.Is(err, journal.ErrTooLarge) {
 		t.Errorf("Append of 65 records of 1 MiB: %v, want ErrTooLarge", err)
 	}
+	n := 1
+	if most := journal.MaxRecord(l.Log); most > 0 {
+		if _, err := l.Append(l.ctx, l.p, make([]byte, 2*most)); !errors.Is(err, journal.ErrTooLarge) {
+			t.Errorf("Append of twice MaxRecord: %v, want ErrTooLarge", err)
+		}
+		if _, err := l.Append(l.ctx, l.p, noise(most, 1)); err != nil {
+			t.Errorf("Append of MaxRecord, %d bytes: %v", most, err)
+		}
+		n++
+	}
 	l.append(t, "still here")
-	l.collect(t, l.read(t, 0), 1)
+	l.collect(t, l.read(t, 0), n)
 }
 
 func endedContext(t *testing.T, l place) {

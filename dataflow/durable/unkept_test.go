@@ -200,8 +200,7 @@ func (m marshaled) MarshalBinary() ([]byte, error) {
 
 func (m *marshaled) UnmarshalBinary(data []byte) error {
 	if string(data) == fmt.Sprint(panicsWhenDecoded) {
-		var none map[string]int
-		none["all"]++
+		_ = data[len(data)]
 	}
 	_, err := fmt.Sscan(string(data), (*int)(m))
 	return err

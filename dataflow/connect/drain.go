@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"runtime/debug"
 	"slices"
 	"sync"
 	"time"
@@ -312,12 +313,24 @@ func (l *lane[T, E]) write(b dataflow.Batch[T]) error {
 		return nil
 	}
 	begun := time.Now()
-	if _, err := l.w.Write(l.writing, first, xs); err != nil {
+	if err := l.writeSafely(first, xs); err != nil {
 		return fmt.Errorf("writing %d elements from number %d on: %w", len(xs), first, err)
 	}
 	l.last = first + uint64(len(xs)) - 1
 	l.wrote(len(xs), l.last, time.Since(begun))
 	return nil
+}
+
+// writeSafely returns a panic of the writer as an error, with the stack. The program has given it the function that encodes elements,
+// which would end the process each time it is given the same element.
+func (l *lane[T, E]) writeSafely(first uint64, xs []T) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
+		}
+	}()
+	_, err = l.w.Write(l.writing, first, xs)
+	return err
 }
 
 // open opens the lane and compares what the sink has with what the flow gives.

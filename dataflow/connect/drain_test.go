@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -190,6 +191,54 @@ func TestDrainFails(t *testing.T) {
 			t.Errorf("the error is %v", err)
 		}
 		stop(t, app)
+		app = startWritten(t, log.Reopen())
+		again := connect.Drain(t.Context(), app, app.Ports.out, x, lanes)
+		time.Sleep(time.Minute)
+		stop(t, again)
+		if got := x.read(t); !slices.Equal(got, upTo(5)) {
+			t.Errorf("there is %v", got)
+		}
+		stop(t, app)
+	})
+}
+
+// A strict sink panics on 3 until it is mended.
+type strict struct {
+	*table
+	mended atomic.Bool
+}
+
+func (s *strict) Open(ctx context.Context, l connect.Lane) (connect.Writer[int, connect.Atomic], uint64, error) {
+	w, last, err := s.table.Open(ctx, l)
+	return strictWriter{w, s}, last, err
+}
+
+type strictWriter struct {
+	connect.Writer[int, connect.Atomic]
+	of *strict
+}
+
+func (w strictWriter) Write(ctx context.Context, first uint64, xs []int) (connect.Atomic, error) {
+	if slices.Contains(xs, 3) && !w.of.mended.Load() {
+		panic("no three")
+	}
+	return w.Writer.Write(ctx, first, xs)
+}
+
+// TestDrainPanics checks that a panic of a sink ends the drain as an error does, and not the process.
+func TestDrainPanics(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		log := journal.NewMemory(journal.MemoryOptions{})
+		app := startWritten(t, log)
+		x := &strict{table: newTable()}
+		drains := connect.Drain(t.Context(), app, app.Ports.out, x, lanes)
+		send(t, app.Ports.in, 1, 5)
+		<-drains.Done()
+		if err := drains.Err(); err == nil || !strings.Contains(err.Error(), "panic: no three\n") || !strings.Contains(err.Error(), "drain_test.go:") {
+			t.Errorf("the error is %v", err)
+		}
+		stop(t, app)
+		x.mended.Store(true)
 		app = startWritten(t, log.Reopen())
 		again := connect.Drain(t.Context(), app, app.Ports.out, x, lanes)
 		time.Sleep(time.Minute)

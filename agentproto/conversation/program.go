@@ -315,7 +315,15 @@ func (p *Program) read(ctx context.Context, thread string, kept Kept, from, to i
 // misses messages; the gaps in the numbers show it.
 func (p *Program) Follow(ctx context.Context, thread string, from int) iter.Seq2[Message, error] {
 	return func(yield func(Message, error) bool) {
+		st, err := p.Status(ctx, thread) // waiting for a message that is gone would take minutes
+		if err != nil {
+			yield(Message{}, err)
+			return
+		}
 		for n := from; ; n++ {
+			if n < st.Messages {
+				n = st.Kept.next(n)
+			}
 			m, err := p.await(ctx, thread, n)
 			if errors.Is(err, io.EOF) {
 				return

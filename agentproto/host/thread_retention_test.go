@@ -3,6 +3,8 @@ package host
 import (
 	"context"
 	"log/slog"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -50,4 +52,41 @@ func TestClosedThreadIsForgotten(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestFollowWhatIsKept follows a long thread from its first message on, after most of its messages were dropped and can no longer
+// be read. It fails if the reader waits for a message that is gone, and so has the rest minutes later.
+func TestFollowWhatIsKept(t *testing.T) {
+	t.Parallel()
+	inWorld(t, func(t *testing.T, w *world) {
+		w.opts.Conversation.History = 8 << 10
+		th := w.converse(conversation.ModelFunc(func(context.Context, *conversation.Request) (*conversation.Reply, error) {
+			return &conversation.Reply{Text: strings.Repeat("hello ", 100)}, nil
+		}))
+		for range 20 {
+			w.say(th, "go on")
+		}
+		w.pass(time.Hour)
+		kept, err := th.History(t.Context())
+		if err != nil || kept[1].N == 1 {
+			t.Fatalf("%d messages are kept, %v, want that some are gone", len(kept), err)
+		}
+		for _, from := range []int{0, 1, kept[1].N - 1, kept[1].N} {
+			began, want := time.Now(), slices.DeleteFunc(slices.Clone(kept), func(m conversation.Message) bool { return m.N < from })
+			ctx, leave := context.WithTimeout(t.Context(), time.Second)
+			var got []conversation.Message
+			for m, err := range th.Follow(ctx, from) {
+				if err != nil {
+					break
+				}
+				if got = append(got, m); m.N == kept[len(kept)-1].N {
+					break
+				}
+			}
+			leave()
+			if took := time.Since(began); transcript(got) != transcript(want) || took != 0 {
+				t.Errorf("from %d: %d messages within %v, want %d at once", from, len(got), took, len(want))
+			}
+		}
+	})
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -62,6 +63,27 @@ func TestServeShared(t *testing.T) {
 		both[1-i].readSlow(ctx, fmt.Sprintf("/calls/t%d/c%d", i, 30*(i+1)+i))
 		killed.start()
 		killed.request(ctx, "GET", "/calls/none/none", "", http.StatusNotFound)
+	}
+}
+
+// TestServeSharedHistory reads a long history at two runtimes, of which one does not run the thread and has each message from the
+// other. It fails if an answer ends early, as if the rest did not exist.
+func TestServeSharedHistory(t *testing.T) {
+	t.Parallel()
+	_, tools := startTool(t)
+	script := "script:" + writeConfig(t, filepath.Join(t.TempDir(), "script.json"), `[{"text":"Noted.","times":1000}]`)
+	both := serveSharedWith(t, 2, tools, func(int) []string { return []string{"--model", script} })
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	both[0].request(ctx, "POST", "/sessions", `{"id":"s"}`, http.StatusCreated)
+	const says = 100
+	for range says {
+		both[0].request(ctx, "POST", "/threads/s/messages", `{"text":"go on"}`, http.StatusAccepted)
+	}
+	for i, s := range both {
+		if all := s.history(ctx, "s"); len(all) <= says || all[len(all)-1].N+1 != len(all) {
+			t.Errorf("runtime %d answers with %d messages, although the user has said %d", i, len(all), says)
+		}
 	}
 }
 

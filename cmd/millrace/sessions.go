@@ -103,6 +103,10 @@ func (a api) say(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusAccepted)
 }
 
+// readWithin is how long it may take to read the existing messages of a thread. A process that does not run the thread reads them
+// one by one, in a millisecond or two each.
+const readWithin = 20 * time.Second
+
 // messages answers with the history from a given number on, as soon as there is a message or
 // the wait is over.
 func (a api) messages(w http.ResponseWriter, r *http.Request) {
@@ -131,19 +135,23 @@ func (a api) messages(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer release()
-	ctx, cancel := context.WithTimeout(r.Context(), max(wait, atOnce))
+	limit := wait
+	if from < status.Messages {
+		limit = max(wait, readWithin)
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), limit)
 	defer cancel()
-	all := []follow.Message{}
+	all, next := []follow.Message{}, from
 	for m, err := range a.thread(r).Follow(ctx, from) {
-		if err != nil && ctx.Err() == nil {
-			failed(w, err)
+		if err != nil && (ctx.Err() == nil || next < status.Messages) {
+			failed(w, err) // an answer without messages that exist would look complete
 			return
 		}
 		if err != nil {
 			break // the wait is over
 		}
-		all = append(all, follow.MessageOf(&m))
-		if m.N+1 >= status.Messages {
+		all, next = append(all, follow.MessageOf(&m)), m.N+1
+		if next >= status.Messages {
 			break // what arrived in the meantime comes with the next request
 		}
 	}

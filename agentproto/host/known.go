@@ -66,6 +66,10 @@ func (rt *Runtime) knows(key agentproto.CallKey) {
 // askLasting is how long the process that has a call may take to confirm it.
 const askLasting = 50 * time.Millisecond
 
+// askElsewhere is how long the process that runs a call may take to say that the call is resolved. A process keeps no resolution
+// of a call that it does not run, so it has to ask each time.
+const askElsewhere = 200 * time.Millisecond
+
 // A Description describes the state of a call, for programs that show it to others.
 type Description struct {
 	Key       agentproto.CallKey
@@ -85,6 +89,8 @@ type Description struct {
 	Prompt     *CallPrompt            // what the user is asked; nil for nothing
 	Progress   *CallProgress          // the tool's last progress report; nil if this process has received none
 	Resolution *agentproto.Resolution // nil until the call is resolved; see [Runtime.Resolution]
+
+	remote bool // the call is pending, and this process does not run it
 }
 
 // A CallProgress is a tool's report of the progress of a call. It does not survive a restart; the tool will report again.
@@ -142,6 +148,7 @@ func versionOf(detours int, open bool) uint64 {
 //
 // Describe costs no record of a history for a call that is pending in this process or whose resolution this process has. For a
 // call of another process that shares the state, it knows only that the call is pending, and later its resolution: Prompt is nil.
+// It asks that process, for 200 ms at most; without an answer the call counts as pending.
 func (rt *Runtime) Describe(ctx context.Context, key agentproto.CallKey) (Description, error) {
 	d := Description{Key: key}
 	if capability.CheckID("thread", key.GroupID) != nil || capability.CheckID("call", key.ID) != nil {
@@ -188,20 +195,32 @@ func (rt *Runtime) Describe(ctx context.Context, key agentproto.CallKey) (Descri
 	if !known {
 		return d, fmt.Errorf("host: call %s: %w", quote.Text(key.String()), ErrUnknownCall)
 	}
+	if !found {
+		asking, cancel := context.WithTimeout(ctx, askElsewhere)
+		defer cancel()
+		if r, err := rt.program.Await(asking, key); err == nil {
+			rt.describe(&d, r)
+			return d, nil
+		}
+	}
 	if !rt.resolution(&d) {
-		d.Version = versionOf(0, false)
+		d.Version, d.remote = versionOf(0, false), !found
 	}
 	return d, nil
 }
 
-// resolution describes a resolved call. It reports whether the call is resolved.
+// resolution describes a resolved call. It reports whether this process has its resolution.
 func (rt *Runtime) resolution(d *Description) bool {
 	r, resolved := rt.program.Resolved(d.Key)
-	if !resolved {
-		return false
+	if resolved {
+		rt.describe(d, r)
 	}
+	return resolved
+}
+
+// describe describes a call that is resolved.
+func (rt *Runtime) describe(d *Description, r *agentproto.Resolution) {
 	d.State, d.Version, d.Resolution, d.Toolset = agentproto.Completed, resolvedVersion, r, rt.baseOf(r.Server)
-	return true
 }
 
 // Changed returns the state of a call as soon as its Version is greater than after. It does not wait for changes that do not
@@ -223,7 +242,7 @@ func (rt *Runtime) Progressed(ctx context.Context, key agentproto.CallKey, after
 func (rt *Runtime) await(ctx context.Context, key agentproto.CallKey, wanted func(Description) bool) (Description, error) {
 	changes, leave := rt.changes.Watch(key)
 	defer leave()
-	elsewhere := make(chan struct{}) // closed when the resolution arrives, perhaps from another process
+	elsewhere := make(chan *agentproto.Resolution, 1) // the resolution, perhaps from another process
 	watched := false
 	for {
 		d, err := rt.Describe(ctx, key)
@@ -238,15 +257,18 @@ func (rt *Runtime) await(ctx context.Context, key agentproto.CallKey, wanted fun
 			waiting, cancel := context.WithCancel(ctx)
 			defer cancel()
 			go func() {
-				if _, err := rt.program.Await(waiting, key); err == nil {
-					close(elsewhere)
+				if r, err := rt.program.Await(waiting, key); err == nil {
+					elsewhere <- r
 				}
 			}()
 		}
 		select {
 		case <-changes:
-		case <-elsewhere:
-			elsewhere = nil // other changes arrive through changes
+		case r := <-elsewhere: // all other changes arrive through changes
+			over := Description{Key: key, Changed: d.Changed}
+			if rt.describe(&over, r); wanted(over) {
+				return over, nil
+			}
 		case <-rt.leaving:
 			return d, ErrStopped
 		case <-ctx.Done():
@@ -257,11 +279,14 @@ func (rt *Runtime) await(ctx context.Context, key agentproto.CallKey, wanted fun
 
 // AnswerPrompt passes on the user's answer to the prompt with the given number: an index into its choices, or [Dismiss]. It is
 // like [Runtime.Answer] for callers that have no response_url, and need not wait until the prompt was shown. If the prompt is not
-// open, or is an authorization, AnswerPrompt does nothing and returns nil.
+// open, or is an authorization, AnswerPrompt does nothing and returns nil. The error is [ErrOtherProcess] if it cannot know that.
 func (rt *Runtime) AnswerPrompt(ctx context.Context, key agentproto.CallKey, number, selected int) error {
 	d, err := rt.Describe(ctx, key)
 	if err != nil {
 		return err
+	}
+	if d.remote {
+		return fmt.Errorf("host: call %s: %w", quote.Text(key.String()), ErrOtherProcess)
 	}
 	if d.Prompt == nil || d.Prompt.Number != number || d.Prompt.Choice == nil {
 		return nil
@@ -292,6 +317,9 @@ func (rt *Runtime) AnswerPrompt(ctx context.Context, key agentproto.CallKey, num
 func (rt *Runtime) AnswerForm(ctx context.Context, key agentproto.CallKey, number int, values map[string]jsontext.Value) error {
 	d, err := rt.Describe(ctx, key)
 	p := d.Prompt
+	if err == nil && d.remote {
+		err = fmt.Errorf("host: call %s: %w", quote.Text(key.String()), ErrOtherProcess)
+	}
 	if err != nil || p == nil || number != 0 && p.Number != number || p.Form.IsZero() {
 		return err
 	}

@@ -146,7 +146,12 @@ func (a api) result(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 		defer release()
-		res, err = a.await(r.Context(), key, wait-atOnce)
+		if wait -= atOnce; wait <= 0 {
+			if d, err := a.rt.Describe(r.Context(), key); err == nil && d.Resolution != nil {
+				wait = acceptWithin // another process runs the call, and it takes longer than atOnce to ask it
+			}
+		}
+		res, err = a.await(r.Context(), key, wait)
 	}
 	switch {
 	case err == nil:

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"path/filepath"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -84,6 +85,79 @@ func TestServeSharedHistory(t *testing.T) {
 		if all := s.history(ctx, "s"); len(all) <= says || all[len(all)-1].N+1 != len(all) {
 			t.Errorf("runtime %d answers with %d messages, although the user has said %d", i, len(all), says)
 		}
+	}
+}
+
+// TestServeSharedState asks both of two runtimes for the state of calls, of which each runs some. It fails if one of them never
+// learns that a call of the other is over.
+func TestServeSharedState(t *testing.T) {
+	t.Parallel()
+	_, tools := startTools(t, "slow")
+	both := serveShared(t, 2, tools)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	const calls = 8
+	for i := range calls {
+		both[i%2].request(ctx, "POST", "/calls", fmt.Sprintf(`{"group_id":"t%d","id":"c","operation":"sleep","arguments":{"ms":300}}`, i), http.StatusAccepted)
+	}
+	for i := range calls {
+		for j, s := range both {
+			_, text := s.request(ctx, "GET", fmt.Sprintf("/calls/t%d/c/state?after=1&wait=40s", i), "", http.StatusOK)
+			var st stateBody
+			if err := json.Unmarshal(text, &st); err != nil || st.State != "completed" || st.Result == nil || st.Prompt != nil {
+				t.Errorf("runtime %d learns that call %d is %s, %v", j, i, text, err)
+			}
+			for st = (stateBody{}); st.State != "completed" && ctx.Err() == nil; { // one that does not run the call has not always an answer in time
+				_, text = s.request(ctx, "GET", fmt.Sprintf("/calls/t%d/c/state", i), "", http.StatusOK)
+				if err := json.Unmarshal(text, &st); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+	}
+	if ctx.Err() != nil {
+		t.Error("a call that is over is shown as pending")
+	}
+}
+
+// TestServeSharedAnswer answers a question at both of two runtimes, of which only one knows that it is asked. It fails if the other
+// one accepts the answer, which has no effect, or says that nothing is asked.
+func TestServeSharedAnswer(t *testing.T) {
+	t.Parallel()
+	_, tools := startTools(t, "feed")
+	both := serveShared(t, 2, tools)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	both[0].request(ctx, "POST", "/calls", `{"group_id":"t","id":"c","operation":"delete","arguments":{"name":"x"}}`, http.StatusAccepted)
+	var runs *served
+	for i := 0; runs == nil && ctx.Err() == nil; i++ {
+		_, text := both[i%2].request(ctx, "GET", "/calls/t/c/state?after=1&wait=100ms", "", http.StatusOK)
+		var st stateBody
+		if err := json.Unmarshal(text, &st); err != nil {
+			t.Fatal(err)
+		}
+		if st.Prompt != nil {
+			runs = both[i%2]
+		}
+	}
+	if runs == nil {
+		t.Fatal("nobody is asked")
+	}
+	for _, s := range both {
+		if s != runs {
+			s.request(ctx, "POST", "/calls/t/c/answers", `{"prompt":1,"selected":0}`, http.StatusServiceUnavailable)
+			s.request(ctx, "POST", "/threads/t/answers", `{"id":"c","selected":0}`, http.StatusServiceUnavailable)
+			s.request(ctx, "POST", "/threads/t/answers", `{"id":"c","selected":null}`, http.StatusServiceUnavailable)
+			s.request(ctx, "POST", "/threads/t/answers", `{"id":"none","selected":0}`, http.StatusNotFound)
+		}
+	}
+	runs.request(ctx, "POST", "/calls/t/c/answers", `{"prompt":1,"selected":0}`, http.StatusNoContent)
+	for _, s := range both {
+		if _, text := s.request(ctx, "GET", "/calls/t/c?wait=20s", "", http.StatusOK); !strings.Contains(string(text), "x deleted") {
+			t.Errorf("the result is %s", text)
+		}
+		s.request(ctx, "POST", "/calls/t/c/answers", `{"prompt":1,"selected":0}`, http.StatusNoContent)
+		s.request(ctx, "POST", "/threads/t/answers", `{"id":"c","selected":0}`, http.StatusNotFound)
 	}
 }
 

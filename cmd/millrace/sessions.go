@@ -188,6 +188,10 @@ func (a api) answerPrompt(w http.ResponseWriter, r *http.Request) {
 	key := agentproto.CallKey{GroupID: r.PathValue("thread"), ID: b.ID}
 	choice := a.user.choice(key)
 	if choice == nil {
+		if err := a.rt.AnswerPrompt(r.Context(), key, 0, selected); errors.Is(err, host.ErrOtherProcess) {
+			unavailable(w, err)
+			return
+		}
 		answer(w, http.StatusNotFound, problem{"the user is not asked to choose anything for this call"})
 		return
 	}

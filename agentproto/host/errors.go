@@ -27,9 +27,10 @@ var (
 	// after its result, unless [Options].Conversation says otherwise.
 	ErrUnknownCall = errors.New("host: there is no such call")
 
-	// ErrOtherProcess is returned by [Runtime.AnswerPrompt] and [Runtime.AnswerForm] for a call that is pending in another process
-	// which shares the state, or in none for a moment, while it changes hands. Only the process that runs the call knows its prompts.
-	ErrOtherProcess = errors.New("host: another process runs this call, so give the answer there")
+	// ErrOtherProcess is returned by [Runtime.AnswerPrompt], [Runtime.AnswerForm] and [Runtime.Events] for a call of another process
+	// that shares the state, or of none for a moment, while it changes hands. Only the process that runs a call knows its prompts
+	// and its events.
+	ErrOtherProcess = errors.New("host: another process runs this call, so ask there")
 
 	// ErrUnknownModel is returned by [Runtime.OpenSession] for a name that no model of [Options].Model has.
 	ErrUnknownModel = errors.New("host: there is no such model")

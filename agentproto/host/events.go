@@ -13,7 +13,8 @@ import (
 // exists or the subscription has ended; with an after of -1 it does not wait. See [agentproto.EventsOf] for what is kept. A call
 // of a conversation keeps nothing, because its events are messages of its thread.
 //
-// The error is [ErrUnknownCall] for a call that keeps no events in this process, or one of those of [Runtime.Changed].
+// The error is [ErrUnknownCall] for a call that keeps no events, [ErrOtherProcess] for one that another process runs and so may
+// keep some there, or one of those of [Runtime.Changed].
 func (rt *Runtime) Events(ctx context.Context, key agentproto.CallKey, after int) (agentproto.Events, error) {
 	none := agentproto.Events{Key: key}
 	if capability.CheckID("thread", key.GroupID) != nil || capability.CheckID("call", key.ID) != nil {
@@ -30,7 +31,7 @@ func (rt *Runtime) Events(ctx context.Context, key agentproto.CallKey, after int
 		case err != nil:
 			return none, programError(err)
 		case !found:
-			return none, fmt.Errorf("host: call %s has no subscription: %w", quote.Text(key.String()), ErrUnknownCall)
+			return none, rt.noEvents(ctx, key)
 		case e.Last > after || e.Ended:
 			return e, nil
 		}
@@ -42,6 +43,25 @@ func (rt *Runtime) Events(ctx context.Context, key agentproto.CallKey, after int
 			return e, context.Cause(ctx)
 		}
 	}
+}
+
+// noEvents returns why this process has no events of a call.
+func (rt *Runtime) noEvents(ctx context.Context, key agentproto.CallKey) error {
+	why := ErrUnknownCall
+	if _, resolved := rt.program.Resolved(key); !resolved {
+		_, found, err := rt.CallStanding(ctx, key)
+		known := false
+		if err == nil && !found {
+			known, err = rt.Known(ctx, key)
+		}
+		if err != nil {
+			return programError(err)
+		}
+		if known {
+			why = ErrOtherProcess
+		}
+	}
+	return fmt.Errorf("host: call %s has no subscription here: %w", quote.Text(key.String()), why)
 }
 
 // Subscriptions returns the open subscriptions of a thread whose events [Runtime.Events] returns, without their texts. It reads

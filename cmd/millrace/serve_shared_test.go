@@ -120,6 +120,31 @@ func TestServeSharedState(t *testing.T) {
 	}
 }
 
+// TestServeSharedEvents asks both of two runtimes for the events of a call, which only one of them has. It fails if the other one
+// says that there is no such call.
+func TestServeSharedEvents(t *testing.T) {
+	t.Parallel()
+	_, tools := startTools(t, "feed", "clock")
+	both := serveShared(t, 2, tools)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	both[0].request(ctx, "POST", "/calls", `{"group_id":"t","id":"c","operation":"tick","arguments":{"ms":50}}`, http.StatusAccepted)
+	both[0].request(ctx, "POST", "/calls", `{"group_id":"t","id":"plain","operation":"now"}`, http.StatusAccepted)
+	var has int
+	for _, s := range both {
+		s.request(ctx, "GET", "/calls/t/c?wait=40s", "", http.StatusOK)
+		s.request(ctx, "GET", "/calls/t/plain?wait=40s", "", http.StatusOK)
+		s.request(ctx, "GET", "/calls/t/none/events", "", http.StatusNotFound)
+		if status, _ := s.request(ctx, "GET", "/calls/t/c/events", "", http.StatusOK, http.StatusServiceUnavailable); status == http.StatusOK {
+			has++
+			s.request(ctx, "GET", "/calls/t/plain/events", "", http.StatusNotFound)
+		}
+	}
+	if has != 1 {
+		t.Errorf("%d of 2 runtimes have the events", has)
+	}
+}
+
 // TestServeSharedAnswer answers a question at both of two runtimes, of which only one knows that it is asked. It fails if the other
 // one accepts the answer, which has no effect, or says that nothing is asked.
 func TestServeSharedAnswer(t *testing.T) {

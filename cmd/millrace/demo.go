@@ -66,7 +66,7 @@ func demo(ctx context.Context, args []string) error {
 		return err
 	}
 
-	d := &demoRun{out: os.Stdout, style: styleFor(os.Stdout), calls: make(map[agentproto.CallKey]*taken), resolved: make(chan struct{}, len(scenes))}
+	d := &demoRun{out: printed, style: styleFor(os.Stdout), calls: make(map[agentproto.CallKey]*taken), resolved: make(chan struct{}, len(scenes))}
 	d.rt, err = host.Start(ctx, host.Options{
 		Toolsets: servers.urls(), Surface: d, Logger: logger,
 		Timeouts: host.Timeouts{

@@ -82,7 +82,7 @@ func dispatch(ctx context.Context, args []string) int {
 		}
 		switch err := c.run(ctx, args[1:]); {
 		case err == nil || errors.Is(err, flag.ErrHelp):
-			return 0
+			return succeeded(c.name)
 		case errors.Is(err, errUsage):
 			return 2
 		case errors.Is(err, errFailed):
@@ -97,7 +97,7 @@ func dispatch(ctx context.Context, args []string) int {
 	switch args[0] {
 	case "help", "-h", "-help", "--help":
 		usage(stdout)
-		return 0
+		return succeeded(args[0])
 	}
 	fmt.Fprintf(stderr, "millrace: there is no command %q\n\n", args[0])
 	usage(stderr)

@@ -264,7 +264,7 @@ func (r *runner) print(results func(func(*agentproto.Resolution) bool)) error {
 		if err == nil && (first || len(r.room) == 0) {
 			err = r.out.Flush()
 		}
-		failed = errors.Join(failed, err)
+		failed = cmp.Or(failed, err) // the same one follows for each further result
 		if res.Result.IsError() {
 			r.status.errors.Add(1)
 		}
@@ -274,7 +274,7 @@ func (r *runner) print(results func(func(*agentproto.Resolution) bool)) error {
 			r.open.Done()
 		}
 	}
-	return errors.Join(failed, r.out.Flush())
+	return cmp.Or(failed, r.out.Flush())
 }
 
 // wait waits until every call is resolved. If ctx ends first, it interrupts the

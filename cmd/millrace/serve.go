@@ -7,6 +7,7 @@ import (
 	"flag"
 	"fmt"
 	"log/slog"
+	"math"
 	"net"
 	"os"
 	"os/signal"
@@ -229,6 +230,8 @@ func (f *serveFlags) wrong() error {
 		return fmt.Errorf("what is %s?", strings.Join(f.Args(), " "))
 	case *f.memory < 0:
 		return errors.New("--memory must not be negative")
+	case *f.memory > math.MaxInt64>>20:
+		return errors.New("--memory must be a number of MiB that a computer can have; 0 is no limit")
 	case *f.timeout <= 0:
 		return errors.New("--timeout must be positive")
 	case *f.backups != "" && *f.watch == "":

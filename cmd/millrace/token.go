@@ -6,6 +6,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"path/filepath"
@@ -68,6 +69,9 @@ func readToken(name string) (string, error) {
 	}
 	text := make([]byte, 1024)
 	n, err := f.Read(text)
+	if err == io.EOF { // it is empty
+		err = nil
+	}
 	token := strings.TrimSpace(string(text[:n]))
 	if n == len(text) || !tokenText.MatchString(token) {
 		return "", errors.Join(fmt.Errorf("%s has no token: 32 to 512 letters, digits and - . _ ~ + /, such as openssl rand -hex 32 prints", name), err)

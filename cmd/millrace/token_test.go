@@ -108,7 +108,7 @@ func TestTokenFiles(t *testing.T) {
 		write(name, test.text, test.mode)
 		cmd := millrace(t, append(s.args, test.args...)...)
 		out, err := cmd.CombinedOutput()
-		if code := cmd.ProcessState.ExitCode(); code != 1 || !strings.Contains(string(out), test.want) || strings.Contains(string(out), token) {
+		if code := cmd.ProcessState.ExitCode(); code != 1 || !strings.Contains(string(out), test.want) || strings.Contains(string(out), token) || strings.Contains(string(out), "EOF") {
 			t.Errorf("%s of mode %v: exit %d, %v, %s; want 1 and %q", test.name, test.mode, code, err, out, test.want)
 		}
 		write(filepath.Join(state, tokenName), token, 0o600)

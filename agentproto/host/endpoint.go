@@ -24,10 +24,8 @@ func (rt *Runtime) listen() (net.Listener, error) {
 	if public == "" && rt.opts.External {
 		return nil, errors.New("host: an external callback endpoint needs a PublicURL")
 	}
-	if public != "" {
-		if _, err := peer.Origin(public); err != nil || strings.ContainsAny(public, "?#") {
-			return nil, fmt.Errorf("host: PublicURL %s is not a plain http or https URL", quote.Text(public))
-		}
+	if err := checkPublic(public); err != nil {
+		return nil, err
 	}
 	listener := rt.opts.Listener
 	if listener == nil && !rt.opts.External {
@@ -188,4 +186,15 @@ func (f callbackFlow) Resolved(key agentproto.CallKey) (*agentproto.Resolution, 
 // View passes a view to its thread, if the runtime holds conversations.
 func (f callbackFlow) View(ctx context.Context, from agentproto.CallKey, v *agentproto.ViewUpdate) error {
 	return f.rt.keepView(ctx, from, v)
+}
+
+// checkPublic checks [Options].PublicURL.
+func checkPublic(public string) error {
+	if public == "" {
+		return nil
+	}
+	if _, err := peer.Origin(strings.TrimSuffix(public, "/")); err != nil || strings.ContainsAny(public, "?#") {
+		return fmt.Errorf("host: PublicURL %s is not a plain http or https URL", quote.Text(public))
+	}
+	return nil
 }

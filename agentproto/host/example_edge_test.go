@@ -33,6 +33,14 @@ func ExampleRuntime_ToolsOf() {
 	// 0 problems
 }
 
+// A program checks a configuration before it stops what runs with the present one.
+func ExampleCheck() {
+	err := host.Check(host.Options{Toolsets: []string{"https://tools.example", "tools.example"}})
+	fmt.Println(err)
+	// Output:
+	// host: toolset "tools.example": not an http or https URL
+}
+
 // A runtime uses tool servers in a private network. One of them signs what it sends and
 // requires signatures.
 func ExampleOptions() {

@@ -12,6 +12,7 @@ import (
 	"github.com/millrace/millrace/agentproto"
 	"github.com/millrace/millrace/agentproto/conversation"
 	"github.com/millrace/millrace/agentproto/host/internal/callback"
+	"github.com/millrace/millrace/agentproto/host/internal/peer"
 	"github.com/millrace/millrace/dataflow"
 	"github.com/millrace/millrace/dataflow/durable"
 )
@@ -321,4 +322,18 @@ func (o Options) withDefaults() Options {
 		o.Logger = slog.Default()
 	}
 	return o
+}
+
+// Check returns an error if [Start] would refuse the options that concern tool servers and the public URL, whatever exists outside
+// of this process. It starts nothing and connects to nothing.
+func Check(opts Options) error {
+	opts, err := opts.withDefaults().withCommands()
+	if err != nil {
+		return err
+	}
+	if err := checkPublic(opts.PublicURL); err != nil {
+		return err
+	}
+	_, err = peer.New((&Runtime{opts: opts, log: opts.Logger}).peerConfig())
+	return err
 }

@@ -4,8 +4,11 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"net"
 	"slices"
 	"strings"
+
+	"github.com/millrace/millrace/agentproto/host"
 )
 
 const checkUsage = `usage: millrace check FILE
@@ -84,6 +87,22 @@ func (f *serveFlags) look() error {
 		}
 	} else if local, err := onLoopback(*f.address); err != nil || !local {
 		return fmt.Errorf("the API at %s can be reached from other hosts, or is no address, and has no token_file", *f.address)
+	}
+	for _, address := range []string{*f.listen, *f.address, *f.watch} {
+		if address == "" {
+			continue
+		}
+		if _, err := net.ResolveTCPAddr("tcp", address); err != nil {
+			return fmt.Errorf("nothing can listen at %q: %w", address, err)
+		}
+	}
+	opts, tools := host.Options{PublicURL: *f.public, Secrets: f.secrets}, f.tools
+	tools.commands = slices.Clone(tools.commands) // the ports that they are given here are not those of a start
+	if err := tools.set(&opts, ""); err != nil {
+		return err
+	}
+	if err := host.Check(opts); err != nil {
+		return err
 	}
 	if err := f.servers.settle(); err != nil {
 		return err

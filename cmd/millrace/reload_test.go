@@ -37,13 +37,13 @@ func TestReloadThatCannotStart(t *testing.T) {
 		s.request(ctx, "GET", "/calls/t/"+id+"?wait=60s", "", http.StatusOK)
 	}
 	call("first")
-	for i, is := range []struct{ tool, extra string }{
-		{"ftp://x", ""},
-		{tools[0], `, "mcp": {"a": {"command": ["no-such-program-of-a-test"]}}`},
-		{tools[0], fmt.Sprintf(`, "monitor": {"listen": %q}`, listen)},
+	for i, is := range []struct{ tool, extra, want string }{
+		{"ftp://x", "", "nothing is changed"}, // nothing has to be started to see that
+		{tools[0], `, "mcp": {"a": {"command": ["no-such-program-of-a-test"]}}`, "started again as it was"},
+		{tools[0], fmt.Sprintf(`, "monitor": {"listen": %q}`, listen), "started again as it was"},
 	} {
 		configure(is.tool, is.extra)
-		said.until(ctx, t, "started again as it was", func() { s.cmd.Process.Signal(syscall.SIGHUP) })
+		said.until(ctx, t, is.want, func() { s.cmd.Process.Signal(syscall.SIGHUP) })
 		call(fmt.Sprint(i))
 	}
 	configure(tools[0], `, "ask_status": true`)

@@ -66,8 +66,8 @@ func (rt *Runtime) knows(key agentproto.CallKey) {
 // askLasting is how long the process that has a call may take to confirm it.
 const askLasting = 50 * time.Millisecond
 
-// askElsewhere is how long the process that runs a call may take to say that the call is resolved. A process keeps no resolution
-// of a call that it does not run, so it has to ask each time.
+// askElsewhere is how long the process that runs a call may take to say that the call is resolved, or that its thread has moved
+// away. A process keeps neither of a call that it does not run, so it has to ask each time.
 const askElsewhere = 200 * time.Millisecond
 
 // A Description describes the state of a call, for programs that show it to others.
@@ -198,9 +198,14 @@ func (rt *Runtime) Describe(ctx context.Context, key agentproto.CallKey) (Descri
 	if !found {
 		asking, cancel := context.WithTimeout(ctx, askElsewhere)
 		defer cancel()
+		left := make(chan error, 1)
+		go func() { left <- rt.moves.AwaitLeft(asking, key.GroupID) }()
 		if r, err := rt.program.Await(asking, key); err == nil {
 			rt.describe(&d, r)
 			return d, nil
+		}
+		if err := <-left; err != nil {
+			return d, err
 		}
 	}
 	if !rt.resolution(&d) {

@@ -146,14 +146,18 @@ func (a api) result(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 		defer release()
-		if wait -= atOnce; wait <= 0 {
-			if d, err := a.rt.Describe(r.Context(), key); err == nil && d.Resolution != nil {
-				wait = acceptWithin // another process runs the call, and it takes longer than atOnce to ask it
+		if res, err = a.await(r.Context(), key, wait-atOnce); errors.Is(err, errPending) {
+			// If another process runs the call, it may not have been asked for long enough, and knows better where the thread is.
+			if d, described := a.rt.Describe(r.Context(), key); errors.Is(described, host.ErrElsewhere) {
+				err = described
+			} else if described == nil && d.Resolution != nil {
+				res, err = a.await(r.Context(), key, acceptWithin)
 			}
 		}
-		res, err = a.await(r.Context(), key, wait)
 	}
 	switch {
+	case errors.Is(err, host.ErrElsewhere):
+		answer(w, http.StatusGone, problem{err.Error()})
 	case err == nil:
 		found := resultOf(res)
 		found.GroupID = bearerOf(r).named(found.GroupID)

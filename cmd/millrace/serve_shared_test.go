@@ -13,6 +13,8 @@ import (
 	"time"
 
 	natsserver "github.com/nats-io/nats-server/v2/server"
+
+	"github.com/millrace/millrace/agentproto"
 )
 
 // serveShared starts n runtimes that share their calls over a NATS server.
@@ -117,6 +119,30 @@ func TestServeSharedState(t *testing.T) {
 	}
 	if ctx.Err() != nil {
 		t.Error("a call that is over is shown as pending")
+	}
+}
+
+// TestServeSharedMoved moves a session from two runtimes that share it to a third one. It fails if the one that did not run it never
+// learns that it is gone, and says that its call is pending.
+func TestServeSharedMoved(t *testing.T) {
+	t.Parallel()
+	tool := newMovingTool(t)
+	key := filepath.Join(t.TempDir(), "shared.key")
+	both := serveSharedWith(t, 2, tool.bases[:1], func(int) []string { return []string{"--migration-key", key} })
+	other := serveRuntime(t, t.TempDir(), tool.bases[1:], "--migration-key", key)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	call := agentproto.CallKey{GroupID: "t", ID: "c"}
+	both[0].request(ctx, "POST", "/calls", `{"group_id":"t","id":"c","operation":"late"}`, http.StatusAccepted)
+	for tool.isWaiting(call) && ctx.Err() == nil {
+		both[0].request(ctx, "GET", "/calls/t/c?wait=60ms", "", http.StatusNoContent)
+	}
+	both[0].request(ctx, "POST", "/sessions/t/migrate", fmt.Sprintf(`{"to":"http://%s"}`, other.listen()), http.StatusNoContent)
+	other.request(ctx, "GET", "/calls/t/c", "", http.StatusNoContent)
+	for _, s := range both {
+		for _, path := range []string{"/calls/t/c", "/calls/t/c?wait=100ms", "/calls/t/c/state"} {
+			s.request(ctx, "GET", path, "", http.StatusGone)
+		}
 	}
 }
 

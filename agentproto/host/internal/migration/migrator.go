@@ -225,10 +225,31 @@ func (mg *Migrator) LeftTo(thread string) error {
 	if mg.ports == nil {
 		return nil
 	}
-	if host, _ := mg.ports.placeOf(thread); host != "" {
-		return fmt.Errorf("%w: %s is at %s", ErrElsewhere, quote.Text(thread), quote.Text(host))
+	host, _ := mg.ports.placeOf(thread)
+	return elsewhere(thread, host)
+}
+
+// AwaitLeft is LeftTo for a thread that another process runs. That process may take until ctx ends to say where the thread is.
+func (mg *Migrator) AwaitLeft(ctx context.Context, thread string) error {
+	if mg.ports == nil {
+		return nil
 	}
-	return nil
+	host := ""
+	for n := 0; ; n++ {
+		text, err := mg.ports.noted.Await(ctx, note{Kind: notePlace, Of: thread, N: n})
+		if err != nil {
+			return elsewhere(thread, host)
+		}
+		_, host, _ = strings.Cut(text, " ")
+	}
+}
+
+// elsewhere returns the error for a thread at another host, or nil if host is empty.
+func elsewhere(thread, host string) error {
+	if host == "" {
+		return nil
+	}
+	return fmt.Errorf("%w: %s is at %s", ErrElsewhere, quote.Text(thread), quote.Text(host))
 }
 
 // isFrozen reports whether callbacks of a thread have to wait.

@@ -1,9 +1,14 @@
 package sim_test
 
 import (
+	"context"
+	"fmt"
 	"slices"
+	"sync/atomic"
 	"testing"
 
+	"github.com/millrace/millrace/dataflow"
+	"github.com/millrace/millrace/dataflow/sim"
 	"github.com/millrace/millrace/keyedsingleton"
 	"github.com/millrace/millrace/keyedstream"
 )
@@ -28,5 +33,31 @@ func TestForgottenKeys(t *testing.T) {
 	}
 	if want := []string{"", "a", "again"}; !slices.Equal(got, want) {
 		t.Errorf("the first value is one of %q, want %q", got, want)
+	}
+}
+
+// TestEndedLife has a call whose key a machine forgets. The call is made or not, and its answer counts or not, depending on
+// when the key is forgotten. It catches a search that treats the calls of a key as independent of the key.
+func TestEndedLife(t *testing.T) {
+	_, got := outcomes(t, func(b bench) string {
+		_, decided := keyedstream.Machine(b.keyed("xs", e(1, "decide"), e(1, "forget")), func() int { return 0 },
+			func(_ *int, x string, do *keyedstream.Turn[int, string, string]) {
+				if x == "decide" {
+					do.Decide(x)
+				} else {
+					do.Forget()
+				}
+			})
+		var calls atomic.Int32
+		answers := keyedsingleton.MapAsync(decided, func(context.Context, string) string {
+			calls.Add(1)
+			return "answered"
+		}, keyedsingleton.AsyncOptions{})
+		out := dataflow.Output(keyedsingleton.Values(answers), "out")
+		b.Start()
+		return fmt.Sprint(sim.Collect(b.Sim, out), calls.Load())
+	})
+	if want := []string{"[] 0", "[] 1", "[answered] 1"}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
 	}
 }

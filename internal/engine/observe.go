@@ -328,8 +328,12 @@ func (op *Op) gets(n int) {
 	}
 }
 
-// Part returns the object that represents what op holds for a key. It depends on what op can tell apart.
+// Part returns the object that represents what op holds for a key. It depends on what op can tell apart. A key that op derived from
+// one that it was given, such as the key of a call, is held with that one.
 func (op *Op) Part(k any) Object {
+	if made, ok := k.(interface{ ErrorKey() any }); ok {
+		k = made.ErrorKey()
+	}
 	switch r := op.inSlice(); {
 	case r != nil:
 		return r.Object()

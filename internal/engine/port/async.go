@@ -335,6 +335,9 @@ func (a *async[K, V, U]) CallText(i int) string {
 func (a *async[K, V, U]) CallNow(i int, later bool) {
 	q := &a.simulated
 	a.op.Touch(q.ids[i], engine.Writes)
+	if a.lives != nil {
+		a.op.TouchKey(q.K[i], engine.Reads) // f is not called if the life is over
+	}
 	a.queues()
 	m := madeCall{id: q.ids[i], call: a.CallText(i)}
 	k, v, h := q.K[i], q.V[i], q.H[i]

@@ -1,6 +1,7 @@
 package window
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/millrace/millrace/bounds"
@@ -57,13 +58,15 @@ func keyOf[K comparable](k K, from, to int64) Key[K] { return Key[K]{k, Span{Tim
 
 // Closed returns the closed aggregates as events, each at the last instant of its span, so that
 // minutes can be folded into hours: the last minute before eleven is in the hour before eleven.
-// Nothing is late, since the events have the mark of closed.
+// The events of a key are in the order of their times, and of two spans with the same end the
+// one that began first comes first. Nothing is late, since the events have the mark of closed.
 func Closed[K comparable, A any, L dataflow.Location](
 	closed dataflow.KeyedSingleton[Key[K], A, L, bounds.BoundedValue],
 ) dataflow.KeyedStream[K, Event[A], L, bounds.Unbounded, dataflow.TotalOrder, dataflow.ExactlyOnce] {
 	n, op := engine.Read(engine.KeyedNodeOf(closed), "window.Closed")
 	return newKeyedStream[K, Event[A], L, bounds.Unbounded, dataflow.TotalOrder, dataflow.ExactlyOnce](
-		windows.Entries(n, op, func(w Key[K], a A) (K, Event[A]) { return w.Key, Event[A]{w.Span.To - 1, a} }))
+		windows.Entries(n, op, func(w *Key[K]) int64 { return int64(w.Span.To - 1) }, func(a, b *Key[K]) int { return cmp.Compare(a.Span.From, b.Span.From) },
+			func(w Key[K], a A) (K, Event[A]) { return w.Key, Event[A]{w.Span.To - 1, a} }))
 }
 
 // Retain returns the entries of closed and forgets each when the mark is more than after past the

@@ -2,13 +2,16 @@ package window_test
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
+	"github.com/millrace/millrace/bounds"
 	"github.com/millrace/millrace/dataflow"
 	"github.com/millrace/millrace/dataflow/sim"
 	"github.com/millrace/millrace/dataflow/window"
 	"github.com/millrace/millrace/keyedsingleton"
+	"github.com/millrace/millrace/keyedstream"
 )
 
 // counting counts the events of one source in each span and reports the late ones.
@@ -145,5 +148,52 @@ func TestDaysOfZones(t *testing.T) {
 			closed, _ := window.Count(dataflow.KeyBy(es, key), window.Days(place))
 			return []text{counted(closed)}
 		})
+	}
+}
+
+// TestClosedOrder has spans of one key that are entries of several keys, so nothing determines which of them comes first. It
+// catches an order of the closed aggregates that is the order of their arrival.
+func TestClosedOrder(t *testing.T) {
+	type span = window.Key[string]
+	values := []span{{Key: "k", Span: window.Span{From: 0, To: 20}}, {Key: "k", Span: window.Span{From: 10, To: 20}}, {Key: "k", Span: window.Span{From: 0, To: 10}}}
+	for _, order := range [][]int{{0, 1, 2}, {2, 1, 0}, {1, 2, 0}} {
+		flow := dataflow.New()
+		at := dataflow.At[server](flow)
+		var ports []*dataflow.InputPort[span]
+		var spans dataflow.Stream[window.Event[span], server, bounds.Unbounded, dataflow.NoOrder, dataflow.ExactlyOnce]
+		for i := range values {
+			in, s := dataflow.Input[span](at, fmt.Sprint("in", i))
+			events, _ := window.Stamp(s, func(span) window.Time { return 1 }, window.Disorder{})
+			if ports = append(ports, in); i == 0 {
+				spans = dataflow.WeakenOrder(events)
+			} else {
+				spans = dataflow.Merge(spans, events)
+			}
+		}
+		seen := keyedstream.Count(dataflow.KeyBy(spans, func(e window.Event[span]) span { return e.Value }))
+		closed := keyedsingleton.MapWithKey(keyedsingleton.ThresholdUniform(seen, 1), func(k span, _ int) window.Span { return k.Span })
+		var got []window.Span
+		texts := keyedstream.Fold(window.Closed(closed), func() []window.Span { return nil }, func(acc *[]window.Span, e window.Event[window.Span]) {
+			got = append(got, e.Value)
+		})
+		keyedsingleton.Inspect(texts, func([]window.Span) {})
+		app, err := dataflow.Start(t.Context(), flow)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, i := range order {
+			if err := ports[i].Send(t.Context(), values[i]); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, in := range ports {
+			in.Close()
+		}
+		if err := app.Wait(); err != nil {
+			t.Fatal(err)
+		}
+		if want := []window.Span{values[2].Span, values[0].Span, values[1].Span}; !slices.Equal(got, want) {
+			t.Errorf("sent in the order %v: got %v, want %v", order, got, want)
+		}
 	}
 }

@@ -5,24 +5,45 @@ import (
 	"github.com/millrace/millrace/internal/engine/mark"
 )
 
-// Entries returns the entries of in as events, under the keys that event gives them. The result has the mark of in.
-func Entries[W comparable, A any, K comparable, E any](in *engine.KeyedNode[W, A], op *engine.Op, event func(W, A) (K, E)) *engine.KeyedNode[K, E] {
-	follow(op, &in.Head)
-	out := engine.NewKeyedNode[K, E](engine.Derived(op, in))
+// Entries returns the entries of in as events, under the keys that event gives them and in the order of their times. Entries of
+// one time are in the order of tie. An event is released when the mark has passed its time.
+//
+// Entries of several keys become events of one key. They have no order between them, so the one in which they came is not used.
+func Entries[W comparable, A any, K comparable, E any](
+	in *engine.KeyedNode[W, A], op *engine.Op, at func(*W) int64, tie func(a, b *W) int, event func(W, A) (K, E),
+) *engine.KeyedNode[K, E] {
+	marks := follow(op, &in.Head)
+	h := engine.Derived(op, in)
+	h.Mark = own(op, marks)
+	out := engine.NewKeyedNode[K, E](h)
+	q := newQueue[Row[W, A]](engine.Remember(op, &h))
+	q.tie = func(a, b *Row[W, A]) int { return tie(&a.Key, &b.Key) }
 	var c engine.Columns[K, E]
 	var o engine.Batch[K, E]
-	op.Scratch(&c, &o)
+	op.Holds(&c)
+	op.Scratch(&o)
 	in.To(func(b *engine.Batch[W, A]) {
-		c.K, c.V = engine.Resize(c.K, len(b.K)), engine.Resize(c.V, len(b.K))
-		for i, w := range b.K {
-			c.K[i], c.V[i] = event(w, b.V[i])
+		op.Loc.At = op.Index
+		m := marks.Now()
+		for i := range b.K {
+			t := at(&b.K[i])
+			if t < m || t == future {
+				late(t, m)
+			}
+			q.add(t, Row[W, A]{b.K[i], b.V[i]})
 		}
-		o = engine.Batch[K, E]{K: c.K, V: c.V}
-		out.Push(&o)
-	}).One = func(w W, a A, _ uint64) {
-		k, e := event(w, a)
-		out.One(k, e, 0)
-	}
+	})
+	marks.Follow(func(now int64) {
+		op.Loc.At = op.Index
+		for len(*q.all) > 0 && q.next() < now {
+			x := q.take().What
+			k, e := event(x.Key, x.Event)
+			engine.AppendEntry(&c, false, k, e, 0)
+		}
+		engine.PushEntries(out, c, &o)
+		engine.ClearEntries(&c)
+		h.Mark.Advance(now)
+	})
 	return out
 }
 

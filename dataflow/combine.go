@@ -63,7 +63,7 @@ func Partition[T any, L Location, B bounds.Stream, O Order, R Retries](
 
 // Sort returns the elements of s from the smallest to the largest, in O(n log n). The
 // stream must be complete, and may be in any order. In a slice, Sort sorts each batch
-// separately.
+// separately. A negative zero comes before zero.
 func Sort[T cmp.Ordered, L Location, B bounds.Complete, O Order, R Retries](
 	s Stream[T, L, B, O, R],
 ) Stream[T, L, B, TotalOrder, R] {

@@ -75,6 +75,9 @@ func stepError(p *engine.Panic) error {
 // whose function made such a key ends the flow with a [StepError] that wraps the error. The
 // readers of a durable flow also refuse a key that is different after encoding and decoding,
 // such as a pointer, since no entry is ever found under it.
+//
+// A negative zero is not such a value. It equals zero, so it is the same key, and wherever
+// it is in a key zero takes its place.
 type KeyError struct {
 	Op   string // operator that made the port or the key, such as "keyedsingleton.Input"
 	Port string // name of the port, or empty

@@ -78,7 +78,7 @@ func asLoop(got, want []string) *gopter.PropResult {
 
 // inSteps starts a flow and sends it batches. It calls look at the start and after each batch. The
 // location is idle, so each batch is one step.
-func inSteps(flow *dataflow.Flow, in *dataflow.InputPort[int], batches [][]int, look func()) {
+func inSteps[T any](flow *dataflow.Flow, in *dataflow.InputPort[T], batches [][]T, look func()) {
 	app, err := dataflow.Start(context.Background(), flow)
 	if err != nil {
 		panic(err)

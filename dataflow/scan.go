@@ -41,7 +41,8 @@ func Limit[T any, L Location, B bounds.Stream, O Ordered, R NoRetries](
 }
 
 // Unique returns each element of s the first time it comes, so the result has no
-// repeats. Elements are compared like the keys of a map: a NaN is equal to none.
+// repeats. Elements are compared like the keys of a map: a NaN is equal to none, and a
+// negative zero comes out as the zero that it is equal to.
 //
 // The cost is one table probe for each element. An element is remembered for as long as
 // the flow runs, in 22 to 32 bytes plus the element itself.

@@ -22,12 +22,12 @@ func Get[K comparable, V any, L dataflow.Location, B bounds.Stream, O dataflow.O
 
 // Sort returns the values of each key from the smallest to the largest, in O(n log n).
 // The stream must be complete, and may be in any order. In a slice, Sort sorts each batch
-// separately.
+// separately. A negative zero comes before zero.
 func Sort[K comparable, V cmp.Ordered, L dataflow.Location, B bounds.Complete, O dataflow.Order, R dataflow.Retries](
 	ks dataflow.KeyedStream[K, V, L, B, O, R],
 ) dataflow.KeyedStream[K, V, L, B, dataflow.TotalOrder, R] {
 	n, op := engine.Read(engine.KeyedNodeOf(ks), "keyedstream.Sort")
-	return newKeyedStream[K, V, L, B, dataflow.TotalOrder, R](operators.KSort(n, op, cmp.Compare[V]))
+	return newKeyedStream[K, V, L, B, dataflow.TotalOrder, R](operators.KSort(n, op, operators.Order[V]()))
 }
 
 // SortFunc is [Sort] with an order given by compare, as in package slices. The proof says

@@ -20,7 +20,8 @@ func Keys[K comparable, V any, L dataflow.Location, B bounds.Stream, O dataflow.
 }
 
 // Unique returns each value of a key once, when it first comes. The same value under
-// another key is a different one. Values repeated by a retry come out once.
+// another key is a different one. Values repeated by a retry come out once. A negative
+// zero comes out as the zero that it is equal to.
 //
 // All pairs of key and value are remembered for as long as the flow runs or, inside a
 // slice, until its run ends. Values that are not equal to themselves, such as NaN, are

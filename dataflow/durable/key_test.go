@@ -2,6 +2,7 @@ package durable
 
 import (
 	"errors"
+	"fmt"
 	"math"
 	"strings"
 	"testing"
@@ -65,6 +66,56 @@ func TestBadKey(t *testing.T) {
 		stop(t, app)
 		log = log.Reopen()
 		app = start(t, log, build, Options{})
+	}
+	stop(t, app)
+}
+
+// TestNegativeZeroKey uses zero and negative zero as keys. They are one key, so they must be in one partition, although their
+// encodings differ.
+func TestNegativeZeroKey(t *testing.T) {
+	type at struct {
+		Hall string
+		X    float64
+	}
+	type ports struct {
+		in     *dataflow.EntryInputPort[at, int]
+		out    *dataflow.EntryOutputPort[at, int]
+		values *dataflow.SharedKeyedInputPort[at, int]
+		twice  *dataflow.EntryOutputPort[at, int]
+	}
+	build := func(f *dataflow.Flow) ports {
+		here := dataflow.At[members](f)
+		in, entries := keyedsingleton.Input[at, int](here, "in")
+		values, vs := keyedstream.SharedInput[at, int](here, "values")
+		twice := keyedsingleton.ThresholdUniform(keyedstream.Count(vs), 2)
+		return ports{in, keyedsingleton.Output(entries, "out"), values, keyedsingleton.Output(twice, "twice")}
+	}
+	log := journal.NewMemory(journal.MemoryOptions{Partitions: 5})
+	app := start(t, log, build, Options{})
+	for i := range 10 {
+		plus, minus := at{fmt.Sprint(i), 0}, at{fmt.Sprint(i), math.Copysign(0, -1)}
+		ctx := t.Context()
+		if err := app.Ports.in.Put(ctx, minus, 7); err != nil {
+			t.Fatal(err)
+		}
+		if err := app.Ports.in.Put(ctx, plus, 8); !errors.Is(err, dataflow.ErrDuplicateKey) {
+			t.Errorf("a second Put: %v", err)
+		}
+		if has, err := app.Ports.in.Has(ctx, plus); !has || err != nil {
+			t.Errorf("Has: %t, %v", has, err)
+		}
+		await(t, app.Ports.out, plus, 7)
+		keys := []at{plus, minus}
+		if _, err := app.Ports.values.SendBatch(ctx, keys, []int{1, 1}); err != nil {
+			t.Fatal(err)
+		}
+		if !math.Signbit(keys[1].X) {
+			t.Error("the keys of the caller were changed")
+		}
+		await(t, app.Ports.twice, minus, 2)
+		if v, err := app.Ports.twice.Take(ctx, minus); v != 2 || err != nil {
+			t.Errorf("Take: %d, %v", v, err)
+		}
 	}
 	stop(t, app)
 }

@@ -55,7 +55,8 @@ func Trailing[K comparable, V, A any, L dataflow.Location, O dataflow.Ordered, R
 }
 
 // Unique returns each event of a key once: events of the same time and value are one. It
-// remembers an event until the mark is past it, since a repeat after that is late.
+// remembers an event until the mark is past it, since a repeat after that is late. A
+// negative zero comes out as the zero that it is equal to.
 func Unique[K, V comparable, L dataflow.Location, O dataflow.Order, R dataflow.Retries](
 	ks dataflow.KeyedStream[K, Event[V], L, bounds.Unbounded, O, R],
 ) dataflow.KeyedStream[K, Event[V], L, bounds.Unbounded, O, dataflow.ExactlyOnce] {

@@ -6,9 +6,9 @@ import "github.com/millrace/millrace/internal/keyed"
 type Map[K comparable, V any] struct {
 	trees trees[K, V]
 	hash  func(K) uint64
-	check func(K) error // returns why a value cannot be a key; nil if all can
-	next  uint64        // number of the next new key
-	view  *view[K, V]   // of the current state, or nil
+	check func(K) (K, error) // see [keyed.CheckOf]
+	next  uint64             // number of the next new key
+	view  *view[K, V]        // of the current state, or nil
 }
 
 // NewMap returns an empty map.

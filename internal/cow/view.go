@@ -11,7 +11,7 @@ type View[K comparable, V any] struct {
 type view[K comparable, V any] struct {
 	trees trees[K, V]
 	hash  func(K) uint64
-	check func(K) error
+	check func(K) (K, error)
 }
 
 // Len returns the number of entries.
@@ -33,8 +33,10 @@ func (v View[K, V]) Get(k K) (value V, ok bool) {
 		e, ok := t.sorted.Get(entry[K, V]{k: k})
 		return e.v, ok
 	}
-	if v.view.check != nil && v.view.check(k) != nil {
-		return value, false
+	if v.view.check != nil {
+		if _, err := v.view.check(k); err != nil {
+			return value, false
+		}
 	}
 	e, ok := t.find(k, v.view.hash(k))
 	if !ok {

@@ -123,16 +123,17 @@ func (op *Op) BadKeyAt(i int, k any, why error) error {
 	return op.Loc.Graph.Settings.BadKey(&BadKey{op, k, why, i})
 }
 
-// MadeKeys returns a function that checks keys made by a function of op. It panics at the first value that cannot be a key. It is
-// nil if all values of K can be keys.
+// MadeKeys returns a function that replaces what a function of op made by the keys for it; see [keyed.CheckOf]. It panics at the
+// first value that cannot be a key. It is nil if all values of K are keys.
 func MadeKeys[K comparable](op *Op) func([]K) {
 	check := keyed.CheckOf[K]()
 	if check == nil {
 		return nil
 	}
 	return func(ks []K) {
-		for _, k := range ks {
-			if err := check(k); err != nil {
+		for i, k := range ks {
+			var err error
+			if ks[i], err = check(k); err != nil {
 				op.Enter()
 				panic(op.BadKey(k, err))
 			}
@@ -140,8 +141,12 @@ func MadeKeys[K comparable](op *Op) func([]K) {
 	}
 }
 
-// CheckMade applies a check from MadeKeys to one key.
-func CheckMade[K comparable](check func([]K), k K) { check([]K{k}) }
+// CheckMade applies a check from MadeKeys to one value, and returns the key for it.
+func CheckMade[K comparable](check func([]K), k K) K {
+	one := []K{k}
+	check(one)
+	return one[0]
+}
 
 // Survives returns why an entry of a history that is kept outside would not be found under k, or nil. k has to come back
 // unchanged from its encoding.

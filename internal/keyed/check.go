@@ -15,26 +15,28 @@ var (
 	ErrUnhashable = errors.New("it cannot be hashed")
 )
 
-// CheckOf returns a function that returns why a value of K cannot be a key. It returns nil
-// if every value can. CheckOf looks at the type by reflection, so call it where an
-// operator is built.
+// CheckOf returns a function that returns the key for a value of K, or why the value cannot
+// be a key. The key is the value with each negative zero replaced by zero; see
+// [PositiveOf]. CheckOf returns nil if every value is its own key. It looks at the type by
+// reflection, so call it where an operator is built.
 //
 // A value cannot be a key if it is not equal to itself, which is only possible if it
 // contains a floating-point or complex number, or if it cannot be hashed, which is only
 // possible if it contains an interface.
-func CheckOf[K comparable]() func(K) error {
+func CheckOf[K comparable]() func(K) (K, error) {
 	floats, interfaces := parts(reflect.TypeFor[K]())
+	positive := PositiveOf[K]()
 	if interfaces {
-		return hashable(HasherOf[K]())
+		return hashable(HasherOf[K](), positive)
 	}
 	if !floats {
 		return nil
 	}
-	return func(k K) error {
+	return func(k K) (K, error) {
 		if k != k {
-			return ErrUnequal
+			return k, ErrUnequal
 		}
-		return nil
+		return positive(k), nil
 	}
 }
 
@@ -63,8 +65,9 @@ func parts(t reflect.Type) (floats, interfaces bool) {
 }
 
 // hashable checks by trying, since the content of an interface is not known before.
-func hashable[K comparable](h *Hasher[K]) func(K) error {
-	return func(k K) (err error) {
+func hashable[K comparable](h *Hasher[K], positive func(K) K) func(K) (K, error) {
+	return func(k K) (key K, err error) {
+		key = k // also if the hash panics
 		defer func() {
 			if v := recover(); v != nil {
 				err = fmt.Errorf("%w: %v", ErrUnhashable, v)
@@ -72,8 +75,8 @@ func hashable[K comparable](h *Hasher[K]) func(K) error {
 		}()
 		h.Hash(k)
 		if k != k {
-			return ErrUnequal
+			return k, ErrUnequal
 		}
-		return nil
+		return positive(k), nil
 	}
 }

@@ -2,6 +2,7 @@ package keyed
 
 import (
 	"errors"
+	"fmt"
 	"math"
 	"testing"
 )
@@ -58,7 +59,11 @@ func same[K comparable](t *testing.T, k K, fits bool) {
 	if check == nil {
 		t.Fatalf("%T is not checked", k)
 	}
-	if err := check(k); (err == nil) != fits {
+	key, err := check(k)
+	if (err == nil) != fits {
 		t.Errorf("%T %v: %v", k, k, err)
+	}
+	if text := fmt.Sprintf("%#v", k); fmt.Sprintf("%#v", key) != text {
+		t.Errorf("the key for %s is %#v", text, key)
 	}
 }

@@ -31,7 +31,7 @@ func KeyBy[K comparable, V any](in *engine.Node[V], op *engine.Op, key func(V) K
 		op.Loc.At = op.Index
 		k := key(x)
 		if check != nil {
-			engine.CheckMade(check, k)
+			k = engine.CheckMade(check, k)
 		}
 		out.One(k, x, 0)
 	}})
@@ -63,7 +63,7 @@ func KeyByRef[K comparable, V any](in *engine.Node[V], op *engine.Op, key func(*
 		buf = x
 		k := key(&buf)
 		if check != nil {
-			engine.CheckMade(check, k)
+			k = engine.CheckMade(check, k)
 		}
 		out.One(k, buf, 0)
 		var zero V
@@ -96,7 +96,7 @@ func Split[E any, K comparable, V any](in *engine.Node[E], op *engine.Op, halves
 		buf = x
 		k, v := halves(&buf)
 		if check != nil {
-			engine.CheckMade(check, k)
+			k = engine.CheckMade(check, k)
 		}
 		var zero E
 		buf = zero

@@ -15,12 +15,14 @@ func StateEntries[K comparable, V any](r *engine.Region, op *engine.Op, init []P
 	now := &index[K, V]{table: state.NewTable(engine.Lasting(op), state.Plain[K], state.Plain[V])} // changes are not reported, because state is no news
 	check := keyed.CheckOf[K]()
 	for _, e := range init {
+		k := e.Key
 		if check != nil {
-			if err := check(e.Key); err != nil {
-				panic(op.BadKey(e.Key, err))
+			var err error
+			if k, err = check(k); err != nil {
+				panic(op.BadKey(k, err))
 			}
 		}
-		v, added := now.table.Put(e.Key, hash.Hash(e.Key))
+		v, added := now.table.Put(k, hash.Hash(k))
 		if !added {
 			engine.Misuse(op.Name, "the key %v is given twice", e.Key)
 		}

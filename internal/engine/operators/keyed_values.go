@@ -6,6 +6,7 @@ import (
 	"github.com/millrace/millrace/internal/engine"
 	"github.com/millrace/millrace/internal/engine/codec"
 	"github.com/millrace/millrace/internal/engine/state"
+	"github.com/millrace/millrace/internal/keyed"
 )
 
 // KFlatMap returns everything that f emits for each value, under its key.
@@ -104,7 +105,7 @@ func KRekey[K, J comparable, V any](in *engine.KeyedNode[K, V], op *engine.Op, f
 		cur.enter(k)
 		j := f(k, v)
 		if check != nil {
-			engine.CheckMade(check, j)
+			j = engine.CheckMade(check, j)
 		}
 		out.One(j, v, 0)
 	}
@@ -181,7 +182,7 @@ type both[K, V comparable] struct {
 func KUnique[K, V comparable](in *engine.KeyedNode[K, V], op *engine.Op) *engine.KeyedNode[K, V] {
 	out := engine.NewKeyedNode[K, V](engine.Derived(op, in))
 	known := state.NewTable(engine.Remember(op, &out.Head), bothCodec[K, V], state.Nothing)
-	hash := engine.Hasher[both[K, V]]()
+	hash, positive := engine.Hasher[both[K, V]](), keyed.PositiveOf[V]()
 	var c engine.Columns[K, V]
 	var o engine.Batch[K, V]
 	op.Scratch(&c, &o)
@@ -190,6 +191,9 @@ func KUnique[K, V comparable](in *engine.KeyedNode[K, V], op *engine.Op) *engine
 		c.K, c.V = c.K[:0], c.V[:0]
 		for i, k := range b.K {
 			x := both[K, V]{k, b.V[i]}
+			if positive != nil {
+				x.v = positive(x.v)
+			}
 			if _, added := known.Put(x, hash.Hash(x)); added {
 				c.K, c.V = append(c.K, x.k), append(c.V, x.v)
 			}
@@ -200,6 +204,9 @@ func KUnique[K, V comparable](in *engine.KeyedNode[K, V], op *engine.Op) *engine
 		}
 	}).One = func(k K, v V, h uint64) {
 		op.Loc.At = op.Index
+		if positive != nil {
+			v = positive(v)
+		}
 		if _, _, added := known.PutOne(hash, both[K, V]{k, v}, 0); added {
 			out.One(k, v, h)
 		}
@@ -272,7 +279,7 @@ func KExtreme[K, V comparable](in *engine.KeyedNode[K, V], op *engine.Op, pick f
 	} else {
 		out.Region.AtStep(func() { t.Each(out.Push) })
 	}
-	hash := engine.Hasher[K]()
+	hash, bits := engine.Hasher[K](), keyed.BitsOf[V]()
 	var hs []uint64
 	var c engine.Columns[K, V]
 	var o engine.Batch[K, V]
@@ -288,7 +295,7 @@ func KExtreme[K, V comparable](in *engine.KeyedNode[K, V], op *engine.Op, pick f
 			if *p = b.V[i]; !added {
 				*p = pick(old, b.V[i])
 			}
-			if streaming && (added || *p != old) {
+			if streaming && (added || *p != old || bits != nil && bits(*p) != bits(old)) {
 				c.K, c.V, c.H = append(c.K, k), append(c.V, *p), append(c.H, hs[i])
 			}
 		}
@@ -305,7 +312,7 @@ func KExtreme[K, V comparable](in *engine.KeyedNode[K, V], op *engine.Op, pick f
 		if *p = v; !added {
 			*p = pick(old, v)
 		}
-		if streaming && (added || *p != old) {
+		if streaming && (added || *p != old || bits != nil && bits(*p) != bits(old)) {
 			out.One(k, *p, h)
 			t.Changed()
 		}

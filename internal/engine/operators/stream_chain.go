@@ -6,6 +6,7 @@ import (
 
 	"github.com/millrace/millrace/internal/engine"
 	"github.com/millrace/millrace/internal/engine/state"
+	"github.com/millrace/millrace/internal/keyed"
 )
 
 // Chain returns the elements of first, which is complete, and then those of second. Both are in one region, or first is a
@@ -51,15 +52,34 @@ func Chain[T any](first, second *engine.Node[T], op *engine.Op) *engine.Node[T] 
 	return out
 }
 
+// Order returns the order of Sort. It is that of cmp.Compare, but treats no two elements as equal that a program can tell apart:
+// -0 comes before 0. Otherwise such elements would stay in the order in which they came.
+func Order[T cmp.Ordered]() func(a, b T) int {
+	bits := keyed.BitsOf[T]()
+	if bits == nil {
+		return cmp.Compare[T]
+	}
+	return func(a, b T) int {
+		if c := cmp.Compare(a, b); c != 0 {
+			return c
+		}
+		return cmp.Compare(bits(a), bits(b))
+	}
+}
+
 // Sort returns the elements of a region in order.
 func Sort[T cmp.Ordered](in *engine.Node[T], op *engine.Op) *engine.Node[T] {
 	h := engine.InRegion(op, in)
 	out := engine.NewNode[T](h)
 	var all []T
 	op.Holds(&all)
+	sort := slices.Sort[[]T]
+	if keyed.BitsOf[T]() != nil {
+		sort = func(all []T) { slices.SortFunc(all, Order[T]()) }
+	}
 	in.To(func(batch []T) { all = append(all, batch...) })
 	h.Region.AtStep(func() {
-		slices.Sort(all)
+		sort(all)
 		engine.PushBlocks(out, all)
 		clear(all)
 		all = all[:0]

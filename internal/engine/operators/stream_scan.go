@@ -5,6 +5,7 @@ import (
 
 	"github.com/millrace/millrace/internal/engine"
 	"github.com/millrace/millrace/internal/engine/state"
+	"github.com/millrace/millrace/internal/keyed"
 )
 
 // Reduce returns the running aggregate of a stream that starts from its first element: after each batch at the top level, at its
@@ -42,8 +43,9 @@ func Extreme[T cmp.Ordered](in *engine.Node[T], op *engine.Op, pick func(T, T) T
 		return all
 	}
 	out := engine.NewValueNode[T](all.Head)
+	bits := keyed.BitsOf[T]()
 	all.To(func(x T) {
-		if !out.IsSet || out.Value != x {
+		if !out.IsSet || out.Value != x || bits != nil && bits(out.Value) != bits(x) {
 			out.Set(x)
 		}
 	})
@@ -96,11 +98,11 @@ func Limit[T any](in *engine.Node[T], op *engine.Op, n int) *engine.Node[T] {
 	return out
 }
 
-// Unique returns each element the first time it comes.
+// Unique returns each element the first time it comes. Which of two equal elements came first cannot be seen.
 func Unique[T comparable](in *engine.Node[T], op *engine.Op) *engine.Node[T] {
 	out := engine.NewNode[T](engine.Derived(op, in))
 	seen := state.NewSet[T](engine.Remember(op, &out.Head))
-	hash := engine.Hasher[T]()
+	hash, positive := engine.Hasher[T](), keyed.PositiveOf[T]()
 	var hs []uint64
 	var buf []T
 	op.Scratch(&hs, &buf)
@@ -112,6 +114,9 @@ func Unique[T comparable](in *engine.Node[T], op *engine.Op) *engine.Node[T] {
 		seen.Touch(hs)
 		m := 0
 		for i, x := range batch {
+			if positive != nil {
+				x = positive(x)
+			}
 			_, added := seen.Put(x, hs[i])
 			buf[m] = x
 			if added {

@@ -12,7 +12,7 @@ import (
 // cases the caller is listed as waiting for the entry before the request can be handled, so that no other Take comes first.
 func Ask[K comparable, V, U any](ctx context.Context, in *KeyedInput[K, V], out *EntryOutput[K, U], k K, v V) (u U, err error) {
 	if in.check != nil {
-		if err := in.check(k); err != nil {
+		if k, err = in.check(k); err != nil {
 			return u, in.Op.BadKey(k, err)
 		}
 	}

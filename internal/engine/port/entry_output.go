@@ -22,7 +22,7 @@ type EntryOutput[K comparable, V any] struct {
 	loc     *engine.Location
 	op      *engine.Op
 	hash    *keyed.Hasher[K]
-	check   func(K) error               // returns why a value cannot be a key; nil if all can
+	check   func(K) (K, error)          // see [keyed.CheckOf]; nil if every value is its own key
 	step    engine.Columns[K, V]        // given in this step; held by the token
 	packed  []string                    // packed values of step, if values are packed; held by the token or the feeder
 	shared  []string                    // packed values that the location that gave the step keeps, if it is in this process; held by the feeder
@@ -215,8 +215,11 @@ func (out *EntryOutput[K, V]) End(err error) {
 
 // Get returns the value of k, if there is one.
 func (out *EntryOutput[K, V]) Get(k K) (v V, ok bool) {
-	if out.check != nil && out.check(k) != nil {
-		return v, false
+	if out.check != nil {
+		var err error
+		if k, err = out.check(k); err != nil {
+			return v, false
+		}
 	}
 	h := out.hash.Hash(k)
 	out.turn("look at", k, engine.Reads, nil)
@@ -276,7 +279,7 @@ func (out *EntryOutput[K, V]) Await(ctx context.Context, k K, take bool) (v V, e
 
 func (out *EntryOutput[K, V]) await(ctx context.Context, k K, take bool, r engine.Remote) (v V, err error) {
 	if out.check != nil {
-		if err := out.check(k); err != nil {
+		if k, err = out.check(k); err != nil {
 			return v, out.op.BadKey(k, err)
 		}
 	}

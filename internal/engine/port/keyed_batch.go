@@ -13,16 +13,15 @@ import (
 
 // SendBatch accepts entries, in order, as many at a time as there is room for. One step takes all entries that are accepted at
 // once. If one entry has a bad key, none is accepted.
-func (in *KeyedInput[K, V]) SendBatch(ctx context.Context, ks []K, vs []V) (int, error) {
-	n, err := in.sendAll(ctx, ks, vs)
+func (in *KeyedInput[K, V]) SendBatch(ctx context.Context, ks []K, vs []V) (n int, err error) {
+	if ks, err = in.checkAll(ks); err == nil {
+		n, err = in.sendAll(ctx, ks, vs)
+	}
 	in.usedAll("send", ks, vs, err)
 	return n, err
 }
 
 func (in *KeyedInput[K, V]) sendAll(ctx context.Context, ks []K, vs []V) (n int, err error) {
-	if err := in.checkAll(ks); err != nil {
-		return 0, err
-	}
 	s, all := in.Loc, engine.Columns[K, V]{K: ks, V: vs}
 	if err := sendTurn(&in.InputBase); err != nil {
 		return 0, err
@@ -63,40 +62,51 @@ func (in *KeyedInput[K, V]) sendAll(ctx context.Context, ks []K, vs []V) (n int,
 }
 
 // SendBatchOf is SendBatch of values of one key.
-func (in *KeyedInput[K, V]) SendBatchOf(ctx context.Context, k K, vs []V) (int, error) {
+func (in *KeyedInput[K, V]) SendBatchOf(ctx context.Context, k K, vs []V) (_ int, err error) {
 	if in.check != nil {
-		if err := in.check(k); err != nil {
+		if k, err = in.check(k); err != nil {
 			return 0, in.Op.BadKey(k, err)
 		}
 	}
 	return in.SendBatch(ctx, slices.Repeat([]K{k}, len(vs)), vs)
 }
 
-// checkAll returns the error for the first invalid key of a batch.
-func (in *KeyedInput[K, V]) checkAll(ks []K) error {
-	if in.check != nil {
-		for i, k := range ks {
-			if err := in.check(k); err != nil {
-				return in.Op.BadKeyAt(i, k, err)
-			}
+// checkAll returns the keys for the values of a batch, or the error for the first one that cannot be a key. The batch belongs to
+// the caller and stays as it is.
+func (in *KeyedInput[K, V]) checkAll(ks []K) ([]K, error) {
+	if in.check == nil {
+		return ks, nil
+	}
+	all := ks
+	if in.changes {
+		all = slices.Clone(ks)
+	}
+	for i, k := range ks {
+		key, err := in.check(k)
+		if err != nil {
+			return ks, in.Op.BadKeyAt(i, k, err)
+		}
+		if in.changes {
+			all[i] = key
 		}
 	}
-	return nil
+	return all, nil
 }
 
 // PutBatch is SendBatch for an input that accepts each key once. It returns for each entry what Send would return: nil,
 // ErrDuplicate, or why the entry was not accepted. The error says that some entries were not accepted, or that the flow failed.
 func (in *KeyedInput[K, V]) PutBatch(ctx context.Context, ks []K, vs []V) (errs []error, err error) {
-	errs, err = in.putAll(ctx, ks, vs)
+	if ks, err = in.checkAll(ks); err == nil {
+		errs, err = in.putAll(ctx, ks, vs)
+	} else {
+		errs = fill(make([]error, len(ks)), err)
+	}
 	in.usedAll("put", ks, vs, err)
 	return errs, err
 }
 
 func (in *KeyedInput[K, V]) putAll(ctx context.Context, ks []K, vs []V) (errs []error, err error) {
 	errs = make([]error, len(ks))
-	if err := in.checkAll(ks); err != nil {
-		return fill(errs, err), err
-	}
 	s := in.Loc
 	if s.Graph.Settings.Remote != nil {
 		return in.putRemote(ctx, ks, vs, errs)

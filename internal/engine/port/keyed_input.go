@@ -21,7 +21,8 @@ type KeyedInput[K comparable, V any] struct {
 	counts  state.Keys[K]             // holds them instead of seen, if not nil; guarded by mu
 	hash    *keyed.Hasher[K]
 	place   func(K) string       // returns what a key is placed by, or nil; see engine.AffinityOf
-	check   func(K) error        // returns why a value cannot be a key; nil if all can
+	check   func(K) (K, error)   // see [keyed.CheckOf]; nil if every value is its own key
+	changes bool                 // check may return another value than it is given
 	hashed  bool                 // records come with their hash
 	buf     engine.Columns[K, V] // accepted; guarded by mu
 	decoded decoded[K, V]        // the entry of a record while it is being accepted
@@ -41,7 +42,7 @@ type KeyedInput[K comparable, V any] struct {
 
 // NewKeyedInput adds an input to the location.
 func NewKeyedInput[K comparable, V any](s *engine.Location, op *engine.Op) (*KeyedInput[K, V], *engine.KeyedNode[K, V]) {
-	in := &KeyedInput[K, V]{InputBase: engine.InputBase{Loc: s, Op: op, Divided: true}, node: engine.NewKeyedNode[K, V](s.Top()), hash: keyed.HasherOf[K](), check: keyed.CheckOf[K](), place: engine.PlacedBy[K](op)}
+	in := &KeyedInput[K, V]{InputBase: engine.InputBase{Loc: s, Op: op, Divided: true}, node: engine.NewKeyedNode[K, V](s.Top()), hash: keyed.HasherOf[K](), check: keyed.CheckOf[K](), changes: keyed.PositiveOf[K]() != nil, place: engine.PlacedBy[K](op)}
 	s.AddInput(op, in)
 	s.Bases = append(s.Bases, &in.InputBase)
 	engine.CheckType[K](op)
@@ -59,13 +60,13 @@ func NewEntryInput[K comparable, V any](s *engine.Location, op *engine.Op, how *
 	if how != nil {
 		in.counts = how.Make(engine.Lasting(op))
 		check := in.check
-		in.check = func(k K) error { // a function of the program, which may panic, is not called with mu held
+		in.check = func(k K) (_ K, err error) { // a function of the program, which may panic, is not called with mu held
 			if check != nil {
-				if err := check(k); err != nil {
-					return err
+				if k, err = check(k); err != nil {
+					return k, err
 				}
 			}
-			return how.Check(k)
+			return k, how.Check(k)
 		}
 	} else {
 		in.seen = state.NewSet[K](engine.Lasting(op))
@@ -123,10 +124,10 @@ func ForgetGone[K comparable, V any](in *KeyedInput[K, V], n *engine.KeyedNode[K
 }
 
 // Send accepts (k, v), waiting until there is room for it.
-func (in *KeyedInput[K, V]) Send(ctx context.Context, k K, v V) error {
+func (in *KeyedInput[K, V]) Send(ctx context.Context, k K, v V) (err error) {
 	s := in.Loc
 	if in.check != nil {
-		if err := in.check(k); err != nil {
+		if k, err = in.check(k); err != nil {
 			return in.Op.BadKey(k, err)
 		}
 	}
@@ -138,7 +139,7 @@ func (in *KeyedInput[K, V]) Send(ctx context.Context, k K, v V) error {
 	if !in.Shut.Load() && (s.Token.Take() || s.Token.Await()) {
 		return s.After(in.stepOne(k, v, 0))
 	}
-	err := in.sendLater(ctx, k, v)
+	err = in.sendLater(ctx, k, v)
 	in.used("send", k, v, err)
 	return err
 }
@@ -362,7 +363,7 @@ func (in *KeyedInput[K, V]) Accept(r *codec.Record, c codec.Codec) (bool, error)
 // countable returns an error if a key of the history cannot be counted by the program as it is now.
 func (in *KeyedInput[K, V]) countable(k K) error {
 	if in.counts != nil {
-		if err := in.check(k); err != nil {
+		if _, err := in.check(k); err != nil {
 			return fmt.Errorf("dataflow: the key %v for %s: %w", k, in.Op, err)
 		}
 	}

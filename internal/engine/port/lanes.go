@@ -289,10 +289,10 @@ func (in *answers[K, V, U]) Entered(n int) error {
 //
 // If the history is kept elsewhere, the question is a record of it that adds nothing. So whichever process runs the location, the
 // answer is that of one moment after the question was asked, and it covers every Send that returned before.
-func (in *KeyedInput[K, V]) Has(ctx context.Context, k K) (bool, error) {
+func (in *KeyedInput[K, V]) Has(ctx context.Context, k K) (_ bool, err error) {
 	s := in.Loc
-	if in.counts != nil {
-		if err := in.check(k); err != nil {
+	if in.check != nil {
+		if k, err = in.check(k); err != nil {
 			return false, in.Op.BadKey(k, err)
 		}
 	}

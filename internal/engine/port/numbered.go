@@ -114,9 +114,9 @@ func (in *KeyedInput[K, V]) SendBatchAtOf(ctx context.Context, k K, at Numbering
 	return in.sendNumberedOf(ctx, k, at, vs)
 }
 
-func (in *KeyedInput[K, V]) sendNumberedOf(ctx context.Context, k K, at Numbering, vs []V) (int, error) {
+func (in *KeyedInput[K, V]) sendNumberedOf(ctx context.Context, k K, at Numbering, vs []V) (_ int, err error) {
 	if in.check != nil {
-		if err := in.check(k); err != nil {
+		if k, err = in.check(k); err != nil {
 			return 0, in.Op.BadKey(k, err)
 		}
 	}
@@ -125,8 +125,8 @@ func (in *KeyedInput[K, V]) sendNumberedOf(ctx context.Context, k K, at Numberin
 
 // SendBatchNumbered is SendBatch of entries numbered from first on, each within its key. Entries that were accepted before count
 // as accepted.
-func (in *KeyedInput[K, V]) SendBatchNumbered(ctx context.Context, first uint64, ks []K, vs []V) (int, error) {
-	if err := in.checkAll(ks); err != nil {
+func (in *KeyedInput[K, V]) SendBatchNumbered(ctx context.Context, first uint64, ks []K, vs []V) (_ int, err error) {
+	if ks, err = in.checkAll(ks); err != nil {
 		return 0, err
 	}
 	if err := numberable(first, len(ks)); err != nil {
@@ -183,9 +183,9 @@ func (in *Input[T]) SendBatchBy(ctx context.Context, sender string, at Numbering
 }
 
 // SendBy is Send of an entry that the named sender sends once. A repeated send has the outcome of the first.
-func (in *KeyedInput[K, V]) SendBy(ctx context.Context, sender string, n uint64, k K, v V) error {
+func (in *KeyedInput[K, V]) SendBy(ctx context.Context, sender string, n uint64, k K, v V) (err error) {
 	if in.check != nil {
-		if err := in.check(k); err != nil {
+		if k, err = in.check(k); err != nil {
 			return in.Op.BadKey(k, err)
 		}
 	}
@@ -208,8 +208,8 @@ func (in *KeyedInput[K, V]) SendBy(ctx context.Context, sender string, n uint64,
 
 // SendBatchBy is SendBatch of entries that the named sender sends once, with numbers that increase. A key may occur more than
 // once.
-func (in *KeyedInput[K, V]) SendBatchBy(ctx context.Context, sender string, at Numbering, ks []K, vs []V) (int, error) {
-	if err := in.checkAll(ks); err != nil {
+func (in *KeyedInput[K, V]) SendBatchBy(ctx context.Context, sender string, at Numbering, ks []K, vs []V) (_ int, err error) {
+	if ks, err = in.checkAll(ks); err != nil {
 		return 0, err
 	}
 	if err := at.grows(len(ks)); err != nil {

@@ -356,6 +356,9 @@ func (out *EntryOutput[K, V]) encodeKey(k K) ([]byte, error) {
 
 // takeRemote asks the history to take an entry.
 func (out *EntryOutput[K, V]) takeRemote(ctx context.Context, r engine.Remote, k K) error {
+	if out.check != nil {
+		k, _ = out.check(k) // await has checked it
+	}
 	key, err := out.loc.Graph.Settings.Codec.Append(nil, k)
 	if err != nil {
 		return err

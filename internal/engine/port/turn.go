@@ -45,4 +45,10 @@ func (in *KeyedInput[K, V]) TurnAll(ks []K) {
 }
 
 // IsKey reports whether k can be a key of the input.
-func (in *KeyedInput[K, V]) IsKey(k K) bool { return in.check == nil || in.check(k) == nil }
+func (in *KeyedInput[K, V]) IsKey(k K) bool {
+	if in.check == nil {
+		return true
+	}
+	_, err := in.check(k)
+	return err == nil
+}

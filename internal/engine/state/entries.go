@@ -39,8 +39,13 @@ func (s *tableState) Entries(from uint32, do func(i uint32, e engine.Entry) bool
 // find returns the number of a key of any type.
 func find[K comparable, V any](t *keyed.Table[K, V], key any) (i uint32, v *V, ok bool) {
 	k, ok := key.(K)
-	if !ok || keyed.CheckOf[K]() != nil && keyed.CheckOf[K]()(k) != nil {
+	if !ok {
 		return 0, nil, false
+	}
+	if check := keyed.CheckOf[K](); check != nil {
+		if _, err := check(k); err != nil {
+			return 0, nil, false
+		}
 	}
 	i, v = t.GetIndex(k, engine.Hasher[K]().Hash(k))
 	return i, v, v != nil

@@ -3,6 +3,7 @@ package windows
 import (
 	"github.com/millrace/millrace/internal/engine"
 	"github.com/millrace/millrace/internal/engine/state"
+	"github.com/millrace/millrace/internal/keyed"
 )
 
 // Unique returns each event of a key once, when it first comes. Events before the mark are forgotten, because a repeat has the
@@ -14,7 +15,7 @@ func Unique[K, E comparable](in *engine.KeyedNode[K, E], op *engine.Op, at func(
 	m := engine.Remember(op, &h)
 	seen := state.NewTable(m, state.Plain[Row[K, E]], state.Nothing)
 	ends := newAgenda[Row[K, E]](m)
-	hash := engine.Hasher[Row[K, E]]()
+	hash, positive := engine.Hasher[Row[K, E]](), keyed.PositiveOf[E]()
 	var c engine.Columns[K, E]
 	var b engine.Batch[K, E]
 	op.Holds(&c)
@@ -28,10 +29,13 @@ func Unique[K, E comparable](in *engine.KeyedNode[K, E], op *engine.Op, at func(
 				late(t, m)
 			}
 			x := Row[K, E]{k, batch.V[i]}
+			if positive != nil {
+				x.Event = positive(x.Event)
+			}
 			h := hash.Hash(x)
 			if _, added := seen.Put(x, h); added {
 				ends.add(t, x, h)
-				engine.AppendEntry(&c, false, k, batch.V[i], 0)
+				engine.AppendEntry(&c, false, k, x.Event, 0)
 			}
 		}
 		engine.PushEntries(out, c, &b)

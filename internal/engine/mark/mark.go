@@ -24,6 +24,10 @@ const Silent = Past + 1
 // A Mark is the mark of a stream. Its current value is in a variable that its owner saves with its state. The mark of several
 // sources has no variable of its own.
 type Mark struct {
+	// Closes says that everything in the stream came when the mark passed its time, as the closed entries of a window do. So it
+	// came in the order of times.
+	Closes bool
+
 	at        *int64
 	until     *int64  // its value before it was Future
 	of        []*Mark // the marks whose least it is, if it has no owner

@@ -8,12 +8,16 @@ import (
 // Entries returns the entries of in as events, under the keys that event gives them and in the order of their times. Entries of
 // one time are in the order of tie. An event is released when the mark has passed its time.
 //
-// Entries of several keys become events of one key. They have no order between them, so the one in which they came is not used.
+// Entries of several keys become events of one key. They have no order between them, so the one in which they came is not used,
+// unless they come from a window that closed, in the order of their times. Such events need not wait, and the operator has no state.
 func Entries[W comparable, A any, K comparable, E any](
 	in *engine.KeyedNode[W, A], op *engine.Op, at func(*W) int64, tie func(a, b *W) int, event func(W, A) (K, E),
 ) *engine.KeyedNode[K, E] {
 	marks := follow(op, &in.Head)
 	h := engine.Derived(op, in)
+	if marks.Closes {
+		return closedEntries(in, op, h, event)
+	}
 	h.Mark = own(op, marks)
 	out := engine.NewKeyedNode[K, E](h)
 	q := newQueue[Row[W, A]](engine.Remember(op, &h))
@@ -44,6 +48,26 @@ func Entries[W comparable, A any, K comparable, E any](
 		engine.ClearEntries(&c)
 		h.Mark.Advance(now)
 	})
+	return out
+}
+
+// closedEntries is Entries of what comes in the order of its times.
+func closedEntries[W comparable, A any, K comparable, E any](in *engine.KeyedNode[W, A], op *engine.Op, h engine.Head, event func(W, A) (K, E)) *engine.KeyedNode[K, E] {
+	out := engine.NewKeyedNode[K, E](h)
+	var c engine.Columns[K, E]
+	var o engine.Batch[K, E]
+	op.Scratch(&c, &o)
+	in.To(func(b *engine.Batch[W, A]) {
+		c.K, c.V = engine.Resize(c.K, len(b.K)), engine.Resize(c.V, len(b.K))
+		for i, w := range b.K {
+			c.K[i], c.V[i] = event(w, b.V[i])
+		}
+		o = engine.Batch[K, E]{K: c.K, V: c.V}
+		out.Push(&o)
+	}).One = func(w W, a A, _ uint64) {
+		k, e := event(w, a)
+		out.One(k, e, 0)
+	}
 	return out
 }
 

@@ -16,7 +16,7 @@ type results[W comparable, A any] struct {
 func newResults[W comparable, A any](op *engine.Op, in *engine.Head) (r *results[W, A], closed func(now int64)) {
 	h := engine.Derived(op, in)
 	m := own(op, in.Mark)
-	h.Mark = m
+	h.Mark, m.Closes = m, true
 	r = &results[W, A]{closed: engine.NewKeyedNode[W, A](h)}
 	h.Mark = nil
 	r.open = engine.NewKeyedNode[W, A](h)

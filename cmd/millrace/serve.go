@@ -78,8 +78,9 @@ With --nats several processes share the calls: each can make and read all of the
 result may be posted to any of them, and if one is killed another goes on. They need the
 same callback.key: copy it from one --state folder to the others. Give all of them a
 --public address that reaches whichever is there, or the result of a call waits until the
-process that made it is back. Only the process that runs a session knows what its users are asked, and
-has events and lists of it: an answer that comes to another one is refused with 503, and so are its events.
+process that made it is back. Only the process that runs a session knows what its user
+is asked and has its events and lists: another one answers 503 to an answer of the user
+and to a request for events.
 
 A request has the token of the API, 'Authorization: Bearer TOKEN', and a body that is JSON
 has the Content-Type application/json. The token is made at the first start and kept in

@@ -90,7 +90,7 @@ func TestRefusal(t *testing.T) {
 		want error
 	}{
 		{natsjs.APIError{Code: 400, ErrorCode: 10071, Description: "wrong last sequence: 5"}, journal.ErrFenced},
-		{natsjs.APIError{Code: 400, ErrorCode: 10164, Description: "wrong last sequence"}, journal.ErrFenced},
+		{natsjs.APIError{Code: 400, ErrorCode: 10164, Description: "wrong last sequence"}, errNotSent},
 		{natsjs.APIError{Code: 503, ErrorCode: 10077, Description: "maximum bytes exceeded"}, journal.ErrFull},
 		{natsjs.APIError{Code: 503, ErrorCode: 10077, Description: "write msgs/1.blk: no space left on device"}, journal.ErrFull},
 		{natsjs.APIError{Code: 503, ErrorCode: 10077, Description: "store is closed"}, errNoAnswer},

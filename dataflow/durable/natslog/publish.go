@@ -44,7 +44,7 @@ const (
 	codeReplicasUnsupported jetstream.ErrorCode = 10074
 	codeStoreFailed         jetstream.ErrorCode = 10077
 	codeSameUnderWay        jetstream.ErrorCode = 10158 // the id is known, but its message is not kept yet
-	codeWrongSequenceToo    jetstream.ErrorCode = 10164 // under contention, without a number
+	codeSubjectUnderWay     jetstream.ErrorCode = 10164 // a message of the same subject is being kept, or was acknowledged a moment ago
 )
 
 // Outcomes of a message that was not acknowledged.
@@ -115,8 +115,12 @@ func (l *Log) request(ctx context.Context, m *nats.Msg) (*nats.Msg, error) {
 // refusal returns the error for a server's reason to refuse a message.
 func refusal(e *jetstream.APIError) error {
 	switch {
-	case e.ErrorCode == codeWrongSequence || e.ErrorCode == codeWrongSequenceToo:
+	case e.ErrorCode == codeWrongSequence:
 		return fmt.Errorf("%w (%w)", journal.ErrFenced, e)
+	case e.ErrorCode == codeSubjectUnderWay:
+		// Whether another message is the last one is known in a moment: the server acknowledges a message before it forgets that the
+		// message is being kept, so what follows at once may be refused.
+		return fmt.Errorf("%w: %w", errNotSent, e)
 	case e.ErrorCode == codeTooLarge:
 		return fmt.Errorf("%w: %w", journal.ErrTooLarge, e)
 	case full(e):

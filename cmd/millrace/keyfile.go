@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/millrace/millrace/agentproto/host"
+	"github.com/millrace/millrace/internal/fsync"
 )
 
 // keyOf returns the key in a file, which it makes if there is none. The file is written
@@ -95,7 +96,7 @@ func makeSecret(name, line string) ([]byte, error) {
 	} else if err != nil {
 		return nil, err
 	}
-	return text, nil
+	return text, fsync.Folder(filepath.Dir(name))
 }
 
 // replaceSecret is makeSecret, but replaces an existing file.
@@ -108,16 +109,16 @@ func replaceSecret(name, text string) error {
 		os.Remove(draft)
 		return err
 	}
-	return nil
+	return fsync.Folder(filepath.Dir(name))
 }
 
 // draftOf writes a file with mode 0600 beside name, and returns its name.
 func draftOf(name string, text []byte) (string, error) {
-	folder := filepath.Dir(name)
-	if err := os.MkdirAll(folder, 0o700); err != nil {
+	dir := filepath.Dir(name)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return "", err
 	}
-	draft, err := os.CreateTemp(folder, filepath.Base(name)+"-*")
+	draft, err := os.CreateTemp(dir, filepath.Base(name)+"-*")
 	if err != nil {
 		return "", err
 	}

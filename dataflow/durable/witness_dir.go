@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"runtime"
 
 	"github.com/millrace/millrace/dataflow/durable/journal"
+	"github.com/millrace/millrace/internal/fsync"
 )
 
 // WitnessDir returns a [Witness] in a folder, with one file for each partition that is replaced and synced as a
@@ -57,7 +57,7 @@ func (dir witnessDir) Save(_ context.Context, partition int, data []byte) (err e
 		if err := os.Remove(name); err != nil && !errors.Is(err, os.ErrNotExist) {
 			return err
 		}
-		return dir.sync()
+		return fsync.Folder(string(dir))
 	}
 	f, err := os.CreateTemp(string(dir), filepath.Base(name)+".new-*") // other processes may save at the same time
 	if err != nil {
@@ -76,17 +76,5 @@ func (dir witnessDir) Save(_ context.Context, partition int, data []byte) (err e
 	if err != nil {
 		return err
 	}
-	return dir.sync()
-}
-
-// sync makes the names in the folder durable, if the system can sync a folder.
-func (dir witnessDir) sync() error {
-	if runtime.GOOS == "windows" {
-		return nil
-	}
-	f, err := os.Open(string(dir))
-	if err != nil {
-		return err
-	}
-	return errors.Join(f.Sync(), f.Close())
+	return fsync.Folder(string(dir))
 }

@@ -25,14 +25,14 @@ var imports = map[string][]string{
 	"dataflow/sim/linear":  {"internal/digest"},
 	"dataflow/sim/simprop": slices.Concat(core, []string{"dataflow/sim", "dataflow/sim/linear", "internal/digest", "internal/rerun"}),
 	"dataflow/serve":       slices.Concat(core, []string{"internal/engine/simulate"}),
-	"dataflow/durable":     slices.Concat(core, []string{"dataflow/durable/journal", "internal/cbor", "internal/engine/codec", "internal/engine/identity", "internal/engine/logdriven", "internal/engine/lookup", "internal/history"}),
+	"dataflow/durable":     slices.Concat(core, []string{"dataflow/durable/journal", "internal/cbor", "internal/engine/codec", "internal/engine/identity", "internal/engine/logdriven", "internal/engine/lookup", "internal/fsync", "internal/history"}),
 	"dataflow/inspect":     {"dataflow", "dataflow/durable", "internal/cbor", "internal/edge", "internal/keytext", "internal/picture"},
 	"dataflow/window":      slices.Concat(core, []string{"internal/engine/windows"}),
 	"dataflow/connect":     {"bounds", "dataflow", "dataflow/durable/journal", "dataflow/window", "keyedstream"},
 
 	"dataflow/connect/connecttest": {"dataflow", "dataflow/connect", "dataflow/durable", "dataflow/durable/journal", "keyedstream"},
 
-	"dataflow/connect/file":      {"dataflow", "dataflow/connect"},
+	"dataflow/connect/file":      {"dataflow", "dataflow/connect", "internal/fsync"},
 	"dataflow/connect/jetstream": {"dataflow", "dataflow/connect"},
 	"dataflow/connect/kafka":     {"dataflow", "dataflow/connect"},
 	"dataflow/connect/postgres":  {"dataflow", "dataflow/connect"},
@@ -71,7 +71,7 @@ var imports = map[string][]string{
 	"dataflow/durable/natslog":             {"dataflow/durable/journal", "dataflow/durable/internal/lockfile", "dataflow/durable/internal/membership"},
 	"dataflow/durable/disklog":             {"dataflow/durable/journal", "dataflow/durable/internal/lockfile"},
 	"dataflow/durable/historycmd":          {"dataflow", "dataflow/durable", "internal/keytext"},
-	"dataflow/durable/monitor":             {"dataflow/durable", "dataflow/durable/journal"},
+	"dataflow/durable/monitor":             {"dataflow/durable", "dataflow/durable/journal", "internal/fsync"},
 	"dataflow/durable/journal/journaltest": {"dataflow/durable/journal"},
 
 	"examples/internal/page": {"dataflow"},
@@ -116,7 +116,7 @@ var imports = map[string][]string{
 	"agentproto/internal/ids":         {},
 	"agentproto/internal/leak":        {},
 	"agentproto/internal/authorize":   library,
-	"agentproto/internal/vault":       {},
+	"agentproto/internal/vault":       {"internal/fsync"},
 	"agentproto/internal/intake":      {"agentproto/internal/purpose"},
 	"agentproto/internal/pages":       {},
 	"agentproto/internal/running":     {"agentproto/internal/authorize", "agentproto/internal/tools", "dataflow", "dataflow/durable", "dataflow/durable/disklog"},
@@ -159,7 +159,7 @@ var imports = map[string][]string{
 	"cmd/millrace": slices.Concat(library, []string{
 		"agentproto", "agentproto/agentinspect", "agentproto/agui", "agentproto/conform", "agentproto/conversation", "agentproto/conversation/openai", "agentproto/follow", "agentproto/form", "agentproto/host", "agentproto/host/promhost", "agentproto/mcpserver", "agentproto/mcptools", "agentproto/toolserver",
 		"dataflow/durable", "dataflow/durable/disklog", "dataflow/durable/historycmd", "dataflow/durable/journal", "dataflow/durable/monitor", "dataflow/durable/natslog", "dataflow/inspect", "dataflow/inspect/prominspect",
-		"internal/edge", "internal/exampletools", "internal/freeport", "internal/history", "internal/netguard", "internal/plain", "internal/weburl",
+		"internal/edge", "internal/exampletools", "internal/freeport", "internal/fsync", "internal/history", "internal/netguard", "internal/plain", "internal/weburl",
 	}),
 }
 

@@ -16,6 +16,8 @@ import (
 	"github.com/tink-crypto/tink-go/v2/insecurecleartextkeyset"
 	"github.com/tink-crypto/tink-go/v2/keyset"
 	"github.com/tink-crypto/tink-go/v2/tink"
+
+	"github.com/millrace/millrace/internal/fsync"
 )
 
 // A Keyset holds the keys that encrypt tokens: the primary key, which encrypts and decrypts, and
@@ -182,7 +184,7 @@ func (k *Keyset) write(h *keyset.Handle, put func(from, to string) error) (err e
 	if err := put(f.Name(), k.path); err != nil {
 		return err
 	}
-	return SyncFolder(folder)
+	return fsync.Folder(folder)
 }
 
 // Seal encrypts text so that it can be decrypted only with the same context.

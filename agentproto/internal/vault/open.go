@@ -10,11 +10,12 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"runtime"
 	"time"
 
 	"go.etcd.io/bbolt"
 	bolterrors "go.etcd.io/bbolt/errors"
+
+	"github.com/millrace/millrace/internal/fsync"
 )
 
 const (
@@ -117,19 +118,7 @@ func makeFile(folder, path string) error {
 	if err := os.Link(temp.Name(), path); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
 	}
-	return SyncFolder(folder)
-}
-
-// SyncFolder makes the list of files in a folder durable.
-func SyncFolder(folder string) error {
-	if runtime.GOOS == "windows" {
-		return nil // does so by itself, and cannot open a folder
-	}
-	d, err := os.Open(folder)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
+	return fsync.Folder(folder)
 }
 
 // checkLocked checks a file while holding its lock, so that no process changes it.

@@ -16,6 +16,7 @@ import (
 	"strings"
 
 	"github.com/millrace/millrace/dataflow/connect"
+	"github.com/millrace/millrace/internal/fsync"
 )
 
 // Segments is a sink that writes lines to files. Each write creates a file that appears whole, is on the disk when the write
@@ -109,15 +110,7 @@ func makeDir(dir, in string) error {
 	if err != nil {
 		return err
 	}
-	return syncDir(in)
-}
-
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
+	return fsync.Folder(in)
 }
 
 type writer[T any] struct {
@@ -189,7 +182,7 @@ func (w *writer[T]) put(n name, data []byte) (err error) {
 	if err != nil {
 		return err
 	}
-	return syncDir(w.dir)
+	return fsync.Folder(w.dir)
 }
 
 // Write implements connect.Writer.

@@ -8,13 +8,13 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"runtime"
 	"sync"
 	"syscall"
 	"time"
 
 	"github.com/millrace/millrace/dataflow/durable"
 	"github.com/millrace/millrace/dataflow/durable/journal"
+	"github.com/millrace/millrace/internal/fsync"
 )
 
 // A Backed is a flow that can be copied while it runs, such as a [durable.App].
@@ -161,7 +161,7 @@ func (b *backups) make(ctx context.Context, now time.Time) (made Made, err error
 			Partition: p.Partition, From: p.From, Last: p.Last, Snapshot: p.Snapshot, Messages: p.Messages, Steps: p.Steps, Waiting: p.Waiting,
 		})
 	}
-	return made, syncDir(b.dir)
+	return made, fsync.Folder(b.dir)
 }
 
 // noBackup returns the error of a backup that was not made.
@@ -170,13 +170,4 @@ func noBackup(err error) error {
 		err = fmt.Errorf("%w: %w", journal.ErrFull, err)
 	}
 	return fmt.Errorf("monitor: no backup was made: %w", err)
-}
-
-// syncDir makes the names in a folder durable, if the system can sync a folder.
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil || runtime.GOOS == "windows" {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
 }

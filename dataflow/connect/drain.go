@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"runtime/debug"
 	"slices"
 	"sync"
 	"time"
@@ -321,14 +320,9 @@ func (l *lane[T, E]) write(b dataflow.Batch[T]) error {
 	return nil
 }
 
-// writeSafely returns a panic of the writer as an error, with the stack. The program has given it the function that encodes elements,
-// which would end the process each time it is given the same element.
+// writeSafely returns a panic of the writer as an error. The program has given it the function that encodes elements.
 func (l *lane[T, E]) writeSafely(first uint64, xs []T) (err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
-		}
-	}()
+	defer caught("writing them", &err)
 	_, err = l.w.Write(l.writing, first, xs)
 	return err
 }

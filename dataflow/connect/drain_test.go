@@ -234,7 +234,7 @@ func TestDrainPanics(t *testing.T) {
 		drains := connect.Drain(t.Context(), app, app.Ports.out, x, lanes)
 		send(t, app.Ports.in, 1, 5)
 		<-drains.Done()
-		if err := drains.Err(); err == nil || !strings.Contains(err.Error(), "panic: no three\n") || !strings.Contains(err.Error(), "drain_test.go:") {
+		if err := drains.Err(); err == nil || !strings.Contains(err.Error(), "writing them panicked: no three\n") || !strings.Contains(err.Error(), "drain_test.go:") {
 			t.Errorf("the error is %v", err)
 		}
 		stop(t, app)

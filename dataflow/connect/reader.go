@@ -115,12 +115,16 @@ func (b *Batch[K, V]) AddBad(s Split, at dataflow.Position, raw []byte, cause er
 // Decode calls a decode function of the program. If the function panics, Decode returns that as an error, with the stack, so that
 // the record is a [Poison]: it would end the process each time it is read again.
 func Decode[R, A, B any](decode func(R) (A, B, error), r R) (a A, b B, err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("decoding it panicked: %v\n%s", p, debug.Stack())
-		}
-	}()
+	defer caught("decoding it", &err)
 	return decode(r)
+}
+
+// caught is deferred. It turns a panic of a function of the program into an error, with the stack: the panic would end the process
+// each time the function is given the same record or element.
+func caught(doing string, err *error) {
+	if p := recover(); p != nil {
+		*err = fmt.Errorf("%s panicked: %v\n%s", doing, p, debug.Stack())
+	}
 }
 
 // MaxRaw is how many bytes of a record that could not be decoded are kept.

@@ -23,10 +23,10 @@ const (
 
 // Error codes of the server.
 const (
-	codeWrongSequence    natsjs.ErrorCode = 10071
-	codeWrongSequenceToo natsjs.ErrorCode = 10164 // under contention, without a number
-	codeBatchIncomplete  natsjs.ErrorCode = 10176 // the batch took too long, or one of its messages was lost
-	codeBatchesTooMany   natsjs.ErrorCode = 10210
+	codeWrongSequence   natsjs.ErrorCode = 10071
+	codeSubjectUnderWay natsjs.ErrorCode = 10164 // a message of the same subject is being kept, or was acknowledged a moment ago
+	codeBatchIncomplete natsjs.ErrorCode = 10176 // the batch took too long, or one of its messages was lost
+	codeBatchesTooMany  natsjs.ErrorCode = 10210
 )
 
 // expect makes the server refuse a message if the last message of its subject is not
@@ -77,9 +77,9 @@ func (w *writer[T]) ask(ctx context.Context, m *nats.Msg, answer any) error {
 	}
 	if e := failed.Error; e != nil {
 		switch e.ErrorCode {
-		case codeWrongSequence, codeWrongSequenceToo:
+		case codeWrongSequence:
 			return fmt.Errorf("%w: %w", connect.ErrFenced, e)
-		case codeBatchIncomplete, codeBatchesTooMany:
+		case codeSubjectUnderWay, codeBatchIncomplete, codeBatchesTooMany:
 			return connect.Retry(e)
 		}
 		return e

@@ -124,6 +124,27 @@ func TestAnswerIsLost(t *testing.T) {
 	}
 }
 
+// TestSubjectUnderWay has a server refuse a write because another message of the lane is being kept, as it does for a moment after
+// an acknowledgement. That passes, and says nothing of another writer. The stream is replaced by a responder, since a server does
+// so only by chance.
+func TestSubjectUnderWay(t *testing.T) {
+	b := startBroker(t)
+	w := openLane(t, b.lanes(t, false), 0)
+	if err := b.js.DeleteStream(t.Context(), "O"); err != nil {
+		t.Fatal(err)
+	}
+	sub, err := b.js.Conn().Subscribe("lanes.>", func(m *nats.Msg) {
+		m.Respond([]byte(`{"error":{"code":400,"err_code":10164,"description":"wrong last sequence"}}`))
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer sub.Unsubscribe()
+	if _, err := w.Write(t.Context(), 1, []string{"1"}); !connect.Passes(err) || errors.Is(err, connect.ErrFenced) {
+		t.Errorf("the error is %v, want one that passes and is not connect.ErrFenced", err)
+	}
+}
+
 // TestLongWrites checks that a write of more elements than fit in a batch takes several batches.
 func TestLongWrites(t *testing.T) {
 	for _, subject := range []string{"", "out.x"} {

@@ -1,6 +1,7 @@
 package durable
 
 import (
+	"errors"
 	"fmt"
 	"runtime"
 	"strings"
@@ -111,6 +112,9 @@ func TestUnkept(t *testing.T) {
 				l := letters[0]
 				if !strings.Contains(l.Reason, test.reason) || l.Behind != test.behind || !strings.Contains(l.Operator, "unkept_test.go:") {
 					t.Errorf("%+v", l)
+				}
+				if err := app.Retry(t.Context(), l.Partition, l.ID); !errors.As(err, new(*QuarantinedError)) {
+					t.Errorf("Retry before the program is mended: %v", err)
 				}
 				mended.Store(true)
 				stop(t, app)

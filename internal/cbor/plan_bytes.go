@@ -171,6 +171,7 @@ func appendTime(dst []byte, t *time.Time) ([]byte, error) {
 	return append(appendHead(append(dst, tagTime), majorText, uint64(len(text))), text...), nil
 }
 
+// decodeFirst has mode decode the first value of data into v, and returns the rest of data.
 func decodeFirst(data []byte, v reflect.Value, mode fx.DecMode) (rest []byte, err error) {
 	defer caught("decoding", v.Type(), &err)
 	return mode.UnmarshalFirst(data, v.Addr().Interface())

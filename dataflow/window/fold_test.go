@@ -197,3 +197,35 @@ func TestClosedOrder(t *testing.T) {
 		}
 	}
 }
+
+// TestClosedHasNoState has a window close spans, in the order of their times. Such entries need no queue in Closed, and with one, a
+// durable history that an earlier program made would be refused.
+func TestClosedHasNoState(t *testing.T) {
+	flow := dataflow.New()
+	in, ticks := dataflow.Input[tick](dataflow.At[server](flow), "in")
+	es, _ := window.Stamp(ticks, at, slack(0))
+	closed, _ := window.Count(dataflow.KeyBy(es, key), window.Every(10*time.Second))
+	hours, _ := window.Fold(window.Closed(closed), window.Every(time.Minute), func() int { return 0 }, func(acc *int, n int) { *acc += n })
+	port := keyedsingleton.Output(hours, "hours")
+	app, err := dataflow.Start(t.Context(), flow)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, x := range of("a", 1, 2, 11, 21, 75) {
+		if err := in.Send(t.Context(), x); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n, err := port.Await(t.Context(), window.Key[string]{Key: "a", Span: window.Span{From: 0, To: seconds(60)}}); err != nil || n != 4 {
+		t.Fatalf("%d events in the first minute, want 4 (%v)", n, err)
+	}
+	for _, op := range app.Status()[0].Operators {
+		if op.Name == "window.Closed" && (op.Kept > 0 || op.Bytes > 0) {
+			t.Errorf("it keeps %d events in %d bytes", op.Kept, op.Bytes)
+		}
+	}
+	in.Close()
+	if err := app.Wait(); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -154,48 +154,60 @@ func TestDaysOfZones(t *testing.T) {
 // TestClosedOrder has spans of one key that are entries of several keys, so nothing determines which of them comes first. It
 // catches an order of the closed aggregates that is the order of their arrival.
 func TestClosedOrder(t *testing.T) {
-	type span = window.Key[string]
-	values := []span{{Key: "k", Span: window.Span{From: 0, To: 20}}, {Key: "k", Span: window.Span{From: 10, To: 20}}, {Key: "k", Span: window.Span{From: 0, To: 10}}}
+	values := []window.Span{{From: 0, To: 20}, {From: 10, To: 20}, {From: 0, To: 10}}
+	want := []window.Span{values[2], values[0], values[1]}
+	early := func(window.Key[string]) window.Time { return 1 }
 	for _, order := range [][]int{{0, 1, 2}, {2, 1, 0}, {1, 2, 0}} {
-		flow := dataflow.New()
-		at := dataflow.At[server](flow)
-		var ports []*dataflow.InputPort[span]
-		var spans dataflow.Stream[window.Event[span], server, bounds.Unbounded, dataflow.NoOrder, dataflow.ExactlyOnce]
-		for i := range values {
-			in, s := dataflow.Input[span](at, fmt.Sprint("in", i))
-			events, _ := window.Stamp(s, func(span) window.Time { return 1 }, window.Disorder{})
-			if ports = append(ports, in); i == 0 {
-				spans = dataflow.WeakenOrder(events)
-			} else {
-				spans = dataflow.Merge(spans, events)
-			}
-		}
-		seen := keyedstream.Count(dataflow.KeyBy(spans, func(e window.Event[span]) span { return e.Value }))
-		closed := keyedsingleton.MapWithKey(keyedsingleton.ThresholdUniform(seen, 1), func(k span, _ int) window.Span { return k.Span })
-		var got []window.Span
-		texts := keyedstream.Fold(window.Closed(closed), func() []window.Span { return nil }, func(acc *[]window.Span, e window.Event[window.Span]) {
-			got = append(got, e.Value)
-		})
-		keyedsingleton.Inspect(texts, func([]window.Span) {})
-		app, err := dataflow.Start(t.Context(), flow)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, i := range order {
-			if err := ports[i].Send(t.Context(), values[i]); err != nil {
-				t.Fatal(err)
-			}
-		}
-		for _, in := range ports {
-			in.Close()
-		}
-		if err := app.Wait(); err != nil {
-			t.Fatal(err)
-		}
-		if want := []window.Span{values[2].Span, values[0].Span, values[1].Span}; !slices.Equal(got, want) {
-			t.Errorf("sent in the order %v: got %v, want %v", order, got, want)
+		sent := []window.Span{values[order[0]], values[order[1]], values[order[2]]}
+		if got := closedSpans(t, []string{"a", "b", "c"}, early, sent); !slices.Equal(got, want) {
+			t.Errorf("sent %v: got %v, want %v", sent, got, want)
 		}
 	}
+	// At the mark of its time a span waits, since one that began before it may still come.
+	last := func(k window.Key[string]) window.Time { return k.Span.To - 1 }
+	sent := []window.Span{values[1], values[0]}
+	if got := closedSpans(t, []string{"a"}, last, sent); !slices.Equal(got, want[1:]) {
+		t.Errorf("sent %v with their own times: got %v, want %v", sent, got, want[1:])
+	}
+}
+
+// closedSpans sends spans of one key in turn to inputs with these names, and returns them in the order in which Closed gives them.
+func closedSpans(t *testing.T, inputs []string, at func(window.Key[string]) window.Time, sent []window.Span) (got []window.Span) {
+	type span = window.Key[string]
+	flow := dataflow.New()
+	var ports []*dataflow.InputPort[span]
+	var spans dataflow.Stream[window.Event[span], server, bounds.Unbounded, dataflow.NoOrder, dataflow.ExactlyOnce]
+	for i, name := range inputs {
+		in, s := dataflow.Input[span](dataflow.At[server](flow), name)
+		events, _ := window.Stamp(s, at, window.Disorder{})
+		if ports = append(ports, in); i == 0 {
+			spans = dataflow.WeakenOrder(events)
+		} else {
+			spans = dataflow.Merge(spans, events)
+		}
+	}
+	seen := keyedstream.Count(dataflow.KeyBy(spans, func(e window.Event[span]) span { return e.Value }))
+	closed := keyedsingleton.MapWithKey(keyedsingleton.ThresholdUniform(seen, 1), func(k span, _ int) window.Span { return k.Span })
+	texts := keyedstream.Fold(window.Closed(closed), func() []window.Span { return nil }, func(acc *[]window.Span, e window.Event[window.Span]) {
+		got = append(got, e.Value)
+	})
+	keyedsingleton.Inspect(texts, func([]window.Span) {})
+	app, err := dataflow.Start(t.Context(), flow)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, s := range sent {
+		if err := ports[i%len(ports)].Send(t.Context(), span{Key: "k", Span: s}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, in := range ports {
+		in.Close()
+	}
+	if err := app.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	return got
 }
 
 // TestClosedHasNoState has a window close spans, in the order of their times. Such entries need no queue in Closed, and with one, a

@@ -27,23 +27,25 @@ func (p *InputPort[T]) SendSeq(ctx context.Context, seq iter.Seq[T]) (n int, err
 		engine.NilContext("dataflow.InputPort.SendSeq")
 	}
 	engine.Given("dataflow.InputPort.SendSeq", seq)
-	batch := make([]T, 0, seqBatch)
-	for x := range seq {
-		if batch = append(batch, x); len(batch) < seqBatch {
-			continue
-		}
+	var batch [seqBatch]T
+	var g gathering
+	send := func() bool {
 		in.Turn()
-		accepted, err := in.SendBatch(ctx, batch)
-		n += accepted
-		if err != nil {
-			return n, err
-		}
-		clear(batch) // so that the batch keeps nothing alive while seq goes on
-		batch = batch[:0]
+		xs := batch[:g.take("dataflow.InputPort.SendSeq")]
+		accepted, sent := in.SendBatch(ctx, xs)
+		n, err = n+accepted, sent
+		clear(xs) // so that the batch keeps nothing alive while seq goes on
+		return g.goesOn(err)
 	}
-	in.Turn()
-	accepted, err := in.SendBatch(ctx, batch)
-	return n + accepted, err
+	seq(func(x T) bool {
+		batch[g.next()] = x
+		return !g.full() || send()
+	})
+	if err == nil {
+		send()
+	}
+	g.end()
+	return n, err
 }
 
 // SendSeq appends the entries of seq in order and returns how many were accepted, as
@@ -56,26 +58,67 @@ func (p *KeyedInputPort[K, V]) SendSeq(ctx context.Context, seq iter.Seq2[K, V])
 		engine.NilContext("dataflow.KeyedInputPort.SendSeq")
 	}
 	engine.Given("dataflow.KeyedInputPort.SendSeq", seq)
-	ks, vs := make([]K, 0, seqBatch), make([]V, 0, seqBatch)
-	send := func() error {
-		in.TurnAll(ks)
-		accepted, err := in.SendBatch(ctx, ks, vs)
-		if bad, ok := err.(*KeyError); ok {
+	var ks [seqBatch]K
+	var vs [seqBatch]V
+	var g gathering
+	send := func() bool {
+		m := g.take("dataflow.KeyedInputPort.SendSeq")
+		in.TurnAll(ks[:m])
+		accepted, sent := in.SendBatch(ctx, ks[:m], vs[:m])
+		if bad, ok := sent.(*KeyError); ok {
 			bad.Index += n
 		}
-		n += accepted
-		clear(ks)
-		clear(vs)
-		ks, vs = ks[:0], vs[:0]
-		return err
+		n, err = n+accepted, sent
+		clear(ks[:m])
+		clear(vs[:m])
+		return g.goesOn(err)
 	}
-	for k, v := range seq {
-		if ks, vs = append(ks, k), append(vs, v); len(ks) == seqBatch {
-			if err := send(); err != nil {
-				return n, err
-			}
-		}
+	seq(func(k K, v V) bool {
+		i := g.next()
+		ks[i], vs[i] = k, v
+		return !g.full() || send()
+	})
+	if err == nil {
+		send()
 	}
-	err = send()
+	g.end()
 	return n, err
 }
+
+// A gathering counts the elements of a sequence that SendSeq has gathered. A loop over the sequence with range would check for each
+// element that the sequence has not ended, which takes as long as to gather it; here the check is made when the batch is full, and
+// after the end each element finds a full one.
+type gathering struct {
+	n    int
+	over bool
+}
+
+// next returns the place of the next element.
+func (g *gathering) next() int {
+	i := g.n
+	g.n++
+	return i & (seqBatch - 1)
+}
+
+func (g *gathering) full() bool { return g.n >= seqBatch }
+
+// take returns how many elements were gathered, and begins again. Like a loop with range it panics if the sequence goes on after
+// its end.
+func (g *gathering) take(name string) int {
+	if g.over {
+		engine.Misuse(name, "the sequence gave another element after it had been told to stop, or after it had returned")
+	}
+	n := g.n
+	g.n = 0
+	return n
+}
+
+// goesOn reports whether there was no error, and ends the gathering if there was one.
+func (g *gathering) goesOn(err error) bool {
+	if err != nil {
+		g.end()
+	}
+	return err == nil
+}
+
+func (g *gathering) end() { g.n, g.over = seqBatch, true }

@@ -265,7 +265,7 @@ func TestA09_C03_S13_Killed(t *testing.T) {
 	defer func() { server.kill() }()
 
 	const kills, clients = 12, 4
-	ctx, stop := context.WithTimeout(t.Context(), 2*time.Minute)
+	ctx, stop := context.WithTimeout(t.Context(), 20*time.Minute)
 	defer stop()
 	calling, enough := context.WithCancel(ctx)
 	defer enough()

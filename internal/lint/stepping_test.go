@@ -23,9 +23,9 @@ import (
 var stepping = map[string][]string{
 	// records of inputs
 	"engine.Input.Push":  {"step.go"},
-	"engine.StepOne":     {"port/input.go:stepOne"},
+	"engine.StepOne":     {"port/input.go:stepOne", "port/turn.go:SendInTurn"},
 	"engine.StepAll":     {"port/input.go:stepAll"},
-	"engine.StepEntry":   {"port/keyed_input.go:stepOne"},
+	"engine.StepEntry":   {"port/keyed_input.go:stepOne", "port/turn.go:SendInTurn"},
 	"engine.StepEntries": {"port/keyed_batch.go:stepAll", "port/keyed_batch.go:stepTaken"},
 
 	// timers and slices

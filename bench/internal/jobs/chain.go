@@ -3,6 +3,8 @@ package jobs
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
+	"sync"
 
 	"github.com/millrace/millrace/bench/internal/ratio"
 	"github.com/millrace/millrace/dataflow"
@@ -11,6 +13,8 @@ import (
 const (
 	chainBlock  = 131_072 // ints, 1 MiB: too many for a processor to learn which ones are kept
 	chainBlocks = 10      // 1.3M elements per sample, more than 10M in nine rounds
+
+	fromIterator = 0 // instead of the size of a batch: SendSeq
 )
 
 // A chain is the user's part of map → filter → map → sum.
@@ -72,33 +76,53 @@ func Chain() []Job {
 		{"random", random, 1 << 20, .65},
 	} {
 		for _, batch := range []int{1024, 256, 64, 1} {
-			target := Target{AtMost: d.target}
-			if batch == 1 {
-				// Two atomic operations on the token take 14 of the 21 ns of a send,
-				// independent of what follows. Seen: 4.2 and 2.8.
-				target = Target{AtMost: 2.5, Bound: 6}
-			}
-			jobs = append(jobs, Job{
+			job := Job{
 				Name: "Chain", Params: fmt.Sprintf("data=%s/batch=%d", d.name, batch), CPU: true,
-				Targets: []Target{target},
+				Targets: []Target{{AtMost: d.target}},
 				Impls: []ratio.Impl{
-					{Name: "hand", New: func() ratio.Run { return handChain(newChain(d.mask), d.data) }},
+					{Name: "hand", New: func() ratio.Run { return handChain(newChain(d.mask), d.data, nil) }},
 					{Name: "inlined", New: func() ratio.Run { return inlinedChain(newChain(d.mask), d.data, d.mask) }},
 					{Name: "millrace", New: func() ratio.Run { return flowChain(newChain(d.mask), d.data, batch) }},
 				},
-			})
+			}
+			if batch == 1 {
+				// Two atomic operations on the token take more than half of a send, independent of what follows.
+				job.Targets = []Target{{AtMost: 2.5, Bound: 6}, {To: "mutex", AtMost: 1, Bound: 3}, {Of: "iterator", AtMost: 1.5, Bound: 4}}
+				job.Impls = append(job.Impls,
+					ratio.Impl{Name: "mutex", New: func() ratio.Run { return handChain(newChain(d.mask), d.data, new(sync.Mutex)) }},
+					ratio.Impl{Name: "iterator", New: func() ratio.Run { return flowChain(newChain(d.mask), d.data, fromIterator) }})
+			}
+			jobs = append(jobs, job)
 		}
 	}
 	return jobs
 }
 
-func handChain(c chain, data []int) ratio.Run {
+// handChain is the loop by hand. With a mutex, it takes each element under it, as a program must that
+// takes elements from several goroutines.
+func handChain(c chain, data []int, mu *sync.Mutex) ratio.Run {
 	return ratio.Run{Do: func() int {
 		for range chainBlocks {
-			c.hand(data)
+			if mu != nil {
+				c.guarded(mu, data)
+			} else {
+				c.hand(data)
+			}
 		}
 		return c.done(data)
 	}}
+}
+
+//go:noinline
+func (c chain) guarded(mu *sync.Mutex, xs []int) {
+	for _, x := range xs {
+		mu.Lock()
+		y := c.scale(x)
+		if c.keep(y) {
+			c.add(c.mix(y))
+		}
+		mu.Unlock()
+	}
 }
 
 // inlinedChain is the loop with the functions inlined by the compiler.
@@ -130,7 +154,12 @@ func flowChain(c chain, data []int, batch int) ratio.Run {
 	return ratio.Run{
 		Do: func() int {
 			for range chainBlocks {
-				send(in, data, batch)
+				if batch == fromIterator {
+					_, err := in.SendSeq(background, slices.Values(data))
+					must(err)
+				} else {
+					send(in, data, batch)
+				}
 			}
 			return c.done(data)
 		},

@@ -65,7 +65,7 @@ func peerChain(batch int) Job {
 	return Job{
 		Name: "Peers", Params: fmt.Sprintf("job=Chain/batch=%d", batch), Slow: true, Targets: ahead(1, others),
 		Impls: slices.Concat([]ratio.Impl{
-			{Name: "hand", New: func() ratio.Run { return handChain(newChain(7), data) }},
+			{Name: "hand", New: func() ratio.Run { return handChain(newChain(7), data, nil) }},
 			{Name: "millrace", New: func() ratio.Run { return flowChain(newChain(7), data, batch) }},
 		}, others),
 	}

@@ -41,12 +41,15 @@ func fuseFilter[T, U any](c *engine.Consumer[T], op *engine.Op, f func(T) U, nex
 			out.Push(o[:n])
 		}
 	}
-	c.One = func(x T) {
-		*at = first
-		u := f(x)
-		*at = second
-		if keep(u) {
-			out.One(u)
+	c.MakeOne = func() func(T) {
+		push := out.One
+		return func(x T) {
+			*at = first
+			u := f(x)
+			*at = second
+			if keep(u) {
+				push(u)
+			}
 		}
 	}
 }
@@ -68,12 +71,15 @@ func fuseInspect[T, U any](c *engine.Consumer[T], op *engine.Op, f func(T) U, ne
 		}
 		out.Push(o)
 	}
-	c.One = func(x T) {
-		*at = first
-		u := f(x)
-		*at = second
-		see(u)
-		out.One(u)
+	c.MakeOne = func() func(T) {
+		push := out.One
+		return func(x T) {
+			*at = first
+			u := f(x)
+			*at = second
+			see(u)
+			push(u)
+		}
 	}
 	if !next.Sink() {
 		return
@@ -86,11 +92,13 @@ func fuseInspect[T, U any](c *engine.Consumer[T], op *engine.Op, f func(T) U, ne
 			see(u)
 		}
 	}
-	c.One = func(x T) {
-		*at = first
-		u := f(x)
-		*at = second
-		see(u)
+	c.MakeOne = func() func(T) {
+		return func(x T) {
+			*at = first
+			u := f(x)
+			*at = second
+			see(u)
+		}
 	}
 }
 
@@ -111,11 +119,14 @@ func fuseMaps[T, U any](c *engine.Consumer[T], op *engine.Op, f func(T) U, next 
 		}
 		out.Push(o)
 	}
-	c.One = func(x T) {
-		*at = first
-		u := f(x)
-		*at = second
-		out.One(g(u))
+	c.MakeOne = func() func(T) {
+		push := out.One
+		return func(x T) {
+			*at = first
+			u := f(x)
+			*at = second
+			push(g(u))
+		}
 	}
 	s3 := out.Next()
 	if s3.Mapped == nil {
@@ -141,15 +152,18 @@ func fuseMaps[T, U any](c *engine.Consumer[T], op *engine.Op, f func(T) U, next 
 		}
 		end.Push(o)
 	}
-	c.One = func(x T) {
-		*at = first
-		u := f(x)
-		*at = second
-		u = g(u)
-		*at = third
-		u = h(u)
-		*at = fourth
-		end.One(k(u))
+	c.MakeOne = func() func(T) {
+		push := end.One
+		return func(x T) {
+			*at = first
+			u := f(x)
+			*at = second
+			u = g(u)
+			*at = third
+			u = h(u)
+			*at = fourth
+			push(k(u))
+		}
 	}
 }
 

@@ -27,13 +27,18 @@ func KeyBy[K comparable, V any](in *engine.Node[V], op *engine.Op, key func(V) K
 		}
 		b = engine.Batch[K, V]{K: o, V: batch}
 		out.Push(&b)
-	}, One: func(x V) {
-		op.Loc.At = op.Index
-		k := key(x)
+	}, MakeOne: func() func(V) {
+		at, index, next := &op.Loc.At, op.Index, out.One
 		if check != nil {
-			k = engine.CheckMade(check, k)
+			return func(x V) {
+				*at = index
+				next(engine.CheckMade(check, key(x)), x, 0)
+			}
 		}
-		out.One(k, x, 0)
+		return func(x V) {
+			*at = index
+			next(key(x), x, 0)
+		}
 	}})
 	return out
 }
@@ -153,9 +158,12 @@ func KMap[K comparable, V, U any](in *engine.KeyedNode[K, V], op *engine.Op, f f
 		out.Push(&o)
 	})
 	c.Gone = out.WantsGone
-	c.One = func(k K, v V, h uint64) {
-		cur.enter(k)
-		out.One(k, f(v), h)
+	c.MakeOne = func() func(K, V, uint64) {
+		next := out.One
+		return func(k K, v V, h uint64) {
+			cur.enter(k)
+			next(k, f(v), h)
+		}
 	}
 	return out
 }
@@ -178,9 +186,12 @@ func KMapWithKey[K comparable, V, U any](in *engine.KeyedNode[K, V], op *engine.
 		out.Push(&o)
 	})
 	c.Gone = out.WantsGone
-	c.One = func(k K, v V, h uint64) {
-		cur.enter(k)
-		out.One(k, f(k, v), h)
+	c.MakeOne = func() func(K, V, uint64) {
+		next := out.One
+		return func(k K, v V, h uint64) {
+			cur.enter(k)
+			next(k, f(k, v), h)
+		}
 	}
 	return out
 }
@@ -250,10 +261,13 @@ func KFilterMap[K comparable, V, U any](in *engine.KeyedNode[K, V], op *engine.O
 	if in.Revises && !in.Forgets {
 		return out // a dropped entry is pushed as a removal
 	}
-	consumer.One = func(k K, v V, h uint64) {
-		cur.enter(k)
-		if u, ok := f(k, v); ok {
-			out.One(k, u, h)
+	consumer.MakeOne = func() func(K, V, uint64) {
+		next := out.One
+		return func(k K, v V, h uint64) {
+			cur.enter(k)
+			if u, ok := f(k, v); ok {
+				next(k, u, h)
+			}
 		}
 	}
 	return out
@@ -272,30 +286,13 @@ func KInspect[K comparable, V any](in *engine.KeyedNode[K, V], op *engine.Op, f 
 		out.Push(b)
 	})
 	c.Gone = out.WantsGone
-	c.One = func(k K, v V, h uint64) {
-		cur.enter(k)
-		f(k, v)
-		out.One(k, v, h)
-	}
-	return out
-}
-
-// KMerge returns the batches of all of ins.
-func KMerge[K comparable, V any](op *engine.Op, ins ...*engine.KeyedNode[K, V]) *engine.KeyedNode[K, V] {
-	hs := make([]engine.Header, len(ins))
-	for i, in := range ins {
-		hs[i] = in
-	}
-	out := engine.NewKeyedNode[K, V](engine.Merged(op, hs...))
-	var o engine.Batch[K, V]
-	op.Scratch(&o)
-	for _, in := range ins {
-		// A consumer keeps the hashes of a batch in memory of its own, which the next batch overwrites. A batch that reaches a
-		// consumer in several ways is copied for each, so that none is found with the hashes of another.
-		in.To(func(b *engine.Batch[K, V]) {
-			o = *b
-			out.Push(&o)
-		}).One = func(k K, v V, h uint64) { out.One(k, v, h) }
+	c.MakeOne = func() func(K, V, uint64) {
+		next := out.One
+		return func(k K, v V, h uint64) {
+			cur.enter(k)
+			f(k, v)
+			next(k, v, h)
+		}
 	}
 	return out
 }
@@ -316,7 +313,7 @@ func seen[K comparable, V, U any](in *engine.KeyedNode[K, V], op *engine.Op, f f
 func track[K comparable, V any](op *engine.Op, in *engine.KeyedNode[K, V], f func(*engine.Batch[K, V])) (c *engine.KeyedConsumer[K, V], cur *current[K]) {
 	var batch *engine.Batch[K, V]
 	op.Scratch(&batch)
-	cur = &current[K]{op: op}
+	cur = &current[K]{at: &op.Loc.At, index: op.Index}
 	op.Key = func() any {
 		switch {
 		case batch == nil:
@@ -336,13 +333,13 @@ func track[K comparable, V any](op *engine.Op, in *engine.KeyedNode[K, V], f fun
 
 // A current is the single entry on which an operator works, for errors.
 type current[K comparable] struct {
-	op  *engine.Op
-	key K
+	at    *int32 // of the location
+	index int32  // of the operator
+	key   K
 }
 
-// enter records that op is about to call user code on the entry of k.
-func (c *current[K]) enter(k K) { c.op.Loc.At, c.key = c.op.Index, k }
-
+// enter records that the operator is about to call user code on the entry of k.
+func (c *current[K]) enter(k K) { *c.at, c.key = c.index, k }
 // emissions are what a function emitted for one entry: usually nothing or one value.
 type emissions[K comparable, U any] struct {
 	any   bool

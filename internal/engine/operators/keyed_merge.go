@@ -2,6 +2,26 @@ package operators
 
 import "github.com/millrace/millrace/internal/engine"
 
+// KMerge returns the batches of all of ins.
+func KMerge[K comparable, V any](op *engine.Op, ins ...*engine.KeyedNode[K, V]) *engine.KeyedNode[K, V] {
+	hs := make([]engine.Header, len(ins))
+	for i, in := range ins {
+		hs[i] = in
+	}
+	out := engine.NewKeyedNode[K, V](engine.Merged(op, hs...))
+	var o engine.Batch[K, V]
+	op.Scratch(&o)
+	for _, in := range ins {
+		// A consumer keeps the hashes of a batch in memory of its own, which the next batch overwrites. A batch that reaches a
+		// consumer in several ways is copied for each, so that none is found with the hashes of another.
+		in.To(func(b *engine.Batch[K, V]) {
+			o = *b
+			out.Push(&o)
+		}).One = func(k K, v V, h uint64) { out.One(k, v, h) }
+	}
+	return out
+}
+
 // besideConstant returns the head of an operator over a constant and n. If n is not a constant, the operator is at the top level,
 // and the constant is complete before any batch of n.
 func besideConstant(op *engine.Op, constant, n engine.Header) engine.Head {

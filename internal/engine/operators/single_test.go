@@ -182,7 +182,7 @@ func keyedConsumers(fn *ast.FuncDecl) (consumers, singles int) {
 				}
 			}
 		case *ast.AssignStmt:
-			if sel, ok := n.Lhs[0].(*ast.SelectorExpr); ok && sel.Sel.Name == "One" {
+			if sel, ok := n.Lhs[0].(*ast.SelectorExpr); ok && (sel.Sel.Name == "One" || sel.Sel.Name == "MakeOne") {
 				singles++
 			}
 		}

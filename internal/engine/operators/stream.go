@@ -26,9 +26,12 @@ func Map[T, U any](in *engine.Node[T], op *engine.Op, f func(T) U) *engine.Node[
 			}
 			out.Push(o)
 		},
-		One: func(x T) {
-			op.Loc.At = op.Index
-			out.One(f(x))
+		MakeOne: func() func(T) {
+			at, index, next := &op.Loc.At, op.Index, out.One
+			return func(x T) {
+				*at = index
+				next(f(x))
+			}
 		},
 	}
 	if g, ok := any(f).(func(T) T); ok {
@@ -77,10 +80,12 @@ func Filter[T any](in *engine.Node[T], op *engine.Op, keep func(T) bool) *engine
 				out.Push(o[:n])
 			}
 		},
-		One: func(x T) {
-			op.Loc.At = op.Index
-			if keep(x) {
-				out.One(x)
+		MakeOne: func() func(T) {
+			at, index, next := &op.Loc.At, op.Index, out.One
+			return func(x T) {
+				if *at = index; keep(x) {
+					next(x)
+				}
 			}
 		},
 		Step: engine.ElementStep[T]{Op: op, Kept: keep, Out: out},
@@ -109,10 +114,13 @@ func FilterMap[T, U any](in *engine.Node[T], op *engine.Op, f func(T) (U, bool))
 				out.Push(o[:n])
 			}
 		},
-		One: func(x T) {
-			op.Loc.At = op.Index
-			if u, ok := f(x); ok {
-				out.One(u)
+		MakeOne: func() func(T) {
+			at, index, next := &op.Loc.At, op.Index, out.One
+			return func(x T) {
+				*at = index
+				if u, ok := f(x); ok {
+					next(u)
+				}
 			}
 		},
 	})
@@ -171,10 +179,19 @@ func Inspect[T any](in *engine.Node[T], op *engine.Op, f func(T)) *engine.Node[T
 			}
 			out.Push(batch)
 		},
-		One: func(x T) {
-			op.Loc.At = op.Index
-			f(x)
-			out.One(x)
+		MakeOne: func() func(T) {
+			at, index, next := &op.Loc.At, op.Index, out.One
+			if len(out.Outs) == 0 {
+				return func(x T) {
+					*at = index
+					f(x)
+				}
+			}
+			return func(x T) {
+				*at = index
+				f(x)
+				next(x)
+			}
 		},
 		Step: engine.ElementStep[T]{Op: op, Seen: f, Out: out},
 	})

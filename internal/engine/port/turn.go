@@ -1,6 +1,10 @@
 package port
 
-import "context"
+import (
+	"context"
+
+	"github.com/millrace/millrace/internal/engine"
+)
 
 // An ordered input requires that sends happen one after another. No type can express that about goroutines, so each such send
 // begins with a plain, unsynchronized write: to turns of an [Input], or to the key's counter of a [KeyedInput]. Two sends that
@@ -13,14 +17,28 @@ import "context"
 func (in *Input[T]) Turn() { in.turns++ }
 
 // SendInTurn is Turn and Send. The turn is not synchronized and precedes everything that is.
+//
+// If the location is idle it makes the step itself: the two calls that this saves are a tenth of a send.
 func (in *Input[T]) SendInTurn(ctx context.Context, x T) error {
 	in.turns++
+	if s := in.Loc; ctx != nil && !in.Shut.Load() && !s.Planned() && s.Token.Take() {
+		if ok := engine.StepOne(in.node, x); !ok || s.Left() {
+			return s.Look(ok)
+		}
+		return nil
+	}
 	return in.Send(ctx, x)
 }
 
 // SendInTurn is Turn and Send.
 func (in *KeyedInput[K, V]) SendInTurn(ctx context.Context, k K, v V) error {
 	in.Turn(k)
+	if s := in.Loc; in.check == nil && !in.once && !in.Shut.Load() && !s.Planned() && s.Token.Take() {
+		if ok := engine.StepEntry(in.node, k, v, 0); !ok || s.Left() {
+			return s.Look(ok)
+		}
+		return nil
+	}
 	return in.Send(ctx, k, v)
 }
 

@@ -38,7 +38,7 @@ func laneGrowth() []Job {
 			Impls: []ratio.Impl{
 				impl("mutex", func() service { return &locked{work: newWork("map", true)} }),
 				impl("channel", func() service { return newExecutor(newWork("map", true)) }),
-				impl("millrace", newFlowMap),
+				impl("millrace", func() service { return newFlowMap() }),
 			},
 		})
 	}

@@ -34,7 +34,7 @@ func answer() func(uint64) uint64 { return func(item uint64) uint64 { return ite
 //
 // By hand, a mutex guards the set of accepted ids and the job. Mutex-bare leaves out the
 // set, and so does not refuse a repeated id. Sharded has 64 mutexes and sets; the id selects
-// one.
+// one. Put-take is the flow when a caller puts a request and takes its answer, instead of asking.
 func RoundTrip() []Job {
 	services := func(job string) []struct {
 		name string
@@ -52,7 +52,8 @@ func RoundTrip() []Job {
 			{"mutex-bare", func() service { return &locked{work: newWork(job, false)} }},
 			{"sharded", func() service { return newSharded(job) }},
 			{"channel", func() service { return newExecutor(newWork(job, true)) }},
-			{"millrace", flow},
+			{"millrace", func() service { return flow() }},
+			{"put-take", func() service { return &flow().putTake }},
 		}
 	}
 	var jobs []Job
@@ -61,7 +62,7 @@ func RoundTrip() []Job {
 			callers int
 			clock   bool
 			target  float64
-		}{{1, true, 0}, {1, false, 0}, {8, false, .5}, {64, false, 1}} {
+		}{{1, true, 0}, {1, false, 0}, {8, false, 1}, {64, false, 1}} {
 			params := fmt.Sprintf("job=%s/callers=%d", job, x.callers)
 			if x.clock {
 				params += "/latency"
@@ -233,30 +234,46 @@ func (s *executor) ask(id, item uint64) uint64 {
 
 func (s *executor) close() { close(s.calls) }
 
-// A flowService puts a request and takes its answer.
+// A flowService asks for the answer to a request.
 type flowService struct {
+	putTake
+	asker *keyedsingleton.Asker[uint64, uint64, uint64]
+}
+
+func newFlowService(app *dataflow.App, in *dataflow.EntryInputPort[uint64, uint64], out *dataflow.EntryOutputPort[uint64, uint64]) *flowService {
+	return &flowService{putTake{app, in, out}, keyedsingleton.Ask(in, out)}
+}
+
+func (s *flowService) ask(id, item uint64) uint64 {
+	answer, err := s.asker.Ask(background, id, item)
+	must(err)
+	return answer
+}
+
+// A putTake is a flowService that puts a request and takes its answer, in two calls.
+type putTake struct {
 	app *dataflow.App
 	in  *dataflow.EntryInputPort[uint64, uint64]
 	out *dataflow.EntryOutputPort[uint64, uint64]
 }
 
-func (s *flowService) ask(id, item uint64) uint64 {
+func (s *putTake) ask(id, item uint64) uint64 {
 	must(s.in.Put(background, id, item))
 	answer, err := s.out.Take(background, id)
 	must(err)
 	return answer
 }
 
-func (s *flowService) close() { stop(s.app) }
+func (s *putTake) close() { stop(s.app) }
 
-func newFlowMap() service {
+func newFlowMap() *flowService {
 	f := dataflow.New()
 	in, requests := keyedsingleton.Input[uint64, uint64](dataflow.At[bench](f), "requests")
 	out := keyedsingleton.Output(keyedsingleton.Map(requests, answer()), "answers")
-	return &flowService{start(f), in, out}
+	return newFlowService(start(f), in, out)
 }
 
-func newFlowSlice() service {
+func newFlowSlice() *flowService {
 	const why = "a request is answered at the price of the moment"
 	f := dataflow.New()
 	at := dataflow.At[bench](f)
@@ -268,7 +285,7 @@ func newFlowSlice() service {
 	answers := keyedsingleton.Map(slice.EmitEntries(priced),
 		func(p dataflow.Pair[uint64, dataflow.Maybe[uint64]]) uint64 { return p.Second.Value })
 	out := keyedsingleton.Output(answers, "answers")
-	s := &flowService{start(f), in, out}
+	s := newFlowService(start(f), in, out)
 	for i := range uint64(items) {
 		must(changes.Send(background, i, price(i)))
 	}

@@ -199,6 +199,40 @@ func TestPanicInASharedLoop(t *testing.T) {
 	}
 }
 
+// TestPanicAmongMaps checks that a panic names the map whose function it was. Two maps share a loop, and four.
+func TestPanicAmongMaps(t *testing.T) {
+	ctx := context.Background()
+	for n := 1; n <= 6; n++ {
+		for culprit := range n {
+			for _, send := range []func(in *port.Input[int]){
+				func(in *port.Input[int]) { in.Send(ctx, 1) },
+				func(in *port.Input[int]) { in.SendBatch(ctx, []int{1, 2}) },
+			} {
+				g := newTestGraph()
+				s := g.NewLocation("here")
+				in, node := port.NewInput[int](s, engine.NewOp(s, "Input", ""))
+				var maps []*engine.Op
+				for i := range n {
+					op := engine.NewOp(s, "Map", "")
+					maps = append(maps, op)
+					node = operators.Map(node, op, func(x int) int {
+						if i == culprit {
+							panic("of one map")
+						}
+						return x + 1
+					})
+				}
+				g.Start(ctx)
+				send(in)
+				g.Stop()
+				if p, ok := g.Wait().(*engine.Panic); !ok || p.Op != maps[culprit] {
+					t.Errorf("map %d of %d panicked, and the error is %v", culprit, n, p)
+				}
+			}
+		}
+	}
+}
+
 // TestSendAllocatesNothing checks that a step that emits nothing and cuts nothing allocates nothing.
 func TestSendAllocatesNothing(t *testing.T) {
 	ctx := context.Background()

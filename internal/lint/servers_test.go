@@ -12,6 +12,7 @@ const servers = "internal/edge"
 // ownClients lists folders with HTTP clients of their own, and why.
 var ownClients = map[string]string{
 	"agentproto/conversation/openai": "the service of a model is reached as the operator reaches others, by the proxy of the environment if there is one",
+	"bench/cmd/servers":              "the caller of a benchmark is what a user has",
 	"bench/internal/jobs":            "the caller of a benchmark is what a user has",
 	"examples/payments":              "an example has what a reader has, who cannot import edge",
 }

@@ -24,7 +24,8 @@ func (b *Blocked) Location() string { return b.Op.Loc.Name }
 func (s *Location) heldUp() *Blocked {
 	for _, out := range s.OutputsInOrder {
 		if b, stopped := out.Over(); stopped {
-			return &b
+			found := b // a copy, so that b itself need not be on the heap for outputs that stop nothing
+			return &found
 		}
 	}
 	if r := s.Graph.Settings.Remote; r != nil { // the calls of a flow that runs elsewhere are made there

@@ -228,6 +228,9 @@ const longestRetryAfter = time.Hour
 // seconds or a date. It returns at most an hour, and zero for an invalid value.
 func RetryAfter(h http.Header, now time.Time) time.Duration {
 	value := h.Get("Retry-After")
+	if value == "" {
+		return 0 // as in nearly every response; ParseTime would make an error for each of its formats
+	}
 	if seconds, err := strconv.ParseUint(value, 10, 31); err == nil {
 		return min(time.Duration(seconds)*time.Second, longestRetryAfter)
 	}

@@ -6,6 +6,7 @@ import (
 	"io"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/go-json-experiment/json/jsontext"
 )
@@ -18,7 +19,8 @@ func (f *failure) scan(data []byte, lim Limits) {
 		f.tooLarge("", "is larger than %d bytes", lim.Bytes)
 		return
 	}
-	dec := jsontext.NewDecoder(bytes.NewBuffer(data))
+	dec := newDecoder(data)
+	defer dec.release()
 	if kind := dec.PeekKind(); kind != '{' && kind != jsontext.KindInvalid {
 		f.refuse("", "is not a JSON object")
 		return
@@ -26,7 +28,7 @@ func (f *failure) scan(data []byte, lim Limits) {
 	members := 0
 	for {
 		kind := dec.PeekKind()
-		if isItem(dec, kind) {
+		if isItem(&dec.Decoder, kind) {
 			if members++; members > lim.Members {
 				f.refuse("", "has more than %d members and elements", lim.Members)
 				return
@@ -39,7 +41,7 @@ func (f *failure) scan(data []byte, lim Limits) {
 				f.syntax(err)
 				return
 			}
-			if f.scalar(dec, value, lim); f.err != nil {
+			if f.scalar(&dec.Decoder, value, lim); f.err != nil {
 				return
 			}
 		default:
@@ -132,11 +134,36 @@ func elements(data []byte) []jsontext.Value {
 
 // walkValues calls f before each member or element of a valid object or array.
 func walkValues(data []byte, f func(*jsontext.Decoder)) {
-	dec := jsontext.NewDecoder(bytes.NewBuffer(data))
+	dec := newDecoder(data)
+	defer dec.release()
 	dec.ReadToken()
 	for kind := dec.PeekKind(); kind != '}' && kind != ']' && kind != jsontext.KindInvalid; kind = dec.PeekKind() {
-		f(dec)
+		f(&dec.Decoder)
 	}
+}
+
+// A reusedDecoder reads the tokens of a text. Decoders are used again, since each message is read by several, and a new one allocates
+// what it needs to find members that occur twice.
+type reusedDecoder struct {
+	jsontext.Decoder
+	data bytes.Buffer // the decoder reads its bytes in place
+}
+
+var decoders = sync.Pool{New: func() any { return new(reusedDecoder) }}
+
+// newDecoder returns a decoder of data, which has to be released.
+func newDecoder(data []byte) *reusedDecoder {
+	d := decoders.Get().(*reusedDecoder)
+	d.data = *bytes.NewBuffer(data)
+	d.Reset(&d.data)
+	return d
+}
+
+// release gives the decoder back, without the data.
+func (d *reusedDecoder) release() {
+	d.data = bytes.Buffer{}
+	d.Reset(&d.data)
+	decoders.Put(d)
 }
 
 // nextValue reads a value and returns it as a part of data, because the decoder's own copy is reused.

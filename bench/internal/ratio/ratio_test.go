@@ -64,6 +64,17 @@ func TestChildren(t *testing.T) {
 	}
 }
 
+// TestElsewhere checks that a run can bring a sample that another program has measured.
+func TestElsewhere(t *testing.T) {
+	impl := Impl{Name: "elsewhere", New: func() Run {
+		return Run{Sample: func() Sample { return Sample{CPU: 7, Wall: 8} }}
+	}}
+	s := Measure([]Impl{impl}, Options{Rounds: 1, Cold: true})[0][0]
+	if s.CPU != 7 || s.Wall != 8 {
+		t.Errorf("sample = %+v, want CPU 7 and Wall 8", s)
+	}
+}
+
 func TestQuantile(t *testing.T) {
 	xs := []float64{5, 1, 4, 2, 3}
 	for _, c := range []struct{ q, want float64 }{{0, 1}, {.25, 2}, {.5, 3}, {.75, 4}, {1, 5}} {

@@ -34,15 +34,15 @@ func main() {
 	explicit := *only != ""
 
 	all := slices.Concat(jobs.All(), jobs.Growth())
-	set := results.NewSet(machine())
+	set := results.NewSet()
 	if *from != "" {
 		set = read(*from, all)
 	}
 	if *from == "" || explicit {
-		set.Machine = machine()
+		here := machine()
 		for _, job := range all {
 			if pattern.MatchString(job.Label()) {
-				measure(set, job, *rounds, *patience)
+				measure(set, here, job, *rounds, *patience)
 			}
 		}
 	}
@@ -64,7 +64,7 @@ func main() {
 
 // measure takes the samples of a job. It first collects garbage, to free the input
 // of the last job.
-func measure(set *results.Set, job jobs.Job, rounds, patience int) {
+func measure(set *results.Set, here results.Machine, job jobs.Job, rounds, patience int) {
 	if job.Rounds != 0 {
 		rounds = min(rounds, job.Rounds)
 	}
@@ -72,7 +72,7 @@ func measure(set *results.Set, job jobs.Job, rounds, patience int) {
 		patience = 0
 	}
 	start := time.Now()
-	set.Add(job, ratio.Measure(job.Impls, ratio.Options{Rounds: rounds, Patience: patience}))
+	set.Add(here, job, ratio.Measure(job.Impls, ratio.Options{Rounds: rounds, Patience: patience}))
 	fmt.Fprintf(os.Stderr, "%s: %.1fs\n", job.Label(), time.Since(start).Seconds())
 }
 

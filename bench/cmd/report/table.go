@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/millrace/millrace/bench/internal/jobs"
@@ -25,8 +26,7 @@ func table(set *results.Set, all []jobs.Job) string {
 // targets formats which targets were met, and on which machine.
 func targets(set *results.Set, all []jobs.Job) string {
 	var b strings.Builder
-	m := set.Machine
-	fmt.Fprintf(&b, "%s, %s, %s processors (%s), %s\n", m.Go, m.Platform, m.Processors, m.Processor, m.Date)
+	fmt.Fprint(&b, machines(set, all))
 	fmt.Fprint(&b, "\n| job | what | to | measured | quartiles | target | |\n|---|---|---|---:|---:|---:|---|\n")
 	for _, job := range all {
 		if samples, ok := set.Of(job); ok {
@@ -34,6 +34,35 @@ func targets(set *results.Set, all []jobs.Job) string {
 				target(&b, job, t, samples)
 			}
 		}
+	}
+	return b.String()
+}
+
+// machines formats where and when the samples were taken: a line for each machine and day. If
+// there are several, all but that of the most jobs say which jobs they are of.
+func machines(set *results.Set, all []jobs.Job) string {
+	var order []string
+	names, count := make(map[string][]string), make(map[string]int)
+	for _, job := range all {
+		if _, ok := set.Of(job); !ok {
+			continue
+		}
+		m := set.Machine(job).String()
+		if count[m] == 0 {
+			order = append(order, m)
+		}
+		count[m]++
+		if !slices.Contains(names[m], job.Name) {
+			names[m] = append(names[m], job.Name)
+		}
+	}
+	slices.SortStableFunc(order, func(a, b string) int { return count[b] - count[a] })
+	var b strings.Builder
+	for i, m := range order {
+		if i > 0 {
+			fmt.Fprintf(&b, "\nMeasured elsewhere or on another day, some or all of %s: ", strings.Join(names[m], ", "))
+		}
+		fmt.Fprintln(&b, m)
 	}
 	return b.String()
 }

@@ -20,8 +20,8 @@ func job() jobs.Job {
 }
 
 func TestTable(t *testing.T) {
-	set := results.NewSet(results.Machine{Go: "go1.26"})
-	set.Add(job(), [][]ratio.Sample{{{CPU: 10, Wall: 11, P99: 1}}, {{CPU: 9, Wall: 12, Held: 21.5, P99: 600}}})
+	set := results.NewSet()
+	set.Add(results.Machine{Go: "go1.26"}, job(), [][]ratio.Sample{{{CPU: 10, Wall: 11, P99: 1}}, {{CPU: 9, Wall: 12, Held: 21.5, P99: 600}}})
 	got := table(set, []jobs.Job{job(), {Name: "Not measured", Impls: job().Impls}})
 	for _, want := range []string{
 		"| First/keys=10 | time of millrace | hand | 0.90 | 0.90–0.90 | 0.80 | **missed** |",

@@ -16,39 +16,59 @@ import (
 	"github.com/millrace/millrace/bench/internal/ratio"
 )
 
-// Machine says where and when samples were taken.
-type Machine struct{ Go, Platform, Processors, Processor, Date string }
+// Machine says where and when samples were taken. Rust has the versions of rustc and crates, or is
+// empty if no program in Rust ran.
+type Machine struct{ Go, Platform, Processors, Processor, Date, Rust string }
 
-// A Set is the samples of jobs: for each label, by implementation.
-type Set struct {
-	Machine Machine
-	samples map[string]map[string][]ratio.Sample
+// field is a field of a machine and the name that it has in a file.
+type field struct {
+	key string
+	of  *string
+}
+
+func (m *Machine) fields() []field {
+	return []field{{"go", &m.Go}, {"platform", &m.Platform}, {"processors", &m.Processors}, {"cpu", &m.Processor}, {"date", &m.Date}, {"rust", &m.Rust}}
+}
+
+// String returns the machine in one line, without Rust.
+func (m Machine) String() string {
+	return fmt.Sprintf("%s, %s, %s processors (%s), %s", m.Go, m.Platform, m.Processors, m.Processor, m.Date)
+}
+
+// A Set is the samples of jobs by label.
+type Set struct{ samples map[string]taken }
+
+// taken is the samples of one job by implementation, and where they were taken.
+type taken struct {
+	machine Machine
+	impls   map[string][]ratio.Sample
 }
 
 // NewSet returns an empty set.
-func NewSet(m Machine) *Set {
-	return &Set{Machine: m, samples: make(map[string]map[string][]ratio.Sample)}
-}
+func NewSet() *Set { return &Set{samples: make(map[string]taken)} }
+
+// Machine returns where and when the samples of a job were taken.
+func (s *Set) Machine(job jobs.Job) Machine { return s.samples[job.Label()].machine }
 
 // Of returns the samples of a job, one list for each implementation. It reports false
 // if some are missing.
 func (s *Set) Of(job jobs.Job) ([][]ratio.Sample, bool) {
 	all := make([][]ratio.Sample, len(job.Impls))
 	for i, impl := range job.Impls {
-		if all[i] = s.samples[job.Label()][impl.Name]; len(all[i]) == 0 {
+		if all[i] = s.samples[job.Label()].impls[impl.Name]; len(all[i]) == 0 {
 			return nil, false
 		}
 	}
 	return all, len(all) > 0
 }
 
-// Add sets the samples of a job.
-func (s *Set) Add(job jobs.Job, samples [][]ratio.Sample) {
-	byImpl := make(map[string][]ratio.Sample)
+// Add sets the samples of a job, which a machine has taken.
+func (s *Set) Add(m Machine, job jobs.Job, samples [][]ratio.Sample) {
+	t := taken{m, make(map[string][]ratio.Sample)}
 	for i, impl := range job.Impls {
-		byImpl[impl.Name] = samples[i]
+		t.impls[impl.Name] = samples[i]
 	}
-	s.samples[job.Label()] = byImpl
+	s.samples[job.Label()] = t
 }
 
 // Write writes the set's samples for all. Lines of one round follow each other.
@@ -64,9 +84,11 @@ func (s *Set) Write(w io.Writer, all []jobs.Job) error {
 				line := &benchfmt.Result{
 					Name: benchfmt.Name(job.Name + "/impl=" + strings.ReplaceAll(impl.Name, "/", ".") + "/" + job.Params), Iters: 1,
 				}
-				m := s.Machine
-				for _, c := range [][2]string{{"go", m.Go}, {"platform", m.Platform}, {"processors", m.Processors}, {"cpu", m.Processor}, {"date", m.Date}} {
-					line.SetConfig(c[0], c[1])
+				m := s.Machine(job)
+				for _, f := range m.fields() {
+					if *f.of != "" {
+						line.SetConfig(f.key, *f.of)
+					}
 				}
 				for j := range line.Config {
 					line.Config[j].File = true
@@ -87,16 +109,16 @@ func (s *Set) Write(w io.Writer, all []jobs.Job) error {
 
 // Read reads what Write has written.
 func Read(r io.Reader, name string, all []jobs.Job) (*Set, error) {
-	s := NewSet(Machine{})
+	s := NewSet()
 	in := benchfmt.NewReader(r, name)
 	for in.Scan() {
 		switch line := in.Result().(type) {
 		case *benchfmt.SyntaxError:
 			return nil, line
 		case *benchfmt.Result:
-			m := &s.Machine
-			for key, field := range map[string]*string{"go": &m.Go, "platform": &m.Platform, "processors": &m.Processors, "cpu": &m.Processor, "date": &m.Date} {
-				*field = line.GetConfig(key)
+			var m Machine
+			for _, f := range m.fields() {
+				*f.of = line.GetConfig(f.key)
 			}
 			job, impl, ok := find(all, string(line.Name))
 			if !ok {
@@ -106,10 +128,10 @@ func Read(r io.Reader, name string, all []jobs.Job) (*Set, error) {
 			for _, f := range ratio.Figures() {
 				*f.Of(&sample) = value(line, f.Unit)
 			}
-			if s.samples[job] == nil {
-				s.samples[job] = make(map[string][]ratio.Sample)
+			if _, ok := s.samples[job]; !ok {
+				s.samples[job] = taken{m, make(map[string][]ratio.Sample)}
 			}
-			s.samples[job][impl] = append(s.samples[job][impl], sample)
+			s.samples[job].impls[impl] = append(s.samples[job].impls[impl], sample)
 		}
 	}
 	if err := in.Err(); err != nil {

@@ -59,12 +59,15 @@ func chainData(at func(i int) int) []int {
 	return data
 }
 
+func randomInts() []int {
+	r := rand.New(rand.NewPCG(1, 2))
+	return chainData(func(int) int { return int(r.Uint64() >> 1) })
+}
+
 // Chain is map → filter → map → sum over ints: predictable ones, of which 7 in 8 are kept,
 // and random ones, of which half are kept.
 func Chain() []Job {
-	r := rand.New(rand.NewPCG(1, 2))
-	predictable := chainData(func(i int) int { return i })
-	random := chainData(func(int) int { return int(r.Uint64() >> 1) })
+	predictable, random := chainData(func(i int) int { return i }), randomInts()
 	var jobs []Job
 	for _, d := range []struct {
 		name   string

@@ -57,16 +57,18 @@ func makeKeys[K comparable](n int, key func(r *rand.Rand, i int) K) []K {
 	return all
 }
 
+// draw draws elements from some keys.
+func draw[K comparable](some []K) []K {
+	r := rand.New(rand.NewPCG(8, 9))
+	drawn := make([]K, firstEvents)
+	for i := range drawn {
+		drawn[i] = some[r.IntN(len(some))]
+	}
+	return drawn
+}
+
 func first[K comparable](kind string, keys int, target float64, key func(r *rand.Rand, i int) K) []Job {
-	all := lazily(func() []K {
-		r := rand.New(rand.NewPCG(8, 9))
-		some := makeKeys(keys, key)
-		drawn := make([]K, firstEvents)
-		for i := range drawn {
-			drawn[i] = some[r.IntN(keys)]
-		}
-		return drawn
-	})
+	all := lazily(func() []K { return draw(makeKeys(keys, key)) })
 	return []Job{{
 		Name: "First", Params: fmt.Sprintf("key=%s/keys=%d", kind, keys), CPU: true,
 		Targets: []Target{{AtMost: target}},

@@ -4,6 +4,7 @@
 //	go run ./cmd/report                          # all of it, a quarter of an hour
 //	go run ./cmd/report -job Chain -rounds 15    # some jobs
 //	go run ./cmd/report -from results/samples.txt -out results    # no measuring
+//	go run ./cmd/report -rust peers-rust         # with DFIR, timely and loops in Rust
 package main
 
 import (
@@ -20,6 +21,7 @@ import (
 	"github.com/millrace/millrace/bench/internal/jobs"
 	"github.com/millrace/millrace/bench/internal/ratio"
 	"github.com/millrace/millrace/bench/internal/results"
+	"github.com/millrace/millrace/bench/internal/rust"
 )
 
 func main() {
@@ -28,28 +30,49 @@ func main() {
 	patience := flag.Int("patience", 0, "how often a run on the wall is repeated while others use the processors")
 	from := flag.String("from", "", "take samples from this `file` instead of measuring; jobs that match -job are measured all the same")
 	out := flag.String("out", "", "write samples, table and plots to this `directory`; empty means print the table only")
-	readme := flag.String("readme", "", "put the table of targets into this `file`")
+	readme := flag.String("readme", "", "put the table of targets into this `file`, and the table of peers in Rust if there are samples of them")
+	crate := flag.String("rust", "", "build the crate in this `directory` and measure its peers with the jobs that have them; with -from, measure those jobs that match -job")
 	flag.Parse()
 	pattern := regexp.MustCompile(*only)
-	explicit := *only != ""
 
+	here := machine()
+	var program *rust.Program
+	if *crate != "" {
+		program, here.Rust = build(*crate)
+	}
 	all := slices.Concat(jobs.All(), jobs.Growth())
+	withRust := make([]jobs.Job, len(all))
+	for i, job := range all {
+		withRust[i] = program.Add(job)
+	}
 	set := results.NewSet()
 	if *from != "" {
-		set = read(*from, all)
+		set = read(*from, withRust)
 	}
-	if *from == "" || explicit {
-		here := machine()
-		for _, job := range all {
-			if pattern.MatchString(job.Label()) {
-				measure(set, here, job, *rounds, *patience)
+	for i, job := range all {
+		measured := *from == "" || *only != ""
+		if program != nil {
+			measured = *from == "" || rust.Has(job)
+			job = withRust[i]
+		}
+		if measured && pattern.MatchString(job.Label()) {
+			where := here
+			if !rust.Has(job) {
+				where.Rust = ""
 			}
+			measure(set, where, job, *rounds, *patience)
+		}
+		if _, ok := set.Of(withRust[i]); ok {
+			all[i] = withRust[i]
 		}
 	}
 	table := table(set, all)
 	fmt.Print(table)
 	if *readme != "" {
 		must(results.Insert(*readme, "table", targets(set, all)))
+		if text := rustTable(set, all); text != "" {
+			must(results.Insert(*readme, "rust", text))
+		}
 	}
 	if *out == "" {
 		return
@@ -60,6 +83,15 @@ func main() {
 		return err
 	})
 	must(draw(set, all, *out))
+}
+
+// build builds the crate in a directory and returns its program and the versions of what it is built with.
+func build(crate string) (*rust.Program, string) {
+	program, err := rust.Build(crate)
+	must(err)
+	versions, err := rust.Versions(crate)
+	must(err)
+	return program, versions
 }
 
 // measure takes the samples of a job. It first collects garbage, to free the input
@@ -99,6 +131,7 @@ func must(err error) {
 	}
 }
 
+// machine describes this machine.
 func machine() results.Machine {
 	return results.Machine{
 		Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH, Processors: fmt.Sprint(runtime.GOMAXPROCS(0)),

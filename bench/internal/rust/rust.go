@@ -44,7 +44,7 @@ type Program struct{ path string }
 func Build(dir string) (*Program, error) {
 	cargo, err := exec.LookPath("cargo")
 	if err != nil {
-		return nil, errors.New("-rust needs cargo, which is not installed: install Rust 1.85 or later, see https://rustup.rs")
+		return nil, errors.New("-rust needs cargo, which is not installed: install Rust 1.88 or later, see https://rustup.rs")
 	}
 	// The target directory is given, because the environment may name another.
 	target := filepath.Join(dir, "target")

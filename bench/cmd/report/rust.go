@@ -57,7 +57,7 @@ func rustRow(b *strings.Builder, set *results.Set, job jobs.Job) {
 	}
 	var byGo []int
 	for i := range job.Impls {
-		if i != millrace && i != dfir && i != timely && i != loop {
+		if !strings.HasPrefix(job.Impls[i].Name, "millrace") && i != dfir && i != timely && i != loop {
 			byGo = append(byGo, i)
 		}
 	}

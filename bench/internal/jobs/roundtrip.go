@@ -34,7 +34,7 @@ func answer() func(uint64) uint64 { return func(item uint64) uint64 { return ite
 //
 // By hand, a mutex guards the set of accepted ids and the job. Mutex-bare leaves out the
 // set, and so does not refuse a repeated id. Sharded has 64 mutexes and sets; the id selects
-// one. Put-take is the flow when a caller puts a request and takes its answer, instead of asking.
+// one. Millrace-put-take is the flow when a caller puts a request and takes its answer, instead of asking.
 func RoundTrip() []Job {
 	services := func(job string) []struct {
 		name string
@@ -53,7 +53,7 @@ func RoundTrip() []Job {
 			{"sharded", func() service { return newSharded(job) }},
 			{"channel", func() service { return newExecutor(newWork(job, true)) }},
 			{"millrace", func() service { return flow() }},
-			{"put-take", func() service { return &flow().putTake }},
+			{"millrace-put-take", func() service { return &flow().putTake }},
 		}
 	}
 	var jobs []Job

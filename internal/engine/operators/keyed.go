@@ -340,6 +340,7 @@ type current[K comparable] struct {
 
 // enter records that the operator is about to call user code on the entry of k.
 func (c *current[K]) enter(k K) { *c.at, c.key = c.index, k }
+
 // emissions are what a function emitted for one entry: usually nothing or one value.
 type emissions[K comparable, U any] struct {
 	any   bool

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/millrace/millrace/dataflow"
 	"github.com/millrace/millrace/dataflow/durable/journal"
@@ -151,6 +152,49 @@ func TestAnyString(t *testing.T) {
 	app = start(t, log.Reopen(), build, tiny)
 	await(t, app.Ports.out, "\xff\xfe", "a\x80")
 	stop(t, app)
+}
+
+// TestZonedKeys has keys that are times in a zone half an hour from a full one. Each decoded key must equal every other one, in one
+// process and in the next, or a key is accepted twice and its events are not counted together.
+func TestZonedKeys(t *testing.T) {
+	log := journal.NewMemory(journal.MemoryOptions{})
+	type ports struct {
+		once  *dataflow.EntryInputPort[time.Time, int]
+		times *dataflow.InputPort[time.Time]
+		three *dataflow.OutputPort[dataflow.Entry[time.Time, int]]
+	}
+	build := func(f *dataflow.Flow) ports {
+		at := dataflow.At[server](f)
+		once, entries := keyedsingleton.Input[time.Time, int](at, "once")
+		keyedsingleton.Output(entries, "entries")
+		in, times := dataflow.Input[time.Time](at, "times")
+		minutes := dataflow.KeyBy(times, func(at time.Time) time.Time { return at.Truncate(time.Minute) })
+		three := keyedstream.FoldEarlyStop(minutes, func() int { return 0 }, func(n *int, _ time.Time) bool { *n++; return *n == 3 })
+		return ports{once, in, dataflow.Output(keyedsingleton.Entries(three), "three")}
+	}
+	at := time.Date(2026, 11, 30, 10, 0, 0, 5, time.FixedZone("IST", 19800))
+	for life := range 3 {
+		app := start(t, log.Reopen(), build, tiny)
+		want := error(nil)
+		if life > 0 {
+			want = dataflow.ErrDuplicateKey
+		}
+		if err := app.Ports.once.Put(t.Context(), at, life); !errors.Is(err, want) {
+			t.Errorf("life %d: Put = %v, want %v", life, err, want)
+		}
+		if err := app.Ports.times.Send(t.Context(), at); err != nil {
+			t.Fatal(err)
+		}
+		if life == 2 {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // for a program that never gives it
+			defer cancel()
+			got, err := app.Ports.three.Receive(ctx)
+			if err != nil || got.Value.Value != 3 || !got.Value.Key.Equal(at.Truncate(time.Minute)) {
+				t.Errorf("three events of a minute: %v, %v", got, err)
+			}
+		}
+		stop(t, app)
+	}
 }
 
 // TestBatchAgain sends a batch again after a part of it was kept. The flow takes the rest.

@@ -114,7 +114,11 @@ func decode(data []byte, p any, mode fx.DecMode) (err error) {
 		}
 	}
 	defer caught("decoding", reflect.TypeOf(p), &err)
-	return mode.Unmarshal(data, p)
+	if err := mode.Unmarshal(data, p); err != nil {
+		return err
+	}
+	shareZones(reflect.ValueOf(p).Elem())
+	return nil
 }
 
 var exactMode = sync.OnceValue(func() fx.DecMode {

@@ -174,7 +174,10 @@ func appendTime(dst []byte, t *time.Time) ([]byte, error) {
 // decodeFirst has mode decode the first value of data into v, and returns the rest of data.
 func decodeFirst(data []byte, v reflect.Value, mode fx.DecMode) (rest []byte, err error) {
 	defer caught("decoding", v.Type(), &err)
-	return mode.UnmarshalFirst(data, v.Addr().Interface())
+	if rest, err = mode.UnmarshalFirst(data, v.Addr().Interface()); err == nil {
+		shareZones(v)
+	}
+	return rest, err
 }
 
 // decode decodes into v, and returns the rest of data. It reports false if something has another
@@ -229,7 +232,7 @@ func (p *plan) decode(data []byte, v reflect.Value, mode fx.DecMode) (rest []byt
 			return nil, false
 		}
 		t, err := time.Parse(time.RFC3339, string(rest[:n]))
-		v.Set(reflect.ValueOf(t))
+		v.Set(reflect.ValueOf(inSharedZone(t)))
 		return rest[n:], err == nil
 	case p.shape == bytesOrNil && major == majorBytes && n <= uint64(len(rest)):
 		v.SetBytes(slices.Clone(rest[:n:n]))

@@ -145,3 +145,48 @@ func TestDecodeExact(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
+
+// TestZones checks that two decoded times with the same offset are equal, in types with and without a plan. They are the parts of
+// keys.
+func TestZones(t *testing.T) {
+	type key struct{ At time.Time }
+	type other struct {
+		Rate  float32
+		Times [2]time.Time
+		Each  map[time.Time]*time.Time
+	}
+	for _, offset := range []int{0, 3600, 19800, -34200, 60} {
+		at := time.Date(2026, 11, 30, 10, 0, 0, 5, time.FixedZone("IST", offset))
+		kept := func(v any) []byte {
+			data, err := Codec{}.Append(nil, v)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return data
+		}
+		var a, b time.Time
+		var k, l key
+		var o, p other
+		for _, x := range []struct {
+			data []byte
+			p    any
+		}{
+			{kept(at), &a}, {kept(at), &b}, {kept(key{at}), &k}, {kept(key{at}), &l},
+			{kept(other{1, [2]time.Time{at, at}, map[time.Time]*time.Time{at: &at}}), &o},
+			{kept(other{1, [2]time.Time{at, at}, map[time.Time]*time.Time{at: &at}}), &p},
+		} {
+			if err := (Codec{}).Decode(x.data, x.p); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if a != b || k != l || !a.Equal(at) || a.String() != k.At.String() {
+			t.Errorf("offset %d: %v and %v, %v and %v", offset, a, b, k, l)
+		}
+		if o.Times != p.Times || o.Times[0] != a || len(o.Each) != 1 || o.Each[a] == nil || *o.Each[a] != a {
+			t.Errorf("offset %d, in a type without a plan: %v and %v", offset, o, p)
+		}
+		if _, got := a.Zone(); got != offset {
+			t.Errorf("offset %d is decoded as %d", offset, got)
+		}
+	}
+}

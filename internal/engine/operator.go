@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 	"unicode"
 
 	"github.com/millrace/millrace/internal/engine/callsite"
@@ -156,7 +157,11 @@ func Survives[K comparable](c codec.Codec, k K, encoded []byte) error {
 		return fmt.Errorf("it cannot be decoded: %w", err)
 	}
 	if back != k {
-		return fmt.Errorf("it is not equal to what comes back from its encoding, %v, so nothing is ever found under it", back)
+		hint := ""
+		if _, ok := any(k).(time.Time); ok {
+			hint = ": use its UTC, since neither the name of a zone nor a monotonic clock reading is encoded"
+		}
+		return fmt.Errorf("it is not equal to what comes back from its encoding, %v, so nothing is ever found under it%s", back, hint)
 	}
 	return nil
 }

@@ -2,6 +2,7 @@ package cbor
 
 import (
 	"errors"
+	"math"
 	"reflect"
 	"strings"
 	"testing"
@@ -188,5 +189,18 @@ func TestZones(t *testing.T) {
 		if _, got := a.Zone(); got != offset {
 			t.Errorf("offset %d is decoded as %d", offset, got)
 		}
+	}
+}
+
+// TestZonesOfNaN decodes a map with keys under which nothing is found. It has as many entries afterwards.
+func TestZonesOfNaN(t *testing.T) {
+	at := time.Date(2026, 11, 30, 10, 0, 0, 5, time.FixedZone("IST", 19800))
+	data, err := Codec{}.Append(nil, map[float64]time.Time{math.NaN(): at, 1: at})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var back map[float64]time.Time
+	if err := (Codec{}).Decode(data, &back); err != nil || len(back) != 2 || !back[1].Equal(at) {
+		t.Errorf("%v, %v", back, err)
 	}
 }

@@ -50,16 +50,20 @@ func shareZones(v reflect.Value) {
 		if !v.CanSet() {
 			return
 		}
-		for all := v.MapRange(); all.Next(); {
-			k, x := reflect.New(t.Key()).Elem(), reflect.New(t.Elem()).Elem()
-			k.Set(all.Key())
-			x.Set(all.Value())
-			shareZones(k)
-			shareZones(x)
-			if !k.Equal(all.Key()) {
-				v.SetMapIndex(all.Key(), reflect.Value{})
+		for _, was := range v.MapKeys() {
+			x := v.MapIndex(was)
+			if !x.IsValid() { // a NaN, under which nothing is found
+				continue
 			}
-			v.SetMapIndex(k, x)
+			k, shared := reflect.New(t.Key()).Elem(), reflect.New(t.Elem()).Elem()
+			k.Set(was)
+			shared.Set(x)
+			shareZones(k)
+			shareZones(shared)
+			if !k.Equal(was) {
+				v.SetMapIndex(was, reflect.Value{})
+			}
+			v.SetMapIndex(k, shared)
 		}
 	case reflect.Struct:
 		for i := range v.NumField() {

@@ -21,7 +21,10 @@ func (in *Input[T]) Turn() { in.turns++ }
 // If the location is idle it makes the step itself: the two calls that this saves are a tenth of a send.
 func (in *Input[T]) SendInTurn(ctx context.Context, x T) error {
 	in.turns++
-	if s := in.Loc; ctx != nil && !in.Shut.Load() && !s.Planned() && s.Token.Take() {
+	if s := in.Loc; ctx != nil && !in.Shut.Load() && s.Token.Take() {
+		if s.Planned() {
+			return s.After(in.stepOne(x))
+		}
 		if ok := engine.StepOne(in.node, x); !ok || s.Left() {
 			return s.Look(ok)
 		}
@@ -33,7 +36,10 @@ func (in *Input[T]) SendInTurn(ctx context.Context, x T) error {
 // SendInTurn is Turn and Send.
 func (in *KeyedInput[K, V]) SendInTurn(ctx context.Context, k K, v V) error {
 	in.Turn(k)
-	if s := in.Loc; in.check == nil && !in.once && !in.Shut.Load() && !s.Planned() && s.Token.Take() {
+	if s := in.Loc; in.check == nil && !in.once && !in.Shut.Load() && s.Token.Take() {
+		if s.Planned() {
+			return s.After(in.stepOne(k, v, 0))
+		}
 		if ok := engine.StepEntry(in.node, k, v, 0); !ok || s.Left() {
 			return s.Look(ok)
 		}

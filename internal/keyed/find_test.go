@@ -43,6 +43,13 @@ func TestFindIsGet(t *testing.T) {
 					t.Logf("Find() = %d, want %d", got, want)
 					return false
 				}
+				for n := range min(len(ks), findGroup+2) { // a last group of any length
+					at[n] = new(int)
+					if Find(table, ks[:n+1], hs, at); at[n] != table.Get(ks[n], hs[n]) {
+						t.Logf("Find of %d keys misses the last", n+1)
+						return false
+					}
+				}
 				for i, k := range ks {
 					if want := table.Get(k, hs[i]); at[i] != want {
 						t.Logf("Find: at[%d] = %p, want %p, of key %d", i, at[i], want, k)

@@ -264,29 +264,45 @@ func FuzzTable(f *testing.F) {
 	})
 }
 
-// TestPutNew compares PutNew with a Put for each key while a table grows, with keys that repeat within a
-// batch and hashes that collide.
+// TestPutNew compares PutNew with a Put for each key while a table grows and keys are deleted, with keys that
+// repeat within a batch and hashes that collide.
 func TestPutNew(t *testing.T) {
-	r := rand.New(rand.NewPCG(uint64(*seedFlag), 7))
-	hash := HasherOf[int]()
-	one, all := NewTable[int, int](), NewTable[int, int]()
-	for range 1000 {
-		keys, hs := make([]int, r.IntN(200)), make([]uint64, 200)
-		for i := range keys {
-			keys[i] = r.IntN(50_000) * r.IntN(2)
-			if hs[i] = hash.Hash(keys[i]); keys[i] < 100 {
-				hs[i] = 1 << 40
+	for _, h := range hashes {
+		t.Run(h.name, func(t *testing.T) {
+			r := rand.New(rand.NewPCG(uint64(*seedFlag), 7))
+			one, all := NewTable[uint64, int](), NewTable[uint64, int]()
+			for range 120 {
+				keys, hs := make([]uint64, r.IntN(200)), make([]uint64, 200)
+				for i := range keys {
+					keys[i] = r.Uint64N(8_000) * r.Uint64N(2)
+					if hs[i] = h.hash(keys[i]); keys[i] < 100 {
+						hs[i] = 1 << 40
+					}
+				}
+				want := []int32{-1}
+				for i, k := range keys {
+					if _, added := one.Put(k, hs[i]); added {
+						want = append(want, int32(i))
+					}
+				}
+				if got := all.PutNew(keys, hs, []int32{-1}); !slices.Equal(got, want) || all.Len() != one.Len() {
+					t.Fatalf("got %v, %d keys, want %v, %d; %s", got, all.Len(), want, one.Len(), rerun(t))
+				}
+				for i, k := range keys[:len(keys)/3] {
+					one.Delete(k, hs[i])
+					all.Delete(k, hs[i])
+				}
 			}
-		}
-		want := []int32{-1}
-		for i, k := range keys {
-			if _, added := one.Put(k, hs[i]); added {
-				want = append(want, int32(i))
+			for k := range All(one) {
+				h := h.hash(k)
+				if k < 100 {
+					h = 1 << 40
+				}
+				if i, v := all.GetIndex(k, h); v == nil || all.entry(i).k != k {
+					t.Fatalf("key %d is missing; %s", k, rerun(t))
+				}
 			}
-		}
-		if got := all.PutNew(keys, hs, []int32{-1}); !slices.Equal(got, want) || all.Len() != one.Len() {
-			t.Fatalf("got %v, %d keys, want %v, %d; %s", got, all.Len(), want, one.Len(), rerun(t))
-		}
+		})
 	}
 }
 

@@ -22,7 +22,7 @@ var mutations = []mutation{
 		"	s.Regions = topological(s.Regions)\n", "",
 	}}},
 	{"Unique forgets after a while", "internal/engine/operators/stream_scan.go", []edit{{
-		"		seen.Touch(hs)\n", "		seen.Touch(hs)\n		if seen.Len() > 2 {\n			seen.Clear()\n		}\n",
+		"		news = seen.PutNew(batch, hs, news[:0])\n", "		if seen.Len() > 2 {\n			seen.Clear()\n		}\n		news = seen.PutNew(batch, hs, news[:0])\n",
 	}}},
 	{"KeyCount does not see removals", "internal/engine/operators/aggregate.go", []edit{{
 		"					present.Delete(k, hs[i])\n", "					continue\n",

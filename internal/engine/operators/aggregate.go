@@ -20,7 +20,6 @@ func First[K comparable, V any](in *engine.KeyedNode[K, V], op *engine.Op) *engi
 	in.To(func(b *engine.Batch[K, V]) {
 		n := len(b.K)
 		hs := b.Hashes(hash, &hs)[:n]
-		seen.Touch(hs)
 		news = seen.PutNew(b.K, hs, news[:0])
 		m := len(news)
 		if m == 0 {

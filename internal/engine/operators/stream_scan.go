@@ -104,26 +104,25 @@ func Unique[T comparable](in *engine.Node[T], op *engine.Op) *engine.Node[T] {
 	seen := state.NewSet[T](engine.Remember(op, &out.Head))
 	hash, positive := engine.Hasher[T](), keyed.PositiveOf[T]()
 	var hs []uint64
+	var news []int32
 	var buf []T
-	op.Scratch(&hs, &buf)
+	op.Scratch(&hs, &news, &buf)
 	in.To(func(batch []T) {
 		op.Enter() // an element may turn out not to be hashable
 		n := len(batch)
 		hs, buf = engine.Resize(hs, n), engine.Resize(buf, n)
 		hash.HashAll(batch, hs)
-		seen.Touch(hs)
-		m := 0
-		for i, x := range batch {
-			if positive != nil {
-				x = positive(x)
+		if positive != nil {
+			for i, x := range batch {
+				buf[i] = positive(x)
 			}
-			_, added := seen.Put(x, hs[i])
-			buf[m] = x
-			if added {
-				m++
-			}
+			batch = buf
 		}
-		if m > 0 {
+		news = seen.PutNew(batch, hs, news[:0])
+		for j, i := range news {
+			buf[j] = batch[i]
+		}
+		if m := len(news); m > 0 {
 			out.Push(buf[:m])
 		}
 	})

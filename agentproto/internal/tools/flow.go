@@ -56,7 +56,7 @@ type GrantKey struct {
 // Loads are the loads of all runtimes. Published values are not changed.
 type Loads struct {
 	All Load
-	Of  map[string]Load
+	Of  map[string]Load // of the runtimes with unfinished calls or undelivered messages
 }
 
 // Options are the settings of the flow.
@@ -202,6 +202,9 @@ func load[O, O2 dataflow.Order](said dataflow.KeyedStream[Place, Out, Server, bo
 	sum := dataflow.FoldCommutative(keyedstream.Entries(of), func() Loads { return Loads{} },
 		func(sum *Loads, e dataflow.Entry[string, Load]) {
 			sum.All.add(e.Value)
+			if e.Key == "" { // what is remembered belongs to no runtime
+				return
+			}
 			of := maps.Clone(sum.Of) // readers hold the published one
 			if of == nil {
 				of = make(map[string]Load)

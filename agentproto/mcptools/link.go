@@ -19,7 +19,10 @@ var pauses = []time.Duration{200 * time.Millisecond, time.Second, 5 * time.Secon
 // request of newer versions, it is started again with this version.
 const legacy = "2025-11-25"
 
-const probeTime = 3 * time.Second
+const (
+	probeTime  = 3 * time.Second // in which a program answers that request, unless it is known to start slowly
+	legacyTime = 24 * time.Hour  // how long it counts that a program needs the older version
+)
 
 // endsTime is how long an end of the server counts.
 const endsTime = time.Minute
@@ -171,29 +174,66 @@ func (l *link) dial(pause time.Duration) (*session, error) {
 		return s, err
 	}
 	program := m.program()
+	known := m.greeted(program)
+	if known.Version != "" {
+		return l.open(m.ctx, known.Version, m.starter)
+	}
+	for limit := max(probeTime, known.Patience); ; {
+		ctx, cancel := context.WithTimeout(m.ctx, limit)
+		s, err := l.open(ctx, "", m.starter)
+		silent := ctx.Err() != nil
+		cancel()
+		switch {
+		case err == nil:
+			m.greet(greeting{Program: program, Patience: limit})
+			return s, nil
+		case m.ctx.Err() != nil:
+			return nil, err
+		}
+		began := time.Now()
+		if s, err = l.open(m.ctx, legacy, m.starter); err != nil {
+			return nil, err
+		}
+		took := time.Since(began)
+		if !silent || took <= limit/2 {
+			m.greet(greeting{Program: program, Version: legacy, Found: time.Now()})
+			m.log.Info("MCP server speaks an older version", "server", m.server.Name, "version", legacy)
+			return s, nil
+		}
+		// It was perhaps not silent but slow to start, as a launcher is that fetches a package first.
+		_ = s.cs.Close() // the error only says how the program has ended
+		<-s.ended        // two programs must not work in one folder
+		limit = 3 * took
+	}
+}
+
+// A greeting says how to begin a connection with a program.
+type greeting struct {
+	Version  string        `json:"version,omitempty"`  // the protocol version that it needs; empty for the newest
+	Program  string        `json:"program,omitempty"`  // the program: see [member.program]
+	Found    time.Time     `json:"found,omitzero"`     // when it was found to need Version
+	Patience time.Duration `json:"patience,omitempty"` // in which it has answered the first request of newer versions
+}
+
+// greeted returns what is known of a program. A launcher stays the same when what it starts is updated, so that it needs an older
+// version counts for a while.
+func (m *member) greeted(program string) greeting {
 	m.mu.Lock()
-	version := ""
-	if m.greeted == program {
-		version = m.version
+	defer m.mu.Unlock()
+	g := m.greeting
+	if g.Program != program {
+		return greeting{}
 	}
-	m.mu.Unlock()
-	ctx, cancel := m.ctx, context.CancelFunc(func() {})
-	if version == "" {
-		ctx, cancel = context.WithTimeout(m.ctx, probeTime)
+	if age := time.Since(g.Found); age < 0 || age >= legacyTime {
+		g.Version = ""
 	}
-	s, err := l.open(ctx, version, m.starter)
-	cancel()
-	if err == nil || version != "" || m.ctx.Err() != nil {
-		return s, err
-	}
-	again, err := l.open(m.ctx, legacy, m.starter)
-	if err == nil {
-		m.mu.Lock()
-		m.version, m.greeted = legacy, program
-		m.mu.Unlock()
-		m.log.Info("MCP server speaks an older version", "server", m.server.Name, "version", legacy)
-	}
-	return again, err
+	return g
+}
+
+func (m *member) greet(g greeting) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.greeting = g
 }
 
 // program identifies a program by its arguments and the modification time of its file.

@@ -150,7 +150,7 @@ func (m *member) keep(l *listing) {
 		return
 	}
 	m.mu.Lock()
-	l.Version, l.Program = m.version, m.greeted
+	l.greeting = m.greeting
 	m.mu.Unlock()
 	data, err := json.Marshal(l)
 	name := filepath.Join(m.folder, listingFile)

@@ -51,8 +51,7 @@ type member struct {
 	users      map[string]*link
 	known      []registration // never changed in place, set only by the call that discovers; the last one is for the current issuer
 	current    string         // the ID of the provider of tokens; empty if none is known
-	version    string         // protocol version that the program in greeted needs; empty for the newest
-	greeted    string         // the program that version applies to
+	greeting   greeting
 	closed     bool
 	refresh    bool // the list of tools must be read again
 	refreshing bool
@@ -155,7 +154,7 @@ func (s *Set) newMember(server *Server, o Options) (m *member, err error) {
 		return nil, errors.Join(fmt.Errorf("mcptools: server %q: %w", server.Name, err), m.tools.Close(m.ctx))
 	}
 	if l := m.recall(); l != nil {
-		m.version, m.greeted = l.Version, l.Program
+		m.greeting = l.greeting
 		m.pin(l, l)
 		m.take(l)
 	}

@@ -33,8 +33,7 @@ type described struct {
 // A listing is a server's offer, as it is stored between starts of this process: calls of an earlier
 // process need their tools even while the server is down.
 type listing struct {
-	Version      string      `json:"version,omitempty"` // protocol version that Program needs; empty for the newest
-	Program      string      `json:"program,omitempty"` // the program that Version applies to
+	greeting
 	Instructions string      `json:"instructions,omitempty"`
 	Tasks        bool        `json:"tasks,omitempty"` // calls may become tasks, which may take long
 	Tools        []described `json:"tools"`

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/millrace/millrace/agentproto"
 	"github.com/millrace/millrace/agentproto/mcptools"
@@ -73,36 +74,53 @@ func TestMB14_Killed(t *testing.T) {
 		{"rounds", "booked order-17"}, {"hangs", "It may have been carried out; it was not repeated."},
 	} {
 		t.Run(c.how, func(t *testing.T) {
-			folder := t.TempDir()
-			d := &desk{t: t, notes: filepath.Join(folder, "counts")}
-			results := func() string {
-				data, _ := os.ReadFile(filepath.Join(folder, "results"))
-				return string(data)
-			}
-			m := newMortal(t, folder, "")
-			m.invoke(invocation("t", "one", "visit", fmt.Sprintf(`{"url":"https://pay.example/17","how":%q}`, c.how)))
-			d.until("the user is asked", func() bool { return strings.Contains(results(), `"auth_url":"https://pay.example/17"`) })
-			if c.how == "hangs" {
-				d.until("it is carried out", func() bool { return d.noted("booked") > 0 })
-			}
-			m.kill()
-			m = newMortal(t, folder, "")
-			if c.how == "rounds" {
-				d.until("the server is asked by the next process", func() bool { return d.noted(`visit "order-17"`) > 0 })
-				if err := note(d.notes, "opened"); err != nil {
-					t.Fatal(err)
-				}
-			}
-			d.until("there is a result", func() bool { return strings.Contains(results(), `"type":"tool_result"`) })
-			m.end()
-			if text := results(); !strings.Contains(text, c.want) {
-				t.Error(text)
-			}
-			if began, booked := d.noted(`visit ""`), d.noted("booked"); began != 1 || booked != 1 {
-				t.Errorf("the call was begun %d times and carried out %d times", began, booked)
+			for !killedAtVisit(t, c.how, c.want) {
+				t.Log("killed too late; once more")
 			}
 		})
 	}
+}
+
+// killedAtVisit is one try of TestMB14_Killed. It returns false if a call with rounds had been sent again before the kill, as it
+// is after two seconds: then nobody knows whether it was carried out.
+func killedAtVisit(t *testing.T, how, want string) bool {
+	folder := t.TempDir()
+	d := &desk{t: t, notes: filepath.Join(folder, "counts")}
+	results := func() string {
+		data, _ := os.ReadFile(filepath.Join(folder, "results"))
+		return string(data)
+	}
+	m := newMortal(t, folder, "")
+	began := time.Now()
+	m.invoke(invocation("t", "one", "visit", fmt.Sprintf(`{"url":"https://pay.example/17","how":%q}`, how)))
+	d.until("the user is asked", func() bool { return strings.Contains(results(), `"auth_url":"https://pay.example/17"`) })
+	if how == "hangs" {
+		d.until("it is carried out", func() bool { return d.noted("booked") > 0 })
+	}
+	m.kill()
+	took, again := time.Since(began), d.noted(`visit "order-17"`)
+	m = newMortal(t, folder, "")
+	if how == "rounds" {
+		d.until("the server is asked by the next process, or not", func() bool {
+			return d.noted(`visit "order-17"`) > again || strings.Contains(results(), `"type":"tool_result"`)
+		})
+		if err := note(d.notes, "opened"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	d.until("there is a result", func() bool { return strings.Contains(results(), `"type":"tool_result"`) })
+	m.end()
+	late := how == "rounds" && took > 2*time.Second && strings.Contains(results(), "It may have been carried out; it was not repeated.")
+	if late {
+		want = ""
+	}
+	if text := results(); !strings.Contains(text, want) {
+		t.Error(text)
+	}
+	if begun, booked := d.noted(`visit ""`), d.noted("booked"); begun != 1 || booked != 1 && !late {
+		t.Errorf("the call was begun %d times and carried out %d times", begun, booked)
+	}
+	return !late
 }
 
 // TestRoundsAfterKill kills the process while a server asks the same question again. The test fails if the first answer is used

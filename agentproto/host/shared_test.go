@@ -27,7 +27,7 @@ func TestProcessesShareSessions(t *testing.T) {
 	}
 	go s.Start()
 	t.Cleanup(func() { s.Shutdown(); s.WaitForShutdown() })
-	if !s.ReadyForConnections(10 * time.Second) {
+	if !s.ReadyForConnections(time.Minute) {
 		t.Fatal("the server did not start")
 	}
 	listener, err := net.Listen("tcp", "127.0.0.1:0")

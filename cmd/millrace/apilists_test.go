@@ -8,14 +8,13 @@ import (
 	"net/url"
 	"path/filepath"
 	"testing"
-	"time"
 )
 
 // TestLists reads sessions, threads and calls page by page: each appears on one page. An invalid page is refused, and the runtime
 // continues.
 func TestLists(t *testing.T) {
 	t.Parallel()
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	_, tools := startTools(t, "clock")
 	dir := t.TempDir()

@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 )
 
 // TestAPIRefusals checks the statuses of requests that cannot have an effect: 400 for an answer or a destination that is invalid,
@@ -19,7 +18,7 @@ func TestAPIRefusals(t *testing.T) {
 	model := "script:" + writeConfig(t, filepath.Join(dir, "script.json"), "[]")
 	ask := asking(t)
 	a := serveRuntime(t, filepath.Join(dir, "a"), []string{ask}, "--migration-key", key, "--model", model)
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	a.request(ctx, "GET", "/stats", "", http.StatusOK) // it has made the key
 	b := serveRuntime(t, filepath.Join(dir, "b"), []string{ask}, "--migration-key", key, "--model", model)

@@ -86,7 +86,7 @@ func targets(t *testing.T) (all map[string]target, temp string) {
 	t.Setenv("TMPDIR", temp) // also for the processes
 	tool := newMovingTool(t)
 	s := serveRuntime(t, filepath.Join(t.TempDir(), "state"), tool.bases[:1], "--migration-key", filepath.Join(t.TempDir(), "key"))
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	s.request(ctx, "POST", "/calls", `{"group_id":"t","id":"attacked","operation":"late"}`, http.StatusAccepted)
 	key := agentproto.CallKey{GroupID: "t", ID: "attacked"}

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 )
 
 // TestBackupOfRunning backs up a runtime while it makes calls, kills it, and restores the backup elsewhere. The results of
@@ -22,7 +21,7 @@ func TestBackupOfRunning(t *testing.T) {
 	at, without := freeAddress(t), freeAddress(t)
 	s := serveRuntime(t, state, tools, "--monitor", at, "--backups", backups)
 	other := serveRuntime(t, filepath.Join(dir, "other"), tools, "--monitor", without)
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 
 	const answered = 20

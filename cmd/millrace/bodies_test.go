@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 )
 
 // TestN30_Bodies sends bodies to the API that are too large, too deep or contain duplicate members. The test fails if one is
@@ -16,7 +15,7 @@ func TestN30_Bodies(t *testing.T) {
 	t.Parallel()
 	tool := newMovingTool(t)
 	s := serveRuntime(t, filepath.Join(t.TempDir(), "state"), tool.bases[:1])
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	s.request(ctx, "GET", "/calls/none/none", "", http.StatusNotFound)
 	token, err := findToken("", s.state)

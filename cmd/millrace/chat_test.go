@@ -103,7 +103,7 @@ func (a *answering) end(reason string) {
 // middle and restarted, and the turn continues. A tool asks and gets its answer. Nothing is printed twice.
 func TestSE02_ChatOverAKill(t *testing.T) {
 	t.Parallel()
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	_, tools := startTools(t, "feed")
 	service := &streamed{make(chan *answering)}

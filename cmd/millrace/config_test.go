@@ -264,7 +264,7 @@ func TestReload(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(s.kill)
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	s.request(ctx, "POST", "/sessions", `{"id": "s"}`, http.StatusCreated)
 	s.request(ctx, "POST", "/threads/s/messages", `{"text": "hello"}`, http.StatusAccepted)

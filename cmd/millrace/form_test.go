@@ -9,7 +9,6 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -47,7 +46,7 @@ func asking(t *testing.T) (url string) {
 func TestFormIsKept(t *testing.T) {
 	t.Parallel()
 	s := serveRuntime(t, t.TempDir(), []string{asking(t)})
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	s.request(ctx, "GET", "/stats", "", http.StatusOK)
 	front := startMCP(t, s)
@@ -137,7 +136,7 @@ func TestChatForm(t *testing.T) {
 func TestAPIForm(t *testing.T) {
 	t.Parallel()
 	s := serveRuntime(t, t.TempDir(), []string{asking(t)})
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	s.request(ctx, "GET", "/stats", "", http.StatusOK)
 	s.request(ctx, "POST", "/calls", `{"group_id":"t","id":"c","operation":"invite","arguments":{}}`, http.StatusAccepted)

@@ -57,7 +57,7 @@ func dialFrom(do func(func() error) error) *http.Client {
 // If killed is 0 or 1, the runtime of that host and its tool server are killed in the middle of the
 // move and restarted, and the move is requested until it is done.
 func handOver(t *testing.T, hosts [2]*netHost, port, killed int) {
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	dir := t.TempDir()
 	key := filepath.Join(dir, "migration.key")

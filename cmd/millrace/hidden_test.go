@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 	"unicode/utf8"
 
 	"github.com/millrace/millrace/internal/plain"
@@ -33,7 +32,7 @@ func TestLogPrintsNothingHidden(t *testing.T) {
 	_, tools := startTools(t, "clock")
 	state := filepath.Join(t.TempDir(), "state")
 	s := serveRuntime(t, state, tools, "--keep-for", "forever")
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	text, err := json.Marshal("the word is " + hiddenText)
 	if err != nil {

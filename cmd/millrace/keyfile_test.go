@@ -39,7 +39,7 @@ func TestServeKeys(t *testing.T) {
 	state, migration := filepath.Join(dir, "state"), filepath.Join(dir, "shared.key")
 	callback := filepath.Join(state, "callback.key")
 	s := serveRuntime(t, state, tools, "--migration-key", migration)
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	s.request(ctx, "POST", "/calls", `{"group_id":"t","id":"c","operation":"sleep","arguments":{"ms":3600000}}`, http.StatusAccepted)
 	s.kill()
@@ -111,11 +111,11 @@ func TestServeFlowFails(t *testing.T) {
 	}
 	server.Start()
 	defer server.Shutdown()
-	if !server.ReadyForConnections(10 * time.Second) {
+	if !server.ReadyForConnections(time.Minute) {
 		t.Fatal("the NATS server did not start")
 	}
 	s := serveRuntime(t, t.TempDir(), tools, "--nats", server.ClientURL(), "--replicas", "1", "--assume-durable", "--partitions", "1")
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	s.request(ctx, "POST", "/calls", `{"group_id":"t","id":"c","operation":"echo","arguments":{"text":"x"}}`, http.StatusAccepted)
 	s.kill()

@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/millrace/millrace/agentproto"
 )
@@ -20,7 +19,7 @@ func TestKnownCalls(t *testing.T) {
 	dir, tool := t.TempDir(), newMovingTool(t)
 	key := filepath.Join(dir, "key")
 	s := serveRuntime(t, filepath.Join(dir, "a"), tool.bases[:1], "--migration-key", key)
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	unknown := func(s *served, path string) {
 		t.Helper()

@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -75,7 +74,7 @@ func TestMCPSubscriptionsKilled(t *testing.T) {
 	t.Parallel()
 	url, more := ticking(t)
 	s := serveRuntime(t, t.TempDir(), []string{url})
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	s.request(ctx, "GET", "/stats", "", http.StatusOK)
 	updates := make(chan string, 100)

@@ -7,14 +7,13 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
-	"time"
 )
 
 // TestMT31_RuntimeInside runs 'millrace mcp' with a runtime inside. Its tasks survive a kill. A second process for the folder
 // exits with 2 and says what to do. When the client goes, both the front and the runtime end (MT30, MT31).
 func TestMT31_RuntimeInside(t *testing.T) {
 	t.Parallel()
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	url, runs := counting(t)
 	state := t.TempDir()

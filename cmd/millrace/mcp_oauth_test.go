@@ -13,7 +13,6 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -71,7 +70,7 @@ func protectedMCP(t *testing.T, provider *idp.Provider) (string, *atomic.Int32) 
 // The test fails if the call ends instead of asking, if the pages are not served, if the restart loses the authorization, or if
 // the call is carried out twice or without the user's answer.
 func TestMB28_AuthorizedAfterKill(t *testing.T) {
-	ctx, stop := context.WithTimeout(t.Context(), 4*time.Minute)
+	ctx, stop := context.WithTimeout(t.Context(), patience)
 	defer stop()
 	provider, err := idp.Start(idp.Options{})
 	if err != nil {

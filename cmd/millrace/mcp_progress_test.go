@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -54,7 +53,7 @@ func (b bearing) RoundTrip(r *http.Request) (*http.Response, error) {
 // front it still does after the runtime was killed, and no value arrives twice.
 func TestMCPProgress(t *testing.T) {
 	t.Parallel()
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	steps := make(chan agentproto.Progress)
 	s := serveRuntime(t, t.TempDir(), []string{stepping(t, steps)})

@@ -173,7 +173,7 @@ func TestMCPKilled(t *testing.T) {
 	dir := t.TempDir()
 	_, tools := startTools(t, "slow", "feed")
 	s := serveRuntime(t, dir, tools)
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	s.request(ctx, "GET", "/stats", "", http.StatusOK)
 	front := startMCP(t, s)

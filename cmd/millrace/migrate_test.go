@@ -111,7 +111,7 @@ func TestMigrateKilled(t *testing.T) {
 		return serveRuntime(t, filepath.Join(dir, fmt.Sprint(i)), tool.bases[i:i+1], "--model", "script:"+script, "--migration-key", filepath.Join(dir, "shared.key"))
 	}
 	source := host(0)
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute+time.Duration(*migrateKills)*10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), patience+time.Duration(*migrateKills)*10*time.Second)
 	defer cancel()
 	up := func(s *served) { s.request(ctx, "GET", "/calls/none/none", "", http.StatusNotFound) }
 	up(source)

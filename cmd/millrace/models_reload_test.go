@@ -10,14 +10,13 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 )
 
 // TestReloadOfModels reloads configurations that add, change, remove and restore models, also during a turn. Conversations
 // continue with their model. If it was removed, they use the first one and say so, until the model is configured again.
 func TestReloadOfModels(t *testing.T) {
 	t.Parallel()
-	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	_, tools := startTools(t, "feed")
 	services, at := map[string]*streamed{}, map[string]string{}

@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/millrace/millrace/agentproto/follow"
 )
@@ -80,7 +79,7 @@ func serveModels(t *testing.T) (*served, *streamed) {
 // names the model and the reason, and its tokens are counted once.
 func TestFallbackOverAKill(t *testing.T) {
 	t.Parallel()
-	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	s, small := serveModels(t)
 	s.request(ctx, "POST", "/sessions", `{"id": "x", "model": "huge"}`, http.StatusBadRequest)
@@ -124,7 +123,7 @@ func TestFallbackOverAKill(t *testing.T) {
 // and while the model is asked with it. The history has one summary, which then replaces its beginning.
 func TestSummaryOverKills(t *testing.T) {
 	t.Parallel()
-	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	s, small := serveModels(t)
 	s.request(ctx, "POST", "/sessions", `{"id": "s", "model": "small"}`, http.StatusCreated)

@@ -231,7 +231,7 @@ func visit(ctx context.Context, t *testing.T, provider *idp.Provider, api, clien
 
 // TestAuthorizedClients has MCP clients discover the provider, sign their users in, and use tools, each for itself.
 func TestAuthorizedClients(t *testing.T) {
-	ctx, stop := context.WithTimeout(t.Context(), 4*time.Minute)
+	ctx, stop := context.WithTimeout(t.Context(), patience)
 	defer stop()
 	api := freeAddress(t)
 	provider, err := idp.Start(idp.Options{

@@ -107,7 +107,7 @@ func post(ctx context.Context, to, body, id string) (int, error) {
 func TestN49_OwnerKilled(t *testing.T) {
 	t.Parallel()
 	x := serveTrio(t)
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	for _, s := range x.all {
 		s.request(ctx, "GET", "/calls/none/none", "", http.StatusNotFound)
@@ -160,7 +160,7 @@ func TestN50_EventsAtThree(t *testing.T) {
 	t.Parallel()
 	const events = 300
 	x := serveTrio(t)
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	key := agentproto.CallKey{GroupID: "t", ID: "c"}
 	callbacks := x.call(ctx, 0, key)

@@ -9,7 +9,6 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/millrace/millrace/dataflow"
 	"github.com/millrace/millrace/dataflow/recordings"
@@ -139,7 +138,7 @@ func TestHistoryExport(t *testing.T) {
 	folder := t.TempDir()
 	state := filepath.Join(folder, "state")
 	s := serveRuntime(t, state, tools, "--keep-for", "forever")
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	s.request(ctx, "POST", "/calls", `{"group_id":"t","id":"c","operation":"echo","user_id":"ada","arguments":{"text":"the word is export"}}`, http.StatusAccepted)
 	s.request(ctx, "GET", "/calls/t/c?wait=20s", "", http.StatusOK)

@@ -7,14 +7,13 @@ import (
 	"path/filepath"
 	"syscall"
 	"testing"
-	"time"
 )
 
 // TestReloadThatCannotStart reloads configurations of which only the start finds out that they cannot be used. The process continues
 // with the one before, and takes the next one.
 func TestReloadThatCannotStart(t *testing.T) {
 	t.Parallel()
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	_, tools := startTool(t)
 	dir := t.TempDir()

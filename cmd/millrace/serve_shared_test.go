@@ -33,7 +33,7 @@ func serveSharedWith(t testing.TB, n int, tools []string, more func(i int) []str
 	}
 	nats.Start()
 	t.Cleanup(nats.Shutdown)
-	if !nats.ReadyForConnections(10 * time.Second) {
+	if !nats.ReadyForConnections(time.Minute) {
 		t.Fatal("the NATS server did not start")
 	}
 	state := t.TempDir() // contains only the key
@@ -51,7 +51,7 @@ func TestServeShared(t *testing.T) {
 	t.Parallel()
 	_, tools := startTool(t)
 	both := serveShared(t, 2, tools)
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	for i := range 10 {
 		made, read := both[i%2], both[(i+1)%2]
@@ -76,7 +76,7 @@ func TestServeSharedHistory(t *testing.T) {
 	_, tools := startTool(t)
 	script := "script:" + writeConfig(t, filepath.Join(t.TempDir(), "script.json"), `[{"text":"Noted.","times":1000}]`)
 	both := serveSharedWith(t, 2, tools, func(int) []string { return []string{"--model", script} })
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	both[0].request(ctx, "POST", "/sessions", `{"id":"s"}`, http.StatusCreated)
 	const says = 100
@@ -96,7 +96,7 @@ func TestServeSharedState(t *testing.T) {
 	t.Parallel()
 	_, tools := startTools(t, "slow")
 	both := serveShared(t, 2, tools)
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	const calls = 8
 	for i := range calls {
@@ -130,7 +130,7 @@ func TestServeSharedMoved(t *testing.T) {
 	key := filepath.Join(t.TempDir(), "shared.key")
 	both := serveSharedWith(t, 2, tool.bases[:1], func(int) []string { return []string{"--migration-key", key} })
 	other := serveRuntime(t, t.TempDir(), tool.bases[1:], "--migration-key", key)
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	call := agentproto.CallKey{GroupID: "t", ID: "c"}
 	both[0].request(ctx, "POST", "/calls", `{"group_id":"t","id":"c","operation":"late"}`, http.StatusAccepted)
@@ -152,7 +152,7 @@ func TestServeSharedEvents(t *testing.T) {
 	t.Parallel()
 	_, tools := startTools(t, "feed", "clock")
 	both := serveShared(t, 2, tools)
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	both[0].request(ctx, "POST", "/calls", `{"group_id":"t","id":"c","operation":"tick","arguments":{"ms":50}}`, http.StatusAccepted)
 	both[0].request(ctx, "POST", "/calls", `{"group_id":"t","id":"plain","operation":"now"}`, http.StatusAccepted)
@@ -177,7 +177,7 @@ func TestServeSharedAnswer(t *testing.T) {
 	t.Parallel()
 	_, tools := startTools(t, "feed")
 	both := serveShared(t, 2, tools)
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	both[0].request(ctx, "POST", "/calls", `{"group_id":"t","id":"c","operation":"delete","arguments":{"name":"x"}}`, http.StatusAccepted)
 	var runs *served

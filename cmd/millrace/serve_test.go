@@ -20,6 +20,9 @@ import (
 	"github.com/millrace/millrace/internal/freeport"
 )
 
+// patience is how long a test waits before it fails: for what hangs, and not for a machine that is slow.
+const patience = 10 * time.Minute
+
 var (
 	serveCalls = flag.Int("serve.calls", 300, "calls made by TestServeKilled and TestServeSharedKilled")
 	serveKills = flag.Int("serve.kills", 3, "kill -9 of a runtime by these tests, one a second")
@@ -124,7 +127,7 @@ func TestServeKilled(t *testing.T) {
 // callWhileKilled makes calls at runtimes that share them. Each call goes to a random runtime, and its result
 // is read at a random one. Meanwhile, about once a second, it kills a random runtime and starts it again.
 func callWhileKilled(t *testing.T, all []*served) {
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute+time.Duration(*serveCalls)*20*time.Millisecond+time.Duration(*serveKills)*2*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), patience+time.Duration(*serveCalls)*20*time.Millisecond+time.Duration(*serveKills)*2*time.Second)
 	defer cancel()
 	up := func() {
 		for _, s := range all {

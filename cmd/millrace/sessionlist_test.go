@@ -13,14 +13,13 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
 )
 
 // TestSessionsCommand checks that 'millrace sessions' lists each session once, whatever the page size, and that it can list the
 // sessions of one user or only the open ones. With a user's token it lists that user's sessions only.
 func TestSessionsCommand(t *testing.T) {
 	t.Parallel()
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	dir := t.TempDir()
 	s := newCrowd(t, "--model", "script:"+writeConfig(t, filepath.Join(dir, "s.json"), "[]"))

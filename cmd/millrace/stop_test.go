@@ -18,7 +18,7 @@ func TestServeStopsWhileItStarts(t *testing.T) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	said.until(ctx, t, "still trying to reach", func() {})
 	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {

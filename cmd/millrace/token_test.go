@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 )
 
 // TestTokenFiles checks which token files serve writes, what it prints about them, and
@@ -19,7 +18,7 @@ func TestTokenFiles(t *testing.T) {
 	_, tools := startTool(t)
 	state := filepath.Join(t.TempDir(), "state")
 	s := serveRuntime(t, state, tools, "--api-host", "agents.example")
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	s.request(ctx, "GET", "/stats", "", http.StatusOK)
 	token, err := findToken("", state)
@@ -135,7 +134,7 @@ func TestTokenElsewhere(t *testing.T) {
 	s.kill()
 	s.args = append(s.args, "--api", "0.0.0.0:"+port) // the last --api is used
 	s.start()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	s.tokenFile = own
 	s.request(ctx, "GET", "/stats", "", http.StatusOK)
@@ -149,7 +148,7 @@ func TestTokenElsewhere(t *testing.T) {
 func TestMigrateToken(t *testing.T) {
 	_, tools := startTool(t)
 	s := serveRuntime(t, filepath.Join(t.TempDir(), "state"), tools)
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	s.request(ctx, "GET", "/stats", "", http.StatusOK)
 	wrong := filepath.Join(t.TempDir(), "wrong")

@@ -13,7 +13,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
@@ -56,7 +55,7 @@ func newCrowdAt(t *testing.T, api string, more ...string) *crowd {
 		t.Fatal(err)
 	}
 	t.Cleanup(c.kill)
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	c.request(ctx, "GET", "/stats", "", http.StatusOK)
 	return c
@@ -114,7 +113,7 @@ func (c *crowd) open(ctx context.Context, token, method, path, body string, head
 func TestMT28_Challenges(t *testing.T) {
 	t.Parallel()
 	c := newCrowd(t)
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	list := saying(1, "tools/list", map[string]any{})
 	const call = `{"group_id": "t", "operation": "now"}`
@@ -152,7 +151,7 @@ func TestOwnersAreApart(t *testing.T) {
 	t.Parallel()
 	script := writeConfig(t, filepath.Join(t.TempDir(), "script.json"), `[{"text": "hello, whoever you are", "times": 100}]`)
 	c := newCrowd(t, "--model", "script:"+script)
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	must := func(who, method, path, body string, want int) string {
 		t.Helper()
@@ -255,7 +254,7 @@ func TestTokensRevoked(t *testing.T) {
 	t.Parallel()
 	script := writeConfig(t, filepath.Join(t.TempDir(), "script.json"), `[{"text": "hello", "times": 100}]`)
 	c := newCrowd(t, "--model", "script:"+script)
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	session := func(who string) *mcp.ClientSession {
 		t.Helper()

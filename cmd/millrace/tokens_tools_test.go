@@ -10,7 +10,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
@@ -21,7 +20,7 @@ func TestToolsOfOwners(t *testing.T) {
 	t.Parallel()
 	script := writeConfig(t, filepath.Join(t.TempDir(), "script.json"), `[{"text": "", "calls": [{"operation": "now", "arguments": {}}]}, {"text": "that is all", "times": 100}]`)
 	c := newCrowd(t, "--model", "script:"+script)
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	c.tokens["carol"] = newToken()
 	limit := func(tools string) {

@@ -12,7 +12,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/millrace/millrace/agentproto"
 	"github.com/millrace/millrace/agentproto/conversation"
@@ -85,7 +84,7 @@ func TestToolKilled(t *testing.T) {
 	s := serveRuntime(t, t.TempDir(), []string{url}, "--model", "script:"+scriptFile(t,
 		conversation.Reply{Text: "I listen.", Calls: []conversation.Call{{Name: "tick", Arguments: `{"ms":150,"count":12,"inline":true}`}}},
 	))
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	s.request(ctx, "POST", "/sessions", `{"id":"t"}`, http.StatusCreated)
 	s.request(ctx, "POST", "/threads/t/messages", `{"text":"Count."}`, http.StatusAccepted)
@@ -112,7 +111,7 @@ func TestServeAskStatus(t *testing.T) {
 	args := []string{"--port", address[strings.LastIndexByte(address, ':')+1:], "slow"}
 	tool, url := serveTool(t, args...)
 	s := serveRuntime(t, t.TempDir(), []string{url}, "--ask-status")
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	s.request(ctx, "POST", "/calls", `{"group_id":"t","id":"c","operation":"sleep","arguments":{"ms":600000}}`, http.StatusAccepted)
 	s.request(ctx, "GET", "/calls/t/c?wait=1s", "", http.StatusNoContent) // the server accepts the call in the meantime
@@ -141,7 +140,7 @@ func TestServeSecrets(t *testing.T) {
 		ok    bool
 	}{{[]string{"--secret", url + "=" + secrets}, true}, {nil, false}} {
 		s := serveRuntime(t, t.TempDir(), []string{url}, test.flags...)
-		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
 		s.request(ctx, "POST", "/calls", `{"group_id":"t","id":"c","operation":"echo","arguments":{"text":"signed"}}`, http.StatusAccepted)
 		_, text := s.request(ctx, "GET", "/calls/t/c?wait=20s", "", http.StatusOK)
 		var r apiResult
@@ -179,7 +178,7 @@ func TestServeModel(t *testing.T) {
 	defer service.Close()
 	_, url := serveTool(t, "--port", "0", "clock")
 	s := serveRuntime(t, t.TempDir(), []string{url}, "--model", "openai:"+service.URL+"/v1", "--model-name", "tiny")
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	s.request(ctx, "POST", "/sessions", `{"id":"t"}`, http.StatusCreated)
 	s.request(ctx, "POST", "/threads/t/messages", `{"text":"19 and 23?"}`, http.StatusAccepted)

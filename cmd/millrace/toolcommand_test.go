@@ -95,7 +95,7 @@ func (c *toolCommand) wantGone(ctx context.Context, pid int) {
 // runtime starts one at the same address. The tool server also ends when the runtime stops.
 func TestToolCommand(t *testing.T) {
 	t.Parallel()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	tools, state := t.TempDir(), t.TempDir()
 	c := newToolCommand(t, "", "--state '"+tools+"' slow")

@@ -44,7 +44,7 @@ func TestDurableUpgrade(t *testing.T) {
 	}
 	s.Start()
 	defer s.Shutdown()
-	if !s.ReadyForConnections(10 * time.Second) {
+	if !s.ReadyForConnections(time.Minute) {
 		t.Fatal("the server did not start")
 	}
 	options := durable.Options{

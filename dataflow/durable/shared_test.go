@@ -27,7 +27,7 @@ func natsServer(t *testing.T) (url string) {
 		s.Shutdown()
 		s.WaitForShutdown()
 	})
-	if !s.ReadyForConnections(10 * time.Second) {
+	if !s.ReadyForConnections(time.Minute) {
 		t.Fatal("the server did not start")
 	}
 	return s.ClientURL()

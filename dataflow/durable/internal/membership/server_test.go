@@ -38,7 +38,7 @@ func (s *testServer) start() {
 		s.t.Fatal(err)
 	}
 	running.Start()
-	if !running.ReadyForConnections(10 * time.Second) {
+	if !running.ReadyForConnections(time.Minute) {
 		s.t.Fatal("the server does not get ready")
 	}
 	s.opts.Port = opts.Port

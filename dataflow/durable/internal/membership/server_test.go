@@ -62,7 +62,7 @@ func connect(t testing.TB, url string) *nats.Conn {
 
 // soon returns a context that ends a hanging test long before the go command does.
 func soon(t testing.TB) context.Context {
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	t.Cleanup(cancel)
 	return ctx
 }

@@ -51,13 +51,13 @@ func (p *posted) elsewhere(body []byte) bool {
 	if host == "" {
 		return false
 	}
-	set := p.e.Catalog.Known(p.r.Context(), p.server)
-	if set == nil {
+	toolset := p.e.Elsewhere.ToolsetOf(p.r.Context(), p.server)
+	if toolset == "" {
 		p.later(5 * time.Second)
 		return true
 	}
 	f := &Forwarded{
-		Toolset: set.Manifest.Name, Key: p.capability.Key, Allowed: p.capability.Allowed,
+		Toolset: toolset, Key: p.capability.Key, Allowed: p.capability.Allowed,
 		Incarnation: p.capability.Incarnation, Lifetime: p.capability.Lifetime,
 		Header: map[string]string{}, Body: body,
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/millrace/millrace/agentproto/host/internal/callback"
+	"github.com/millrace/millrace/agentproto/host/internal/peer"
 )
 
 // IsFrozen reports whether callbacks of a thread have to wait.
@@ -16,6 +17,21 @@ func (mg *Migrator) HostOf(thread string) string {
 	}
 	host, _ := mg.ports.placeOf(thread)
 	return host
+}
+
+// ToolsetOf returns the name of the toolset of a tool server, as far as it is known: the tool server may be gone since its sessions
+// have moved.
+func (mg *Migrator) ToolsetOf(ctx context.Context, s *peer.Server) string {
+	if set := mg.Catalog.Last(s); set != nil {
+		return set.Manifest.Name
+	}
+	if name, _ := mg.ports.toolsetOf(s.Name()); name != "" {
+		return name
+	}
+	if set := mg.Catalog.Known(ctx, s); set != nil {
+		return set.Manifest.Name
+	}
+	return ""
 }
 
 // Forward passes a callback to the host of its thread.

@@ -52,6 +52,7 @@ const (
 	noteOn                         // at the destination: the N-th thread of migration Of goes on
 	notePlace                      // where thread Of is after its N-th move, and by which migration; "" means here
 	noteKey                        // the mark of the N-th key named Of that the history was made with
+	noteNamed                      // at the source: the N-th name that the toolset of tool server Of had when a session left
 )
 
 // manyMigrations is how many migrations may run at once.
@@ -117,6 +118,31 @@ func (m *Ports) place(ctx context.Context, migration, thread, host string) error
 		}
 		if strings.HasPrefix(text, migration+" ") {
 			return nil
+		}
+	}
+}
+
+// toolsetOf returns the name that the toolset of a tool server had when the last session left, or "", and how many it has had.
+func (m *Ports) toolsetOf(server string) (name string, names int) {
+	for {
+		text, ok := m.read(note{Kind: noteNamed, Of: server, N: names})
+		if !ok {
+			return name, names
+		}
+		name = text
+		names++
+	}
+}
+
+// nameToolset records the name of the toolset of a tool server.
+func (m *Ports) nameToolset(ctx context.Context, server, name string) error {
+	for {
+		last, n := m.toolsetOf(server)
+		if last == name {
+			return nil
+		}
+		if _, err := m.write(ctx, note{Kind: noteNamed, Of: server, N: n}, name); err != nil {
+			return err
 		}
 	}
 }

@@ -148,11 +148,14 @@ func (d *departure) ready(ctx context.Context) (*sessionExport, error) {
 	if err := d.freeze(ctx); err != nil {
 		return nil, fmt.Errorf("shutting down the session: %w", err)
 	}
+	if err := d.nameToolsets(ctx); err != nil {
+		return nil, err
+	}
 	exported, err := d.export(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("exporting the session: %w", err)
 	}
-	names, err := d.toolsets(ctx, exported)
+	names, err := d.toolsets(exported)
 	if err != nil {
 		return nil, err
 	}
@@ -219,38 +222,6 @@ func (d *departure) export(ctx context.Context) (*sessionExport, error) {
 		return nil, errors.New("there is no such session")
 	}
 	return all, nil
-}
-
-// toolsets returns the names of the toolsets that the destination needs: those that migrate, and those with unfinished calls.
-func (d *departure) toolsets(ctx context.Context, e *sessionExport) (names []string, err error) {
-	add := func(name string) {
-		if name != "" && !slices.Contains(names, name) {
-			names = append(names, name)
-		}
-	}
-	for _, s := range d.mg.Peers.All {
-		set := d.mg.Catalog.Last(s)
-		if set == nil {
-			if set, err = d.mg.Catalog.Fresh(ctx, s); err != nil {
-				return nil, fmt.Errorf("tool server %s: whether it has to migrate is not known: %w", s.Base, err)
-			}
-		}
-		if !set.Manifest.NeedsMigration {
-			continue
-		}
-		if slices.Contains(names, set.Manifest.Name) {
-			return nil, fmt.Errorf("two tool servers have the toolset %s: which is which at the destination cannot be told", quote.Text(set.Manifest.Name))
-		}
-		add(set.Manifest.Name)
-	}
-	for _, t := range e.Threads {
-		for _, c := range t.Calls.Calls {
-			if c.State != agentproto.Completed || c.Subscribed {
-				add(t.Toolsets[c.Key.ID])
-			}
-		}
-	}
-	return names, nil
 }
 
 // moveTools lets the tool servers that need it hand over the session, all at once, and waits for all of them. A server that is

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/millrace/millrace/agentproto"
@@ -12,6 +13,51 @@ import (
 	"github.com/millrace/millrace/agentproto/host/internal/quote"
 	"github.com/millrace/millrace/agentproto/internal/purpose"
 )
+
+// nameToolsets fetches the manifests that this process has not seen yet, since a call leaves with the name of its toolset. It records
+// all names: callbacks are forwarded with them, even when this process has ended and the tool servers here have, too.
+func (d *departure) nameToolsets(ctx context.Context) error {
+	for _, s := range d.mg.Peers.All {
+		set := d.mg.Catalog.Last(s)
+		if set == nil {
+			var err error
+			if set, err = d.mg.Catalog.Fresh(ctx, s); err != nil {
+				return fmt.Errorf("tool server %s: whether it has to migrate is not known: %w", s.Base, err)
+			}
+		}
+		if err := d.mg.ports.nameToolset(ctx, s.Name(), set.Manifest.Name); err != nil {
+			return fmt.Errorf("noting the toolset of tool server %s: %w", s.Base, err)
+		}
+	}
+	return nil
+}
+
+// toolsets returns the names of the toolsets that the destination needs: those that migrate, and those with unfinished calls.
+func (d *departure) toolsets(e *sessionExport) (names []string, err error) {
+	add := func(name string) {
+		if name != "" && !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	for _, s := range d.mg.Peers.All {
+		set := d.mg.Catalog.Last(s)
+		if !set.Manifest.NeedsMigration {
+			continue
+		}
+		if slices.Contains(names, set.Manifest.Name) {
+			return nil, fmt.Errorf("two tool servers have the toolset %s: which is which at the destination cannot be told", quote.Text(set.Manifest.Name))
+		}
+		add(set.Manifest.Name)
+	}
+	for _, t := range e.Threads {
+		for _, c := range t.Calls.Calls {
+			if c.State != agentproto.Completed || c.Subscribed {
+				add(t.Toolsets[c.Key.ID])
+			}
+		}
+	}
+	return names, nil
+}
 
 // moveTool makes a tool server hand the state of a session to the instance of the same server at another base URL. It returns
 // when that instance serves the session. It asks once; if the outcome is unknown, the caller has to ask again.

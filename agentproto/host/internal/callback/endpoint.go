@@ -205,7 +205,7 @@ func (p *posted) serve() {
 		p.putOff(m)
 		return
 	}
-	if p.elsewhere(data) {
+	if p.elsewhere(&Forwarded{Body: data}) {
 		return
 	}
 	p.judge(m)
@@ -213,7 +213,7 @@ func (p *posted) serve() {
 
 // A decoded is a message that was read, or the reason why it is invalid.
 type decoded struct {
-	bytes   int
+	data    []byte
 	message agentproto.Callback // nil if err is set
 	err     error
 	kind    string // why it is not JSON according to its headers
@@ -221,7 +221,7 @@ type decoded struct {
 
 // decode reads a message.
 func (p *posted) decode(data []byte) *decoded {
-	m := &decoded{bytes: len(data)}
+	m := &decoded{data: data}
 	p.size = int64(len(data))
 	if kind := p.r.Header.Get("Content-Type"); kind != "" {
 		if media, _, err := mime.ParseMediaType(kind); err != nil || media != "application/json" {
@@ -260,7 +260,7 @@ func (p *posted) judge(m *decoded) {
 		p.forbid()
 		return
 	}
-	if limit := p.e.Sizes.of(m.message); int64(m.bytes) > limit {
+	if limit := p.e.Sizes.of(m.message); int64(len(m.data)) > limit {
 		p.tooLong(m, limit)
 		return
 	}

@@ -57,8 +57,17 @@ func (p *posted) putOff(m *decoded) {
 	switch {
 	case !ok || event.Final || !p.allowed(event) || p.repeats():
 		p.later(p.over)
-	case p.elsewhere(nil) || p.isOver(event):
-	case m.bytes > int(p.e.Sizes.Event):
+	case p.elsewhere(&Forwarded{Body: m.data, Excess: true}):
+	default:
+		p.drop(m, event)
+	}
+}
+
+// drop answers an event that will not be sent again, and drops it.
+func (p *posted) drop(m *decoded, event *agentproto.SubscriptionEvent) {
+	switch {
+	case p.isOver(event):
+	case len(m.data) > int(p.e.Sizes.Event):
 		p.longEvent(event)
 	default:
 		p.leaveOut()

@@ -24,6 +24,11 @@ type Forwarded struct {
 	Lifetime    time.Duration
 	Header      map[string]string // those of forwardedHeaders that were present
 	Body        []byte
+	// Excess marks an event that exceeds the bounds of the host that it arrived at. The tool server does not send it again, so the
+	// host of the thread leaves it out.
+	Excess bool
+	// TooLarge is set instead of Body for a message of more than TooLarge bytes.
+	TooLarge int64
 }
 
 // forwardedHeaders are the headers of a callback that have a meaning.
@@ -37,11 +42,11 @@ type Answer struct {
 }
 
 // elsewhere handles a callback of a thread that is moving or has moved: the first has to wait, the second is forwarded. It
-// reports whether the thread is one of these.
+// reports whether the thread is one of these. It completes f, which has what was read of the callback.
 //
 // The callback URLs that tools have name this host, so it forwards their callbacks for as long as they are valid. See
 // doc/protocol.md §10.4.
-func (p *posted) elsewhere(body []byte) bool {
+func (p *posted) elsewhere(f *Forwarded) bool {
 	thread := p.capability.Key.GroupID
 	if p.e.Elsewhere.IsFrozen(thread) {
 		p.later(2 * time.Second)
@@ -56,11 +61,9 @@ func (p *posted) elsewhere(body []byte) bool {
 		p.later(5 * time.Second)
 		return true
 	}
-	f := &Forwarded{
-		Toolset: toolset, Key: p.capability.Key, Allowed: p.capability.Allowed,
-		Incarnation: p.capability.Incarnation, Lifetime: p.capability.Lifetime,
-		Header: map[string]string{}, Body: body,
-	}
+	f.Toolset, f.Key, f.Allowed = toolset, p.capability.Key, p.capability.Allowed
+	f.Incarnation, f.Lifetime = p.capability.Incarnation, p.capability.Lifetime
+	f.Header = map[string]string{}
 	for _, name := range forwardedHeaders {
 		if value := p.r.Header.Get(name); value != "" {
 			f.Header[name] = value
@@ -102,11 +105,25 @@ func (e *Endpoint) TakeForwarded(ctx context.Context, f *Forwarded) *Answer {
 	}}
 	p.trace()
 	p.id = messageIDOf(r.Header)
-	if !p.elsewhere(f.Body) { // the thread may have moved on
-		p.judge(p.decode(f.Body))
+	if !p.elsewhere(&Forwarded{Body: f.Body, Excess: f.Excess, TooLarge: f.TooLarge}) { // the thread may have moved on
+		p.judgeForwarded(f)
 	}
 	p.span.End(p.outcome, p.refused)
 	return answer.forwarded()
+}
+
+// judgeForwarded is judge for a callback that another host received.
+func (p *posted) judgeForwarded(f *Forwarded) {
+	if f.TooLarge > 0 {
+		p.malformed(http.StatusRequestEntityTooLarge, "", tooLongFor(f.TooLarge))
+		return
+	}
+	m := p.decode(f.Body)
+	if event, ok := m.message.(*agentproto.SubscriptionEvent); ok && f.Excess && p.allowed(event) {
+		p.drop(m, event)
+		return
+	}
+	p.judge(m)
 }
 
 // An answerRecorder records an answer instead of sending it.

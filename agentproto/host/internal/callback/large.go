@@ -17,7 +17,7 @@ func (p *posted) tooLarge(limit, read int64) {
 	p.w.Header().Set("Connection", "close")
 	// The way in which an HTTP server drains a body after an early answer does not fit here; drain does it below.
 	http.NewResponseController(p.w).EnableFullDuplex()
-	if !p.elsewhere(nil) { // the other host refuses it as malformed, too
+	if !p.elsewhere(&Forwarded{TooLarge: limit}) {
 		p.malformed(http.StatusRequestEntityTooLarge, "", tooLongFor(limit))
 	}
 	p.drain(maxDrained - read)

@@ -218,9 +218,11 @@ func (s *Server) serveChoice(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	// An invalid body settles the question too, since the runtime will not send another answer.
-	data, ok := s.body(w, r)
-	if !ok {
-		s.settleChoice(q, -1, nil)
+	data, err := s.body(w, r)
+	if err != nil {
+		if err == errRefused {
+			s.settleChoice(q, -1, nil)
+		}
 		return
 	}
 	msg, err := agentproto.DecodeChoiceResponse(data, s.opts.Limits)

@@ -21,8 +21,8 @@ func (s *Server) serveInvocation(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
-	data, ok := s.body(w, r)
-	if !ok {
+	data, err := s.body(w, r)
+	if err != nil {
 		return
 	}
 	inv, err := agentproto.DecodeInvocation(data, s.opts.Limits)

@@ -72,8 +72,8 @@ func (s *Server) notification(w http.ResponseWriter, r *http.Request, what strin
 	if limit.Slow(w, runtime) {
 		return "", nil, false
 	}
-	data, ok = s.body(w, r)
-	return runtime, data, ok
+	data, err := s.body(w, r)
+	return runtime, data, err == nil
 }
 
 // cancel ends a call of a thread, or, if id is empty, all its calls and its grants. It returns once

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"mime"
 	"net/http"
+	"strconv"
 	"strings"
 	"sync"
 
@@ -220,10 +221,11 @@ func (s *Server) sender(w http.ResponseWriter, r *http.Request, what string) (ru
 	if s.opts.Authenticate == nil {
 		return "", true
 	}
-	r.Body = http.MaxBytesReader(w, r.Body, s.opts.Limits.Bytes) // a signature covers the body
+	body := &readBody{ReadCloser: http.MaxBytesReader(w, r.Body, s.opts.Limits.Bytes)}
+	r.Body = body // a signature covers it
 	runtime, err := s.opts.Authenticate(r)
-	if tooLarge := new(http.MaxBytesError); errors.As(err, &tooLarge) {
-		http.Error(w, "the body is too large", http.StatusRequestEntityTooLarge)
+	if err != nil && body.err != nil {
+		refuseUnread(w, body.err)
 		return "", false
 	}
 	if err != nil {
@@ -239,35 +241,61 @@ func (s *Server) sender(w http.ResponseWriter, r *http.Request, what string) (ru
 	return runtime, true
 }
 
-// body reads the body of a message. If the body is invalid, body answers r and returns false. A
-// page in a browser cannot post here: its requests carry an Origin header, and the server answers
-// no preflight request for JSON.
-func (s *Server) body(w http.ResponseWriter, r *http.Request) (data []byte, ok bool) {
+// A readBody remembers the error with which reading a body ended.
+type readBody struct {
+	io.ReadCloser
+	err error
+}
+
+// Read implements [io.Reader].
+func (b *readBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if err != nil && err != io.EOF {
+		b.err = err
+	}
+	return n, err
+}
+
+// errBrokenOff says that a body did not arrive as a whole. The sender sends the message again.
+var errBrokenOff = errors.New("the body could not be read")
+
+// errRefused says that a message was refused for good.
+var errRefused = errors.New("the message was refused")
+
+// refuseUnread answers a message whose body could not be read because of err. A message that was broken off says nothing, so the
+// answer is one after which runtimes send it again.
+func refuseUnread(w http.ResponseWriter, err error) error {
+	if tooLarge := new(http.MaxBytesError); errors.As(err, &tooLarge) {
+		http.Error(w, "the body is too large", http.StatusRequestEntityTooLarge)
+		return errRefused
+	}
+	w.Header().Set("Retry-After", strconv.Itoa(retrySeconds))
+	http.Error(w, errBrokenOff.Error(), http.StatusServiceUnavailable)
+	return errBrokenOff
+}
+
+// body reads the body of a message. If it returns an error, which is errRefused or errBrokenOff, it has answered r. A page in a
+// browser cannot post here: its requests carry an Origin header, and the server answers no preflight request for JSON.
+func (s *Server) body(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	if r.Header.Get("Origin") != "" {
 		http.Error(w, "requests from browsers are not accepted", http.StatusForbidden)
-		return nil, false
+		return nil, errRefused
 	}
 	media, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	if encoding := r.Header.Get("Content-Encoding"); err != nil || media != "application/json" || encoding != "" && !strings.EqualFold(encoding, "identity") {
 		http.Error(w, "the body must be plain application/json", http.StatusUnsupportedMediaType)
-		return nil, false
+		return nil, errRefused
 	}
 	if r.ContentLength > s.opts.Limits.Bytes {
 		w.Header().Set("Connection", "close")
 		http.Error(w, "the body is too large", http.StatusRequestEntityTooLarge)
-		return nil, false
+		return nil, errRefused
 	}
-	data, err = io.ReadAll(http.MaxBytesReader(w, r.Body, s.opts.Limits.Bytes))
-	var tooLarge *http.MaxBytesError
-	switch {
-	case errors.As(err, &tooLarge):
-		http.Error(w, "the body is too large", http.StatusRequestEntityTooLarge)
-		return nil, false
-	case err != nil:
-		http.Error(w, "the body could not be read", http.StatusBadRequest)
-		return nil, false
+	data, err := io.ReadAll(http.MaxBytesReader(w, r.Body, s.opts.Limits.Bytes))
+	if err != nil {
+		return nil, refuseUnread(w, err)
 	}
-	return data, true
+	return data, nil
 }
 
 // refuse answers a message that could not be decoded.

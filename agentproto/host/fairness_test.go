@@ -92,8 +92,8 @@ func TestL02Fairness(t *testing.T) {
 	t.Logf("p50 %v quiet, %v loaded; p99 %v quiet, %v loaded (%.2f times)", quiet[len(quiet)/2], loaded[len(loaded)/2],
 		p99(quiet), p99(loaded), float64(p99(loaded))/float64(p99(quiet)))
 	limit := 2 * p99(quiet)
-	if *pendingCalls < 10_000 { // too few calls, perhaps on a busy machine
-		limit = max(limit, 500*time.Millisecond)
+	if *pendingCalls < 10_000 { // too few calls, perhaps on a busy machine: only calls that wait for the others fail
+		limit = max(limit, stall)
 	}
 	if p99(loaded) > limit {
 		t.Errorf("p99 is %v, want less than %v", p99(loaded), limit)
@@ -163,7 +163,10 @@ func measure(t *testing.T, rt *Runtime, n int) []time.Duration {
 
 func p99(sorted []time.Duration) time.Duration { return sorted[len(sorted)*99/100] }
 
-var flood = flag.Int("flood", 2000, "how many callbacks a second TestS11FloodOfOneCall posts, if it can")
+// stall is a time that a call takes only if it waits for others, and not because a machine is slow.
+const stall = 10 * time.Second
+
+var flood = flag.Int("flood", 2000, "how many callbacks a second TestS11FloodOfOneCall posts, if it can; from 10,000 on its p99 is judged strictly")
 
 // TestS11FloodOfOneCall posts thousands of messages a second to one callback URL (threat 5). These
 // are deferred, and the calls of other threads continue.
@@ -233,7 +236,11 @@ func TestS11FloodOfOneCall(t *testing.T) {
 	if most := 20 + 10*int64(d.Seconds()+1); taken.Load() > most || other.Load() != 0 {
 		t.Errorf("%d callbacks were taken, want at most %d; %d answered otherwise", taken.Load(), most, other.Load())
 	}
-	if limit := max(2*p99(quiet), 500*time.Millisecond); p99(loaded) > limit {
+	limit := 2 * p99(quiet)
+	if *flood < 10_000 {
+		limit = max(limit, stall)
+	}
+	if p99(loaded) > limit {
 		t.Errorf("p99 is %v, want less than %v", p99(loaded), limit)
 	}
 }

@@ -8,21 +8,18 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/millrace/millrace/agentproto/toolserver"
 )
 
-// serve serves a runtime's tool server over TCP, with little time for a body.
+// serve serves a runtime's tool server over TCP.
 func (rt *runtime) serve() *httptest.Server {
-	s := httptest.NewUnstartedServer(rt.server)
-	s.Config.ReadTimeout = 100 * time.Millisecond
-	s.Start()
+	s := httptest.NewServer(rt.server)
 	rt.t.Cleanup(s.Close)
 	return s
 }
 
-// breakOff posts the first half of a body, and returns the answer when the server has waited long enough for the rest.
+// breakOff posts the first half of a body, sends no more, and returns the answer.
 func breakOff(t *testing.T, s *httptest.Server, path, body string) *http.Response {
 	t.Helper()
 	c, err := net.Dial("tcp", s.Listener.Addr().String())
@@ -31,6 +28,9 @@ func breakOff(t *testing.T, s *httptest.Server, path, body string) *http.Respons
 	}
 	defer c.Close()
 	fmt.Fprintf(c, "POST %s HTTP/1.1\r\nHost: tools.example\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", path, len(body), body[:len(body)/2])
+	if err := c.(*net.TCPConn).CloseWrite(); err != nil {
+		t.Fatal(err)
+	}
 	resp, err := http.ReadResponse(bufio.NewReader(c), nil)
 	if err != nil {
 		t.Fatal(err)

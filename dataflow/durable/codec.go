@@ -27,6 +27,10 @@ type Codec interface {
 // that have the tag "-", are unexported, or have the same name as another field, also in an embedded struct. An
 // unexported field is accepted if it is an embedded struct or takes no space.
 //
+// Two losses are not refused. A field with the option omitempty that is empty, but not nil, is decoded as nil: a
+// function that writes to a map in such a field has to check whether it is nil. A pointer is decoded as a new
+// pointer: an operator such as KeyBy or Unique that compares it finds none that came earlier equal to it.
+//
 // The year of a time must be between 0 and 9999. The name of its zone is not kept, and a time whose offset from
 // UTC has seconds, or is a day or more, is decoded in UTC. A type that contains itself may be nested some 60,000
 // levels deep. A send of another value returns an error, and a state that has one ends the flow when it is saved.

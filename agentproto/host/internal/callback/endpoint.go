@@ -46,8 +46,8 @@ type Forwarder interface {
 	IsFrozen(thread string) bool
 	// HostOf returns the host that a thread has moved to, or "" if it is here.
 	HostOf(thread string) string
-	// ToolsetOf returns the name of the toolset of a tool server, or "" if it is not known now.
-	ToolsetOf(ctx context.Context, s *peer.Server) string
+	// ToolsetOf returns the name of the toolset of a tool server of a thread that has moved, or "" if it is not known now.
+	ToolsetOf(ctx context.Context, thread string, s *peer.Server) string
 	// Forward passes a callback to another host, which answers it.
 	Forward(ctx context.Context, host string, f *Forwarded) (*Answer, error)
 }

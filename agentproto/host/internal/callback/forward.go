@@ -56,7 +56,7 @@ func (p *posted) elsewhere(f *Forwarded) bool {
 	if host == "" {
 		return false
 	}
-	toolset := p.e.Elsewhere.ToolsetOf(p.r.Context(), p.server)
+	toolset := p.e.Elsewhere.ToolsetOf(p.r.Context(), thread, p.server)
 	if toolset == "" {
 		p.later(5 * time.Second)
 		return true

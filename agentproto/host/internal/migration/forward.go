@@ -3,6 +3,7 @@ package migration
 import (
 	"context"
 
+	"github.com/millrace/millrace/agentproto"
 	"github.com/millrace/millrace/agentproto/host/internal/callback"
 	"github.com/millrace/millrace/agentproto/host/internal/peer"
 )
@@ -19,13 +20,13 @@ func (mg *Migrator) HostOf(thread string) string {
 	return host
 }
 
-// ToolsetOf returns the name of the toolset of a tool server, as far as it is known: the tool server may be gone since its sessions
-// have moved.
-func (mg *Migrator) ToolsetOf(ctx context.Context, s *peer.Server) string {
+// ToolsetOf returns the name of the toolset of a tool server of a thread that has moved, as far as it is known: the tool server may be
+// gone since.
+func (mg *Migrator) ToolsetOf(ctx context.Context, thread string, s *peer.Server) string {
 	if set := mg.Catalog.Last(s); set != nil {
 		return set.Manifest.Name
 	}
-	if name, _ := mg.ports.toolsetOf(s.Name()); name != "" {
+	if name, _ := mg.ports.toolsetOf(agentproto.SessionOf(thread), s.Name()); name != "" {
 		return name
 	}
 	if set := mg.Catalog.Known(ctx, s); set != nil {

@@ -33,7 +33,7 @@ type note struct {
 	Kind noteKind
 	Of   string
 	N    int // for kinds that may have several notes
-	// Session partitions the note of a migration. Other notes are partitioned by Of.
+	// Session partitions the notes of migrations and of toolsets. Other notes are partitioned by Of.
 	Session string
 }
 
@@ -52,7 +52,7 @@ const (
 	noteOn                         // at the destination: the N-th thread of migration Of goes on
 	notePlace                      // where thread Of is after its N-th move, and by which migration; "" means here
 	noteKey                        // the mark of the N-th key named Of that the history was made with
-	noteNamed                      // at the source: the N-th name that the toolset of tool server Of had when a session left
+	noteNamed                      // at the source: the N-th name that the toolset of tool server Of had when the session left
 )
 
 // manyMigrations is how many migrations may run at once.
@@ -122,10 +122,11 @@ func (m *Ports) place(ctx context.Context, migration, thread, host string) error
 	}
 }
 
-// toolsetOf returns the name that the toolset of a tool server had when the last session left, or "", and how many it has had.
-func (m *Ports) toolsetOf(server string) (name string, names int) {
+// toolsetOf returns the name that the toolset of a tool server had when a session last left, or "", and how many such names there
+// are.
+func (m *Ports) toolsetOf(session, server string) (name string, names int) {
 	for {
-		text, ok := m.read(note{Kind: noteNamed, Of: server, N: names})
+		text, ok := m.read(note{Kind: noteNamed, Of: server, N: names, Session: session})
 		if !ok {
 			return name, names
 		}
@@ -134,15 +135,12 @@ func (m *Ports) toolsetOf(server string) (name string, names int) {
 	}
 }
 
-// nameToolset records the name of the toolset of a tool server.
-func (m *Ports) nameToolset(ctx context.Context, server, name string) error {
-	for {
-		last, n := m.toolsetOf(server)
-		if last == name {
-			return nil
-		}
-		if _, err := m.write(ctx, note{Kind: noteNamed, Of: server, N: n}, name); err != nil {
+// nameToolset records the name of the toolset of a tool server when a session leaves.
+func (m *Ports) nameToolset(ctx context.Context, session, server, name string) (err error) {
+	for last, n := m.toolsetOf(session, server); last != name; n++ {
+		if last, err = m.write(ctx, note{Kind: noteNamed, Of: server, N: n, Session: session}, name); err != nil {
 			return err
 		}
 	}
+	return nil
 }

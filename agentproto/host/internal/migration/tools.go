@@ -25,7 +25,7 @@ func (d *departure) nameToolsets(ctx context.Context) error {
 				return fmt.Errorf("tool server %s: whether it has to migrate is not known: %w", s.Base, err)
 			}
 		}
-		if err := d.mg.ports.nameToolset(ctx, s.Name(), set.Manifest.Name); err != nil {
+		if err := d.mg.ports.nameToolset(ctx, d.session, s.Name(), set.Manifest.Name); err != nil {
 			return fmt.Errorf("noting the toolset of tool server %s: %w", s.Base, err)
 		}
 	}

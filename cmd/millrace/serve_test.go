@@ -9,7 +9,9 @@ import (
 	"io"
 	"math/rand/v2"
 	"net/http"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -36,6 +38,7 @@ type served struct {
 	// tokenFile names the file of the API token. If it is empty, the token is in the state folder.
 	tokenFile string
 	api       string
+	errors    string // the file of what its processes write to standard error
 	cmd       *exec.Cmd
 	at        *netHost // the host it runs on; nil for this one
 }
@@ -62,8 +65,16 @@ func freeAddress(t testing.TB) string {
 }
 
 func (s *served) start() {
+	if s.errors == "" {
+		s.errors = filepath.Join(s.t.TempDir(), "errors")
+	}
+	file, err := os.OpenFile(s.errors, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer file.Close()
 	s.cmd = millrace(s.t, s.args...)
-	s.cmd.Stderr = io.Discard
+	s.cmd.Stderr = file
 	if err := s.at.within(s.cmd.Start); err != nil {
 		s.t.Fatal(err)
 	}
@@ -110,7 +121,8 @@ func (s *served) request(ctx context.Context, method, path, body string, statuse
 		select {
 		case <-again.C:
 		case <-ctx.Done():
-			s.t.Errorf("%s %s: %v; before that %s", method, path, ctx.Err(), last)
+			said, _ := os.ReadFile(s.errors)
+			s.t.Errorf("%s %s: %v; before that %s\n%s", method, path, ctx.Err(), last, said[max(0, len(said)-2000):])
 			return 0, nil
 		}
 	}

@@ -69,7 +69,10 @@ func Parse(file string, data []byte) (*Script, error) {
 			s.Out += text + "\n"
 		}
 	}
-	s.Story, s.Out, s.in = strings.TrimSpace(strings.Join(story, "\n")), body(s.Out), body(s.in)
+	for len(story) > 0 && strings.TrimSpace(story[0]) == "" {
+		story = story[1:]
+	}
+	s.Story, s.Out, s.in = strings.TrimSuffix(body(strings.Join(story, "\n")), "\n"), body(s.Out), body(s.in)
 	switch {
 	case at < 1:
 		return nil, s.errorf(1, "a script has the sections %s: %s is missing", strings.Join(sections, ", "), sections[at+1])
@@ -144,12 +147,17 @@ func marker(text string) (name string, ok bool) {
 	return strings.TrimSpace(name), begins && ends && strings.TrimSpace(name) != ""
 }
 
-// body returns a section without empty lines at its end.
+// body returns a section without empty lines at its end. It leaves the other lines as they are: without its spaces, a line may look
+// like the beginning of a section.
 func body(text string) string {
-	if text = strings.TrimRight(text, " \t\r\n"); text == "" {
+	lines := strings.Split(text, "\n")
+	for len(lines) > 0 && strings.TrimSpace(lines[len(lines)-1]) == "" {
+		lines = lines[:len(lines)-1]
+	}
+	if len(lines) == 0 {
 		return ""
 	}
-	return text + "\n"
+	return strings.Join(lines, "\n") + "\n"
 }
 
 // ticks returns the lines between ticks. The lines after the last tick count as a tick

@@ -91,6 +91,7 @@ func FuzzParse(f *testing.F) {
 	}
 	f.Add([]byte("Why.\n-- flow --\nf a=b\n-- in --\nwait 1ms\n# nothing\nput x k v w\n"))
 	f.Add([]byte("-- flow --\n-- in --\n"))
+	f.Add([]byte(" -- a --\n-- flow --\nf\n-- in --\n-- out --\n-- b -- \n"))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		s, err := Parse("x", data)
 		if err != nil {

@@ -97,17 +97,24 @@ func (m *mortal) end() {
 	<-m.now().stopped
 }
 
-// TestForwardWithoutToolServer moves a session, ends the tool server that it left, and restarts the source. The test fails if the
-// source no longer forwards the callbacks of the session.
-func TestForwardWithoutToolServer(t *testing.T) {
-	t.Parallel()
-	here, there := newStrictTool(t), newStrictTool(t)
-	source, destination := newMortal(t, 1, here), newMortal(t, 2, there)
+// called makes a call at a host, and returns what else is needed to move its session: both tool servers, both hosts, and the call's
+// callback URL.
+func called(t *testing.T) (here, there *strictTool, source, destination *mortal, key agentproto.CallKey, url string) {
+	t.Helper()
+	here, there = newStrictTool(t), newStrictTool(t)
+	source, destination = newMortal(t, 1, here), newMortal(t, 2, there)
 	key, err := source.now().Call(t.Context(), Request{GroupID: "s", ID: "a", Operation: "echo"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	url := here.callback(t, "a")
+	return here, there, source, destination, key, here.callback(t, "a")
+}
+
+// TestForwardWithoutToolServer moves a session, ends the tool server that it left, and restarts the source. The test fails if the
+// source no longer forwards the callbacks of the session.
+func TestForwardWithoutToolServer(t *testing.T) {
+	t.Parallel()
+	here, _, source, destination, key, url := called(t)
 	if err := source.now().Migrate(t.Context(), "s", destination.now().PublicURL()); err != nil {
 		t.Fatal(err)
 	}
@@ -131,13 +138,7 @@ func TestForwardWithoutToolServer(t *testing.T) {
 // destination does not know the tool server of the call: it would answer the tool without credentials.
 func TestMoveBeforeManifest(t *testing.T) {
 	t.Parallel()
-	here, there := newStrictTool(t), newStrictTool(t)
-	source, destination := newMortal(t, 1, here), newMortal(t, 2, there)
-	key, err := source.now().Call(t.Context(), Request{GroupID: "s", ID: "a", Operation: "echo"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	url := here.callback(t, "a")
+	here, there, source, destination, key, url := called(t)
 	source.end()
 	here.silent.Store(true)
 	source.start()

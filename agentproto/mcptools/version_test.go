@@ -103,7 +103,7 @@ func (o *older) dial(m *member, starts int, version string, most time.Duration) 
 
 // TestMB24_OlderProgram has programs that die of the first request of newer versions, or do not answer it. The test fails if
 // dialing takes too long, if a known program is asked again each time, or if a program is not asked again that has changed or
-// was last asked long ago.
+// was last asked long ago, or in the future.
 func TestMB24_OlderProgram(t *testing.T) {
 	for _, dies := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {
@@ -124,6 +124,8 @@ func TestMB24_OlderProgram(t *testing.T) {
 			}
 			o.dial(m, 2, legacy, 4*time.Second)
 			time.Sleep(legacyTime)
+			o.dial(m, 2, legacy, 4*time.Second)
+			m.greeting.Found = time.Now().Add(time.Hour) // the clock was set back since
 			o.dial(m, 2, legacy, 4*time.Second)
 			m.stop()
 			m.tasks.Wait()

@@ -47,6 +47,32 @@ func TestS11ExcessAfterMove(t *testing.T) {
 	})
 }
 
+// TestS11ExcessAfterTwoMoves posts more events than the callback URL allows, and then a message that is too large, for a session that
+// has moved twice (S11, W08). The test fails if the host in between does not pass on what they are.
+func TestS11ExcessAfterTwoMoves(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		key, second, url := w.moved()
+		third := w.another("third.test", &user{}, nil, w.tool("yonder.test").base)
+		if err := second.Migrate(t.Context(), "s", "http://third.test"); err != nil {
+			t.Fatal(err)
+		}
+		for i := range 4 {
+			if status, text := w.postBody(url, eventBody(key, "early", true, false)); status != http.StatusOK {
+				t.Errorf("event %d was answered %d %s", i, status, text)
+			}
+		}
+		if n := third.Stats().LeftOut; n != 3 {
+			t.Errorf("%d events were left out, want 3", n)
+		}
+		if status, text := w.postBody(url, strings.Repeat(" ", 9<<20)); status != http.StatusRequestEntityTooLarge {
+			t.Errorf("a message that is too large was answered %d %s", status, text)
+		}
+		if r, err := third.Await(t.Context(), key); err != nil || r.Cause != agentproto.ByMalformed || !strings.Contains(r.Result.String(), "larger than") {
+			t.Errorf("%+v, %v", r, err)
+		}
+	})
+}
+
 // TestS11LeftOutAfterMove checks that the model is told about events that were left out after the session has moved (S11).
 func TestS11LeftOutAfterMove(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {

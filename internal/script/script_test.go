@@ -75,6 +75,14 @@ func TestDifferences(t *testing.T) {
 	}
 }
 
+// TestStory checks that empty lines around the story do not belong to it, and that spaces do.
+func TestStory(t *testing.T) {
+	s, err := Parse("x", []byte("\n \n -- why --\n\nso \n\n-- flow --\nf\n-- in --\n"))
+	if err != nil || s.Story != " -- why --\n\nso " {
+		t.Errorf("%q, %v", s.Story, err)
+	}
+}
+
 // FuzzParse parses arbitrary bytes. A script that was parsed must be the same after it is
 // formatted and parsed again.
 func FuzzParse(f *testing.F) {

@@ -9,6 +9,9 @@ import (
 // A Codec turns values into bytes and back. A later version of a program reads the bytes of an earlier one, so
 // a codec must accept added fields. Equal values must have equal bytes, even if they were decoded before, since
 // replayed steps are compared by their bytes. Its methods are called by any number of goroutines.
+//
+// If a codec has a method CheckKey(t reflect.Type) error as well, it says why decoded values of a type are not equal to
+// those that were encoded. A flow whose keys have such a type is refused, too.
 type Codec interface {
 	// Check returns why values of a type would not come back unchanged, or nil. A flow that needs a refused
 	// type is refused when it is built.
@@ -27,9 +30,11 @@ type Codec interface {
 // that have the tag "-", are unexported, or have the same name as another field, also in an embedded struct. An
 // unexported field is accepted if it is an embedded struct or takes no space.
 //
-// Two losses are not refused. A field with the option omitempty that is empty, but not nil, is decoded as nil: a
-// function that writes to a map in such a field has to check whether it is nil. A pointer is decoded as a new
-// pointer: an operator such as KeyBy or Unique that compares it finds none that came earlier equal to it.
+// A pointer is decoded as a new pointer, equal to none that came earlier. So a type that has a pointer in it and does
+// not encode itself cannot be a key, nor the type of elements that an operator such as Unique compares.
+//
+// One loss is not refused: a field with the option omitempty that is empty, but not nil, is decoded as nil. A function
+// that writes to a map in such a field has to check whether it is nil.
 //
 // The year of a time must be between 0 and 9999. The name of its zone is not kept, and a time whose offset from
 // UTC has seconds, or is a day or more, is decoded in UTC. A type that contains itself may be nested some 60,000

@@ -13,25 +13,34 @@ import (
 	"github.com/millrace/millrace/keyedstream"
 )
 
+// A loud is a name that is decoded in capitals.
+type loud struct{ Name string }
+
+func (l loud) MarshalBinary() ([]byte, error) { return []byte(strings.ToUpper(l.Name)), nil }
+
+func (l *loud) UnmarshalBinary(data []byte) error {
+	l.Name = string(data)
+	return nil
+}
+
 // TestBadKey checks that an input refuses a key that is not equal to itself before it
 // stores anything, so that a restart does not find it. An output refuses to wait for a
 // key that its encoding does not preserve, because no value can have that key.
 func TestBadKey(t *testing.T) {
 	type point struct{ X, Y float64 }
-	type name struct{ Of *string }
 	type ports struct {
 		in      *dataflow.EntryInputPort[point, int]
 		values  *dataflow.KeyedInputPort[point, int]
 		out     *dataflow.EntryOutputPort[point, int]
-		pointed *dataflow.EntryOutputPort[name, int]
+		shouted *dataflow.EntryOutputPort[loud, int]
 	}
 	build := func(f *dataflow.Flow) ports {
 		at := dataflow.At[members](f)
 		in, entries := keyedsingleton.Input[point, int](at, "in")
 		values, vs := keyedstream.Input[point, int](at, "values")
-		_, named := keyedsingleton.Input[name, int](at, "named")
+		_, named := keyedsingleton.Input[loud, int](at, "named")
 		keyedsingleton.Output(keyedstream.First(vs), "firsts")
-		return ports{in, values, keyedsingleton.Output(entries, "out"), keyedsingleton.Output(named, "pointed")}
+		return ports{in, values, keyedsingleton.Output(entries, "out"), keyedsingleton.Output(named, "shouted")}
 	}
 	log := journal.NewMemory(journal.MemoryOptions{Partitions: 3})
 	app := start(t, log, build, Options{})
@@ -51,9 +60,8 @@ func TestBadKey(t *testing.T) {
 	if _, ok := app.Ports.out.Get(bad); ok {
 		t.Error("Get has a value")
 	}
-	ann := "ann"
-	_, err = app.Ports.pointed.Await(t.Context(), name{&ann})
-	refused("Await of a pointer", "pointed", err)
+	_, err = app.Ports.shouted.Await(t.Context(), loud{"ann"})
+	refused("Await of what is decoded as another key", "shouted", err)
 	if n := app.Metrics().Records; n != 0 {
 		t.Errorf("%d records were taken", n)
 	}

@@ -76,6 +76,32 @@ func checkType(t reflect.Type, within []reflect.Type) error {
 	return fmt.Errorf("%v is a %v, which has no encoding", t, t.Kind())
 }
 
+// CheckKey returns an error if values of a type cannot be keys: it has a pointer, and what a pointer is decoded as is equal to
+// none that came earlier. A type that encodes itself decides what it is decoded as.
+func (Codec) CheckKey(t reflect.Type) error {
+	if t.Kind() == reflect.Pointer {
+		return fmt.Errorf("%v is a pointer, which is decoded as another pointer: use what it points to", t)
+	}
+	if t == timeType || encodesItself(t) {
+		return nil
+	}
+	switch t.Kind() {
+	case reflect.Array:
+		return Codec{}.CheckKey(t.Elem())
+	case reflect.Struct:
+		for i := range t.NumField() {
+			f := t.Field(i)
+			if f.Name == "_" { // == ignores it
+				continue
+			}
+			if err := (Codec{}).CheckKey(f.Type); err != nil {
+				return fmt.Errorf("field %s of %v: %w", f.Name, t, err)
+			}
+		}
+	}
+	return nil
+}
+
 func checkFields(t reflect.Type, within []reflect.Type) error {
 	if err := checkNames(t, t, nil, make(map[string]string)); err != nil {
 		return err

@@ -218,6 +218,20 @@ func (op *Op) checkType(p any) {
 	}
 }
 
+// CheckKey checks that what a value of K is decoded as is equal to it, so that a key is found again after a restart.
+func CheckKey[K comparable](op *Op) { op.checkKey(reflect.TypeFor[K]()) }
+
+// checkKey is CheckKey for the type t.
+func (op *Op) checkKey(t reflect.Type) {
+	c, ok := op.Loc.Graph.Settings.Codec.(codec.KeyCodec)
+	if !ok {
+		return
+	}
+	if err := c.CheckKey(t); err != nil {
+		Misuse(op.Name, "%v cannot be a key of a durable flow: %v", t, err)
+	}
+}
+
 // Encodable returns why values of T cannot be encoded and decoded without loss, or nil.
 func Encodable[T any](c codec.Codec) error { return encodable(c, new(T)) }
 

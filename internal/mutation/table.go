@@ -87,12 +87,12 @@ var mutations = []mutation{
 		"			*left -= len(batch)\n", "",
 	}}},
 	{"tables are not saved", "internal/engine/state/state.go", []edit{{
-		"	m.Add(t.Clear, func(op *engine.Op) engine.State { return newTableState(t, key(op), value(op)) })\n",
-		"	if m.Region != nil {\n		m.Add(t.Clear, nil)\n	}\n",
+		"	m.Add(t.Clear, func(op *engine.Op) engine.State {\n",
+		"	if m.Region == nil {\n		return t\n	}\n	m.Add(t.Clear, func(op *engine.Op) engine.State {\n",
 	}}},
 	{"tables are not cleared at the end of a run", "internal/engine/state/state.go", []edit{{
-		"	m.Add(t.Clear, func(op *engine.Op) engine.State { return newTableState",
-		"	m.Add(func() {}, func(op *engine.Op) engine.State { return newTableState",
+		"	m.Add(t.Clear, func(op *engine.Op) engine.State {\n",
+		"	m.Add(func() {}, func(op *engine.Op) engine.State {\n",
 	}}},
 	{"variables are not saved", "internal/engine/state/state.go", []edit{{
 		"	m.Add(func() { *p = init }, func(op *engine.Op) engine.State {\n",

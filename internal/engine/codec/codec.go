@@ -52,6 +52,13 @@ type PointerCodec interface {
 	AppendPointed(dst []byte, p any) ([]byte, error)
 }
 
+// A KeyCodec is a codec whose decoded values are not always equal to those that were encoded.
+type KeyCodec interface {
+	Codec
+	// CheckKey returns why values of a type that passes Check cannot be keys, or nil.
+	CheckKey(t reflect.Type) error
+}
+
 // AppendValue appends the length and the encoding of v.
 func AppendValue[T any](dst []byte, c Codec, v T) ([]byte, error) { return AppendFrom(dst, c, &v) }
 

@@ -39,6 +39,7 @@ func NewSequence[C comparable](m engine.Memory) *keyed.Sequence[C] {
 	set := keyed.NewSequence[C]()
 	clients, words := set.Tables()
 	m.Add(set.Clear, func(op *engine.Op) engine.State {
+		engine.CheckKey[C](op)
 		op.States = append(op.States, newTableState(clients, Plain[C](op), clientCodec))
 		return newTableState(words, blockCodec, wordCodec)
 	})
@@ -57,7 +58,10 @@ func NewRecent[K comparable](m engine.Memory) *keyed.Recent[K] {
 	set := keyed.NewRecent[K]()
 	one, two := set.Generations()
 	for _, t := range []*keyed.Table[K, struct{}]{one, two} {
-		m.Add(t.Clear, func(op *engine.Op) engine.State { return newTableState(t, Plain[K](op), Nothing(op)) })
+		m.Add(t.Clear, func(op *engine.Op) engine.State {
+			engine.CheckKey[K](op)
+			return newTableState(t, Plain[K](op), Nothing(op))
+		})
 	}
 	m.Add(func() { set.SetGenerations(one, two) }, func(*engine.Op) engine.State { return generationState[K]{set, one, two} })
 	return set

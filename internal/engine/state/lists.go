@@ -43,6 +43,7 @@ type listItem[V any] struct {
 func NewLists[K comparable, V any](m engine.Memory) *Lists[K, V] {
 	l := &Lists[K, V]{Table: keyed.NewTable[K, list]()}
 	m.Add(l.clear, func(op *engine.Op) engine.State {
+		engine.CheckKey[K](op)
 		key := Plain[K](op)
 		keys := newTableState(l.Table, key, codec.Of[list]{})
 		keys.kind, keys.set = "keys("+key.Kind+")", true

@@ -21,7 +21,10 @@ import (
 // NewTable returns a table in m whose keys and values have these codecs.
 func NewTable[K comparable, V any](m engine.Memory, key func(*engine.Op) codec.Of[K], value func(*engine.Op) codec.Of[V]) *keyed.Table[K, V] {
 	t := keyed.NewTable[K, V]()
-	m.Add(t.Clear, func(op *engine.Op) engine.State { return newTableState(t, key(op), value(op)) })
+	m.Add(t.Clear, func(op *engine.Op) engine.State {
+		engine.CheckKey[K](op)
+		return newTableState(t, key(op), value(op))
+	})
 	return t
 }
 

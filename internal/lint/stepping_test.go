@@ -37,7 +37,7 @@ var stepping = map[string][]string{
 	"engine.Node.Push":          {"status.go:count", "batch.go", "operators/", "windows/", "port/exchange.go:withMarks", "port/cycle.go:loose"},
 	"engine.Node.One":           {"status.go:count", "batch.go", "step.go", "operators/", "windows/", "port/cycle.go:loose", "port/cycle.go:KLoose"},
 	"engine.KeyedNode.Push":     {"status.go:countEntries", "batch.go", "machines/", "operators/", "windows/", "port/divide.go", "port/async_lives.go", "port/exchange.go:exchangeLives", "port/exchange.go:withMarksKeyed"},
-	"engine.KeyedNode.One":      {"status.go:countEntries", "batch.go", "step.go", "operators/", "windows/", "port/divide.go", "port/async_lives.go", "port/exchange.go:exchangeLives", "port/exchange.go:withMarksKeyed", "port/exchange.go:unmarkedKeyed", "port/cycle.go:KLoose"},
+	"engine.KeyedNode.One":      {"status.go:countEntries", "batch.go", "step.go", "machines/", "operators/", "windows/", "port/divide.go", "port/async_lives.go", "port/exchange.go:exchangeLives", "port/exchange.go:withMarksKeyed", "port/exchange.go:unmarkedKeyed", "port/cycle.go:KLoose"},
 	"engine.Consumer.Push":      {"node.go", "observe.go:watchElements", "alias.go:checkReaders"},
 	"engine.Consumer.One":       {"node.go", "observe.go:watchElements", "alias.go:checkReaders"},
 	"engine.KeyedConsumer.push": {"node.go", "observe.go:watchEntries", "alias.go:checkKeyedReaders"},

@@ -130,7 +130,7 @@ func Answers[K comparable, S, U, A, Q, Z any](
 		_, l := c.machine.lives.GetIndex(id.Key, c.hash.Hash(id.Key))
 		return id.Life, l != nil && l.state.number == id.Life
 	})
-	one := func(id CallKey[K], z Answer[Q, Z]) {
+	one := func(id CallKey[K], z Answer[Q, Z], settle func(K, uint64, uint32, *life[called[S]])) {
 		h := c.hash.Hash(id.Key)
 		i, l := c.machine.lives.GetIndex(id.Key, h)
 		if l == nil || l.state.number != id.Life {
@@ -145,18 +145,18 @@ func Answers[K comparable, S, U, A, Q, Z any](
 		}
 		answer(&l.state.state, z.Request, z.Result)
 		c.ask(&l.state)
-		c.settle(id.Key, h, i, l)
+		settle(id.Key, h, i, l)
 	}
+	batched, alone := c.settle, c.settleAlone
 	answers.To(func(b *engine.Batch[CallKey[K], Answer[Q, Z]]) {
 		c.loc.At = c.op.Index
 		for i, id := range b.K {
-			one(id, b.V[i])
+			one(id, b.V[i], batched)
 		}
 		c.flush()
 	}).One = func(id CallKey[K], z Answer[Q, Z], _ uint64) {
 		c.loc.At = c.op.Index
-		one(id, z)
-		c.flush()
+		one(id, z, alone)
 	}
 	return c.emitted, c.decided
 }

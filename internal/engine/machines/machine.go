@@ -75,7 +75,7 @@ func newMachine[K comparable, S, U, A any](h engine.Head, op *engine.Op, turn *T
 func takeValues[K comparable, V, S, U, A any](m *machine[K, S, U, A], in *engine.KeyedNode[K, V], step func(*S, V)) {
 	var hs []uint64
 	m.op.Scratch(&hs)
-	one := func(k K, v V, h uint64) {
+	take := func(k K, v V, h uint64) (i uint32, l *life[S]) {
 		m.turn.begin(k)
 		i, l, added := m.lives.PutIndex(k, h)
 		if added {
@@ -85,14 +85,15 @@ func takeValues[K comparable, V, S, U, A any](m *machine[K, S, U, A], in *engine
 			m.observed(k, digest.Of(v))
 		}
 		step(&l.state, v)
-		m.settle(k, h, i, l)
+		return i, l
 	}
 	in.To(func(b *engine.Batch[K, V]) {
 		m.loc.At = m.op.Index
 		hs := b.Hashes(m.hash, &hs)[:len(b.K)]
 		m.lives.Touch(hs)
 		for i, k := range b.K {
-			one(k, b.V[i], hs[i])
+			at, l := take(k, b.V[i], hs[i])
+			m.settle(k, hs[i], at, l)
 		}
 		m.flush()
 	}).One = func(k K, v V, h uint64) {
@@ -100,8 +101,8 @@ func takeValues[K comparable, V, S, U, A any](m *machine[K, S, U, A], in *engine
 		if h == 0 {
 			h = m.hash.Hash(k)
 		}
-		one(k, v, h)
-		m.flush()
+		i, l := take(k, v, h)
+		m.settleAlone(k, h, i, l)
 	}
 }
 
@@ -127,6 +128,41 @@ func (m *machine[K, S, U, A]) settle(k K, h uint64, i uint32, l *life[S]) {
 		m.set(i, l)
 	}
 	t.end()
+}
+
+// settleAlone is settle and then flush, for a turn that is alone in its batch. Most such turns emit or decide once, which is
+// pushed without the columns.
+func (m *machine[K, S, U, A]) settleAlone(k K, h uint64, i uint32, l *life[S]) {
+	t := m.turn
+	if len(t.us) > 1 || t.forget {
+		m.settle(k, h, i, l)
+		m.flush()
+		return
+	}
+	var u, none U
+	emits := len(t.us) > 0
+	if emits {
+		u, t.us[0] = t.us[0], none
+		t.us = t.us[:0]
+	}
+	var a A
+	decides := t.some && !l.decided
+	if decides {
+		a, l.decided = t.a, true
+	}
+	if len(t.timers) > 0 || t.idles {
+		m.set(i, l)
+	}
+	t.end()
+	if emits {
+		m.emitted.One(k, u, h)
+	}
+	if decides {
+		m.decided.One(k, a, h)
+	}
+	if m.flushed != nil {
+		m.flushed()
+	}
 }
 
 // end ends a life.

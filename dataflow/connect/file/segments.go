@@ -3,6 +3,7 @@ package file
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -47,6 +48,11 @@ type name struct {
 }
 
 func (n name) String() string { return fmt.Sprintf("%020d-%04d%s", n.first, n.opened, segment) }
+
+// before reports whether a file was created before another one of its lane.
+func (n name) before(o name) bool {
+	return cmp.Or(cmp.Compare(n.first, o.first), cmp.Compare(n.opened, o.opened)) < 0
+}
 
 func nameOf(file string) (n name, ok bool) {
 	first, opened, ok := strings.Cut(strings.TrimSuffix(file, segment), "-")
@@ -125,22 +131,23 @@ func (w *writer[T]) newest() (last uint64, next name, err error) {
 	if err != nil {
 		return 0, next, err
 	}
-	next = name{first: 1}
-	for i := len(files) - 1; i >= 0; i-- { // in reverse order of their names
-		n, ok := nameOf(files[i].Name())
-		if !ok {
-			continue
+	var newest name
+	for _, f := range files { // not only the last: 10000 comes before 9999 in the order of names
+		if n, ok := nameOf(f.Name()); ok && newest.before(n) {
+			newest = n
 		}
-		lines, err := count(filepath.Join(w.dir, files[i].Name()))
-		if err != nil {
-			return 0, next, err
-		}
-		if lines == 0 {
-			return n.first - 1, name{n.first, n.opened + 1}, nil
-		}
-		return n.first + lines - 1, name{first: n.first + lines}, nil
 	}
-	return 0, next, nil
+	if newest == (name{}) {
+		return 0, name{first: 1}, nil
+	}
+	lines, err := count(filepath.Join(w.dir, newest.String()))
+	if err != nil {
+		return 0, next, err
+	}
+	if lines == 0 {
+		return newest.first - 1, name{newest.first, newest.opened + 1}, nil
+	}
+	return newest.first + lines - 1, name{first: newest.first + lines}, nil
 }
 
 // count returns the number of lines in a file.

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/millrace/millrace/dataflow/connect"
 	"github.com/millrace/millrace/dataflow/connect/connecttest"
@@ -97,5 +98,47 @@ func TestUnfinished(t *testing.T) {
 	}
 	if _, err := w.Write(t.Context(), 3, []string{"c"}); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestOpenedOften opens a lane at one number more often than the names of its files have digits for.
+func TestOpenedOften(t *testing.T) {
+	dir := t.TempDir()
+	s := file.Segments[string]{Dir: dir}
+	l := connect.Lane{Flow: "f", Output: "o"}
+	lane := filepath.Join(dir, "f", "o", "0")
+	if err := os.MkdirAll(lane, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"00000000000000000001-0000.jsonl", "00000000000000000001-9998.jsonl"} {
+		if err := os.WriteFile(filepath.Join(lane, name), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var w connect.Writer[string, connect.Atomic]
+	for range 4 {
+		opened := make(chan error, 1)
+		go func() {
+			var last uint64
+			var err error
+			if w, last, err = s.Open(t.Context(), l); err == nil && last != 0 {
+				err = fmt.Errorf("there are %d elements", last)
+			}
+			opened <- err
+		}()
+		select {
+		case err := <-opened:
+			if err != nil {
+				t.Fatal(err)
+			}
+		case <-time.After(time.Minute):
+			t.Fatal("the lane is not opened")
+		}
+	}
+	if _, err := w.Write(t.Context(), 1, []string{"a", "b"}); err != nil {
+		t.Fatal(err)
+	}
+	if _, last, err := s.Open(t.Context(), l); err != nil || last != 2 {
+		t.Errorf("there are %d elements (%v), want 2", last, err)
 	}
 }

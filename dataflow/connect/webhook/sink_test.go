@@ -346,3 +346,17 @@ func TestLongAnswers(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+// TestPanics checks that a panic of a function of the program is the error of the write, and does not end the process.
+func TestPanics(t *testing.T) {
+	r := startReceiver(t)
+	for name, s := range map[string]webhook.Sink[int]{
+		"encode":  {URL: r.URL, Encode: func(uint64, int) ([]byte, error) { panic("no body") }},
+		"refused": {URL: r.URL, MaxBody: 1, Refused: func(context.Context, webhook.Refusal[int]) error { panic("no body") }},
+	} {
+		_, err := open(t, s).Write(t.Context(), 7, []int{70, 80})
+		if err == nil || connect.Passes(err) || !strings.Contains(err.Error(), "element 7: delivering it panicked: no body\n") {
+			t.Errorf("%s: the error is %v", name, err)
+		}
+	}
+}

@@ -74,18 +74,18 @@ func fieldsOf(record []byte) ([]string, error) {
 
 // endOfRow returns where the first row of data ends: at the first end of a line outside quotes. It returns 0 if there is none.
 // Only a field that begins with a quote is quoted. Any other quote is an error of its row, and must not join it to the rows after it.
-func endOfRow(data []byte) int {
-	opens, quoted := true, false // opens is whether a quote here begins a quoted field or, after a closing quote, continues it
-	for i, b := range data {
-		switch {
-		case b == '"' && (quoted || opens):
-			quoted = !quoted
-			opens = !quoted
-		case quoted:
+func endOfRow(data []byte, s *scan) int {
+	for ; s.at < len(data); s.at++ {
+		switch b := data[s.at]; {
+		case b == '"' && (s.quoted || !s.inField):
+			s.quoted = !s.quoted
+			s.inField = s.quoted
+		case s.quoted:
 		case b == '\n':
-			return i + 1
+			return s.at + 1
 		default:
-			opens = b == ',' || opens && i < len(byteOrderMark) && data[i] == byteOrderMark[i]
+			i := s.before + s.at
+			s.inField = b != ',' && (s.inField || i >= len(byteOrderMark) || b != byteOrderMark[i])
 		}
 	}
 	return 0

@@ -26,6 +26,7 @@ type cursor[V any] struct {
 	head   []byte // the file's first records, which are not data
 	unread []byte // read from the file, but not in a batch yet
 	at     uint64 // position where unread starts
+	scan   scan   // of the first record in unread
 	long   []byte // the beginning of a record that is too long and whose rest is skipped; otherwise nil
 	quiet  int    // how often the file was looked at without new data since it lost its name
 }
@@ -108,32 +109,45 @@ func (c *cursor[V]) more() (int, error) {
 	return n, err
 }
 
-// take adds whole records to a batch.
+// take adds whole records to a batch. How the file was read in parts makes no difference.
 func (c *cursor[V]) take(b *connect.Batch[struct{}, V]) {
 	for len(b.At)+len(b.Bad) < mostAtOnce {
-		if c.long != nil {
-			i := bytes.IndexByte(c.unread, '\n')
-			if i < 0 {
-				c.skip(len(c.unread))
-				return
-			}
-			c.skip(i + 1)
-			b.AddBad(c.split, c.position(), c.long, fmt.Errorf("a record has more than %d bytes", c.opts.MaxRecord))
-			c.long = nil
-			continue
-		}
-		n := c.form.end(c.unread)
+		n := c.form.end(c.unread, &c.scan)
 		if n == 0 {
-			if len(c.unread) > c.opts.MaxRecord {
-				c.long = append([]byte(nil), c.unread[:min(len(c.unread), connect.MaxRaw+1)]...)
-				continue
+			if c.long != nil || len(c.unread)-1 > c.opts.MaxRecord { // a \r at the end may belong to the line end
+				c.scan.before, c.scan.at = c.scan.before+len(c.unread), 0
+				c.pass(len(c.unread))
 			}
 			return
+		}
+		c.scan = scan{}
+		if c.long != nil {
+			c.pass(n)
+			c.tooLong(b)
+			continue
 		}
 		record := c.unread[:n]
 		c.skip(n)
 		c.add(b, record)
 	}
+}
+
+// pass skips a part of a record that is too long.
+func (c *cursor[V]) pass(n int) {
+	const most = connect.MaxRaw + len("x\r\n") // so that one can tell whether there are more than MaxRaw bytes
+	c.long = append(c.long, c.unread[:min(n, most-len(c.long))]...)
+	c.skip(n)
+}
+
+// tooLong adds a record that was passed.
+func (c *cursor[V]) tooLong(b *connect.Batch[struct{}, V]) {
+	b.AddBad(c.split, c.position(), withoutEnd(c.long), fmt.Errorf("a record has more than %d bytes", c.opts.MaxRecord))
+	c.long = nil
+}
+
+// withoutEnd returns a record without the end of its line.
+func withoutEnd(record []byte) []byte {
+	return bytes.TrimSuffix(bytes.TrimSuffix(record, []byte("\n")), []byte("\r"))
 }
 
 func (c *cursor[V]) skip(n int) {
@@ -145,7 +159,7 @@ func (c *cursor[V]) position() dataflow.Position { return dataflow.Position{Majo
 
 // add adds a record that ends at the cursor.
 func (c *cursor[V]) add(b *connect.Batch[struct{}, V], record []byte) {
-	record = bytes.TrimSuffix(bytes.TrimSuffix(record, []byte("\n")), []byte("\r"))
+	record = withoutEnd(record)
 	if len(record) > c.opts.MaxRecord {
 		b.AddBad(c.split, c.position(), record, fmt.Errorf("a record has more than %d bytes", c.opts.MaxRecord))
 		return
@@ -164,8 +178,7 @@ func (c *cursor[V]) add(b *connect.Batch[struct{}, V], record []byte) {
 // last adds the end of the file, if it has no line end.
 func (c *cursor[V]) last(b *connect.Batch[struct{}, V]) {
 	if c.long != nil {
-		b.AddBad(c.split, c.position(), c.long, fmt.Errorf("a record has more than %d bytes", c.opts.MaxRecord))
-		c.long = nil
+		c.tooLong(b)
 	} else if record := c.unread; len(record) > 0 {
 		c.skip(len(record))
 		c.add(b, record)

@@ -16,7 +16,7 @@ func FuzzRows(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		var rows [][]byte
 		rest := data
-		for n := endOfRow(rest); n > 0; n = endOfRow(rest) {
+		for n := endOfRow(rest, new(scan)); n > 0; n = endOfRow(rest, new(scan)) {
 			rows = append(rows, rest[:n])
 			rest = rest[n:]
 		}

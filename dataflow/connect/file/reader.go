@@ -49,8 +49,8 @@ type Reader[V any] struct {
 
 // A form says how a file is divided into records, and how a record is decoded.
 type form[V any] struct {
-	// end returns where the first record of data ends, or 0 if it is incomplete.
-	end func(data []byte) int
+	// end returns where the first record of data ends, or 0 if it is incomplete. With more data it is called with the same scan.
+	end func(data []byte, s *scan) int
 	// heads is how many records at the beginning of a file are not data.
 	heads int
 	// names is how many records identify a file.
@@ -58,6 +58,14 @@ type form[V any] struct {
 	// decoder returns a function that decodes a record, given without its line end, of a file with these heads. If ok is false,
 	// there is no record.
 	decoder func(heads []byte) func(record []byte) (v V, ok bool, err error)
+}
+
+// A scan is how far the end of a record was looked for.
+type scan struct {
+	before  int  // how much of the record is no longer in the data
+	at      int  // the data before it was looked at
+	quoted  bool // at is inside quotes
+	inField bool // a quote at at neither begins a quoted field nor, behind a closing quote, continues it
 }
 
 // Lines returns a reader of lines, without their ends.
@@ -199,7 +207,7 @@ func (r *Reader[V]) records(data io.Reader, n int) ([]byte, int, error) {
 	}
 	at := 0
 	for i := range n {
-		end := r.form.end(begin[at:])
+		end := r.form.end(begin[at:], new(scan))
 		if end == 0 {
 			if len(begin) == maxBegin {
 				return begin, n, nil
@@ -249,4 +257,11 @@ func (r *Reader[V]) Open(_ context.Context, s connect.Split, after dataflow.Posi
 // Close does nothing.
 func (r *Reader[V]) Close() error { return nil }
 
-func endOfLine(data []byte) int { return bytes.IndexByte(data, '\n') + 1 }
+func endOfLine(data []byte, s *scan) int {
+	i := bytes.IndexByte(data[s.at:], '\n')
+	if i < 0 {
+		s.at = len(data)
+		return 0
+	}
+	return s.at + i + 1
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"math"
 	"slices"
 	"sync/atomic"
 	"testing"
@@ -11,6 +12,8 @@ import (
 	"time"
 
 	"github.com/millrace/millrace/dataflow"
+	"github.com/millrace/millrace/dataflow/durable"
+	"github.com/millrace/millrace/dataflow/durable/journal"
 	"github.com/millrace/millrace/keyedsingleton"
 	"github.com/millrace/millrace/keyedstream"
 	"github.com/millrace/millrace/slice"
@@ -250,5 +253,74 @@ func TestLaterFeedsSlice(t *testing.T) {
 			t.Errorf("got %d, %v", x, err)
 		}
 		app.Wait()
+	})
+}
+
+// TestLongTimers sets timers for longer than time lasts: none fires, and nothing is forgotten.
+func TestLongTimers(t *testing.T) {
+	const long = time.Duration(math.MaxInt64)
+	build := func(flow *dataflow.Flow) (in *dataflow.KeyedInputPort[string, int], show func() string) {
+		in, values := keyedstream.Input[string, int](dataflow.At[server](flow), "values")
+		first := keyedstream.First(values)
+		after := keyedsingleton.Output(keyedsingleton.After(first, long, why), "after")
+		each := keyedsingleton.Output(keyedsingleton.AfterEach(first, func(int) time.Duration { return long - 1 }, why), "each")
+		left := keyedsingleton.Output(keyedsingleton.ForgetAfter(first, long, why), "left")
+		within := keyedsingleton.Output(keyedstream.FirstWithin(values, keyedstream.Retain{For: long}, why), "within")
+		isThree := func(n *int, x int) bool { *n += x; return *n >= 3 }
+		open := keyedsingleton.Output(keyedstream.FoldEarlyStopWithin(values, func() int { return 0 }, isThree, keyedstream.Retain{Keys: 100, Open: long}, why), "open")
+		return in, func() string {
+			return fmt.Sprint(after.Len(), each.Len(), left.Len(), within.Len(), open.Len())
+		}
+	}
+	send := func(t *testing.T, in *dataflow.KeyedInputPort[string, int]) {
+		for i := range 4 {
+			<-time.After(time.Hour)
+			for _, k := range []string{"a", "b", fmt.Sprint(i)} {
+				if err := in.Send(t.Context(), k, 1); err != nil {
+					t.Fatal(err)
+				}
+			}
+			synctest.Wait()
+		}
+	}
+	const want = "0 0 6 6 2"
+	t.Run("memory", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			flow := dataflow.New()
+			in, show := build(flow)
+			app := start(t, flow)
+			send(t, in)
+			if got := show(); got != want {
+				t.Errorf("there are %s, want %s", got, want)
+			}
+			if err := app.Stop(t.Context()); err != nil {
+				t.Error(err)
+			}
+		})
+	})
+	t.Run("durable", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			type ports struct {
+				in   *dataflow.KeyedInputPort[string, int]
+				show func() string
+			}
+			log := journal.NewMemory(journal.MemoryOptions{Partitions: 1})
+			for range 2 { // the second has the timers that the first has set
+				app, err := durable.Start(t.Context(), func(flow *dataflow.Flow) ports {
+					in, show := build(flow)
+					return ports{in, show}
+				}, durable.Options{Log: journal.Opened{Log: log.Reopen()}, Partitions: 1, EndOnFailure: true})
+				if err != nil {
+					t.Fatal(err)
+				}
+				send(t, app.Ports.in)
+				if got := app.Ports.show(); got != want {
+					t.Errorf("there are %s, want %s", got, want)
+				}
+				if err := app.Stop(t.Context()); err != nil {
+					t.Error(err)
+				}
+			}
+		})
 	})
 }

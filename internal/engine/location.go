@@ -137,6 +137,9 @@ type Location struct {
 // NoDeadline is the deadline of a timer that is not armed.
 const NoDeadline = int64(1<<63 - 1)
 
+// Never is the latest deadline of a timer that is armed. It is more than two centuries after the history began.
+const Never = NoDeadline - 1
+
 // NewLocation adds a location to the graph.
 func (g *Graph) NewLocation(name string) *Location {
 	if g.Begun() {

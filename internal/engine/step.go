@@ -3,6 +3,7 @@ package engine
 import (
 	"errors"
 	"runtime/debug"
+	"time"
 )
 
 // This file is the one step. Nothing else pushes records of inputs, fires timers or runs slices, and nothing here reads a clock,
@@ -175,6 +176,12 @@ func (s *Location) Clock() int64 {
 		s.now = s.Graph.Driver.Now(s)
 	}
 	return s.now
+}
+
+// Alarm returns the deadline of a timer that is set in this step for d, which is not negative: at most [Never].
+func (s *Location) Alarm(d time.Duration) int64 {
+	now := s.Clock()
+	return now + min(int64(d), Never-now)
 }
 
 // TellTime is [Location.Clock] for a user's function, which may compare times, so that what it does may depend on all timers of

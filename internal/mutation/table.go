@@ -32,7 +32,7 @@ var mutations = []mutation{
 	}}},
 	{"timers fire in the order in which they were set", "internal/engine/operators/timers.go", []edit{
 		{"	a.fired = func(slot uint32) {", "	last := int64(0)\n	a.fired = func(slot uint32) {"},
-		{"			at := now + int64(max(d, least))\n", "			at := max(now+int64(max(d, least)), last)\n			last = at\n"},
+		{"			at := a.loc.Alarm(max(d, least))\n", "			at := max(a.loc.Alarm(max(d, least)), last)\n			last = at\n"},
 	}},
 	{"timers fire operator by operator", "internal/engine/fire.go", []edit{{
 		"	for {\n		at, ok := s.Deadline()\n",

@@ -3,13 +3,13 @@ package machines
 import (
 	"encoding/binary"
 	"fmt"
-	"math"
 
+	"github.com/millrace/millrace/internal/engine"
 	"github.com/millrace/millrace/internal/engine/codec"
 )
 
-// never is the deadline of a held timer: more than two centuries away.
-const never = math.MaxInt64 - 1
+// never is the deadline of a held timer.
+const never = engine.Never
 
 // A failing is the timer that is firing, to find the timer on which a function fails.
 type failing[K comparable] struct {

@@ -93,10 +93,7 @@ func (m *machine[K, S, U, A]) set(i uint32, l *life[S]) {
 
 // alarm returns the deadline of a timer that is set now.
 func (m *machine[K, S, U, A]) alarm(d time.Duration) int64 {
-	at := m.loc.Clock() + int64(d)
-	if at < int64(d) { // in more than two centuries
-		at = never
-	}
+	at := m.loc.Alarm(d)
 	if at < m.loc.ArmedFor { // otherwise the location wakes up in time anyway
 		m.loc.Rearm = true
 	}

@@ -47,7 +47,7 @@ type recentSet[K comparable] struct {
 	loc   *engine.Location
 	set   *keyed.Recent[K]
 	limit int
-	ttl   int64
+	ttl   time.Duration
 	at    *int64 // of the next turn by the clock, or none
 
 	// forgot collects the keys that a turn forgets, and due pushes them in a turn by the clock.
@@ -67,7 +67,7 @@ func within[K comparable, V any](h *engine.Head, r Retain) func(in engine.Memory
 				}
 			}
 		}
-		m := &recentSet[K]{forgot: forgot, due: func() { pushRows(out, rows) }, loc: h.Loc, set: state.NewRecent[K](in), limit: r.Keys, ttl: int64(r.For), at: state.NewVar(in, engine.NoDeadline)}
+		m := &recentSet[K]{forgot: forgot, due: func() { pushRows(out, rows) }, loc: h.Loc, set: state.NewRecent[K](in), limit: r.Keys, ttl: r.For, at: state.NewVar(in, engine.NoDeadline)}
 		in.Op.MixesKeys() // which keys complete first decides which are forgotten
 		if m.ttl > 0 {
 			h.Loc.Timed(m, in.Op)
@@ -95,7 +95,7 @@ func (m *recentSet[K]) Add(k K, h uint64) {
 	}
 	m.set.Add(k, h)
 	if m.ttl > 0 && *m.at == engine.NoDeadline {
-		m.schedule(m.loc.Clock())
+		m.schedule()
 	}
 }
 
@@ -106,12 +106,12 @@ func (m *recentSet[K]) turn() {
 	m.set.Turn()
 	*m.at = engine.NoDeadline
 	if m.ttl > 0 && m.set.Len() > 0 {
-		m.schedule(m.loc.Clock())
+		m.schedule()
 	}
 }
 
-func (m *recentSet[K]) schedule(now int64) {
-	*m.at = now + m.ttl
+func (m *recentSet[K]) schedule() {
+	*m.at = m.loc.Alarm(m.ttl)
 	m.loc.Rearm = true
 }
 
@@ -274,7 +274,7 @@ func foldEarlyStopOver[K comparable, V, A any](in *engine.KeyedNode[K, V], op *e
 // openLimit forgets aggregates that are not complete in time.
 type openLimit[K comparable, A any] struct {
 	loc    *engine.Location
-	after  int64
+	after  time.Duration
 	idx    *state.Deadlines
 	forget func(i uint32)
 }
@@ -283,7 +283,7 @@ func openFor[K comparable, A any](m engine.Memory, h *engine.Head, live *keyed.T
 	if after == 0 {
 		return nil
 	}
-	t := &openLimit[K, A]{loc: h.Loc, after: int64(after), idx: state.NewDeadlines(m, live)}
+	t := &openLimit[K, A]{loc: h.Loc, after: after, idx: state.NewDeadlines(m, live)}
 	t.forget = func(i uint32) {
 		k, _, _ := live.At(i)
 		live.Delete(k, hash.Hash(k))
@@ -298,7 +298,7 @@ func openFor[K comparable, A any](m engine.Memory, h *engine.Head, live *keyed.T
 }
 
 func (t *openLimit[K, A]) set(i uint32) {
-	at := t.loc.Clock() + t.after
+	at := t.loc.Alarm(t.after)
 	if t.idx.Len() == 0 { // otherwise an earlier one wakes the location
 		t.loc.Rearm = true
 	}

@@ -65,7 +65,7 @@ func ForgetAfter[K comparable, V any](in *engine.KeyedNode[K, V], op *engine.Op,
 				continue
 			}
 			if at == engine.NoDeadline {
-				at = h.Loc.Clock() + int64(ttl)
+				at = h.Loc.Alarm(ttl)
 			}
 			j, v, _ := t.table.PutIndex(k, hs[i])
 			*v = b.V[i]
@@ -85,7 +85,7 @@ func ForgetAfter[K comparable, V any](in *engine.KeyedNode[K, V], op *engine.Op,
 		if kh == 0 {
 			kh = t.hash.Hash(k)
 		}
-		at := h.Loc.Clock() + int64(ttl)
+		at := h.Loc.Alarm(ttl)
 		j, p, _ := t.table.PutIndex(k, kh)
 		*p = v
 		t.idx.Add(j, at)

@@ -206,21 +206,17 @@ func After[K comparable, V any](n *engine.KeyedNode[K, V], op *engine.Op, delay 
 	var hs []uint64
 	op.Scratch(&hs)
 	c, cur := track(op, n, func(b *engine.Batch[K, V]) {
-		now := engine.NoDeadline // see ForgetAfter
 		for i, h := range b.Hashes(hash, &hs) {
 			if b.Gone != nil && b.Gone[i] {
 				a.end(b.K[i], h)
 				continue
-			}
-			if now == engine.NoDeadline {
-				now = a.loc.Clock()
 			}
 			d := delay
 			if each != nil {
 				op.At = i
 				d = each(b.V[i])
 			}
-			at := now + int64(max(d, least))
+			at := a.loc.Alarm(max(d, least))
 			a.set(b.K[i], b.V[i], h, at)
 		}
 		pushRows(a.out, &a.over)
@@ -234,7 +230,7 @@ func After[K comparable, V any](n *engine.KeyedNode[K, V], op *engine.Op, delay 
 		if each != nil {
 			d = each(v)
 		}
-		at := a.loc.Clock() + int64(max(d, least))
+		at := a.loc.Alarm(max(d, least))
 		a.set(k, v, kh, at)
 	}
 	return a.out

@@ -10,7 +10,7 @@ import (
 type held []uint32
 
 // farAway is the next deadline if all timers are held: a location does not end before them.
-const farAway = engine.NoDeadline - 1
+const farAway = engine.Never
 
 func (s held) has(i uint32) bool {
 	_, has := slices.BinarySearch(s, i)

@@ -1,6 +1,7 @@
 package window_test
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -110,6 +111,62 @@ func TestFar(t *testing.T) {
 		t.Run(x.name, func(t *testing.T) {
 			if got := far(t, x.times, x.p); got != x.want {
 				t.Errorf("got %s, want %s", got, x.want)
+			}
+		})
+	}
+}
+
+// TestFirstInstant has a stream whose mark is the first instant of time. A stream that it is merged with waits for it.
+func TestFirstInstant(t *testing.T) {
+	type times = dataflow.Stream[window.Time, server, unbounded, dataflow.TotalOrder, dataflow.ExactlyOnce]
+	type events = dataflow.Stream[window.Event[window.Time], server, unbounded, dataflow.TotalOrder, dataflow.ExactlyOnce]
+	self := func(t window.Time) window.Time { return t }
+	stamped := func(d window.Disorder) func(ts times) events {
+		return func(ts times) events {
+			es, _ := window.Stamp(ts, self, d)
+			return es
+		}
+	}
+	for _, x := range []struct {
+		name  string
+		stamp func(ts times) events
+		first []window.Time
+		want  string
+	}{
+		{"newest", stamped(window.Disorder{}), []window.Time{window.Past + 1}, "past+1 50 100 200 300"},
+		{"slack", stamped(window.Disorder{Slack: 2}), []window.Time{window.Past + 3}, "past+3 50 100 200 300"},
+		{"confirmed", stamped(window.Disorder{Confirm: 2}), []window.Time{window.Past + 1, window.Past + 2}, "past+1 past+2 50 100 200 300"},
+		{"said", func(ts times) events {
+			es, _ := window.StampBy(ts, self, func(t window.Time) (window.Time, bool) { return t, true })
+			return es
+		}, []window.Time{window.Past + 1}, "past+1 50 100 200 300"},
+	} {
+		t.Run(x.name, func(t *testing.T) {
+			flow := dataflow.New()
+			here := dataflow.At[server](flow)
+			a, as := dataflow.Input[window.Time](here, "a")
+			b, bs := dataflow.Input[window.Time](here, "b")
+			all := window.SortBy(dataflow.Merge(x.stamp(as), stamped(window.Disorder{})(bs)), cmp.Compare[window.Time], "equal times are one time")
+			out := dataflow.Output(dataflow.Map(all, func(e window.Event[window.Time]) string { return from(e.At) }), "out")
+			app, err := dataflow.Start(t.Context(), flow)
+			if err != nil {
+				t.Fatal(err)
+			}
+			send := func(in *dataflow.InputPort[window.Time], ts ...window.Time) {
+				for _, x := range ts {
+					if err := in.Send(t.Context(), x); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+			send(a, x.first...)
+			send(b, 100, 200)
+			send(a, 50, 300)
+			a.Close()
+			b.Close()
+			got := slices.Collect(out.All(t.Context()))
+			if err := app.Wait(); err != nil || strings.Join(got, " ") != x.want {
+				t.Errorf("got %s (%v), want %s", got, err, x.want)
 			}
 		})
 	}

@@ -32,26 +32,30 @@ func newStamp[T any](op *engine.Op, c Clock[T]) *stamp[T] {
 // next returns the mark after an element x that is in time, given its time t and the mark m before it. *newest holds the newest
 // times, if they have to be confirmed.
 func (c *Clock[T]) next(x T, t, m int64, newest *[]int64) int64 {
+	to := m
 	switch {
 	case c.Says != nil:
-		if to, ok := c.Says(x); ok {
-			return max(m, to)
+		if said, ok := c.Says(x); ok {
+			to = said
 		}
-		return m
 	case c.Confirm <= 1:
-		return max(m, add(t, -c.Slack))
+		to = add(t, -c.Slack)
+	default:
+		if heap := *newest; len(heap) < c.Confirm {
+			*newest = append(heap, t)
+			up(*newest)
+		} else if t > heap[0] {
+			heap[0] = t
+			down(heap)
+		}
+		if heap := *newest; len(heap) == c.Confirm {
+			to = add(heap[0], -c.Slack)
+		}
 	}
-	if heap := *newest; len(heap) < c.Confirm {
-		*newest = append(heap, t)
-		up(*newest)
-	} else if t > heap[0] {
-		heap[0] = t
-		down(heap)
+	if to == mark.Silent { // it says no more than the mark past, because no event is at past
+		return m
 	}
-	if heap := *newest; len(heap) == c.Confirm {
-		return max(m, add(heap[0], -c.Slack))
-	}
-	return m
+	return max(m, to)
 }
 
 // up moves the last number of a heap into place.

@@ -165,15 +165,15 @@ func (r *Reader[V]) path(id string) (string, error) {
 
 // identity returns the ID of the file at a path, or "" if the file is not long enough yet.
 func (r *Reader[V]) identity(path string) (string, error) {
+	info, err := os.Stat(path) // before it is opened, because opening a pipe waits for a writer
+	if err != nil || !info.Mode().IsRegular() || info.Size() == 0 && compressed(path) {
+		return "", err
+	}
 	f, err := os.Open(path)
 	if err != nil {
 		return "", err
 	}
 	defer f.Close()
-	info, err := f.Stat()
-	if err != nil || !info.Mode().IsRegular() || info.Size() == 0 && compressed(path) {
-		return "", err
-	}
 	needed := r.form.names
 	if r.opts.ByName {
 		if needed = r.form.heads; needed == 0 || !r.opts.Follow {

@@ -249,6 +249,9 @@ func (r *Reader[V]) Open(_ context.Context, s connect.Split, after dataflow.Posi
 	c := &cursor[V]{Reader: r, split: s, path: path, file: f}
 	if err := c.begin(after.Major); err != nil {
 		f.Close()
+		if !errors.Is(err, connect.ErrGap) { // such as a compressed file that is still being written
+			err = connect.Retry(err)
+		}
 		return nil, fmt.Errorf("file: %s: %w", s, err)
 	}
 	return c, nil

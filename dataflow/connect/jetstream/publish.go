@@ -42,14 +42,18 @@ func (w *writer[T]) publish(ctx context.Context, m *nats.Msg, expect bool) error
 		w.expect(m)
 	}
 	var ack struct {
-		Stream   string `json:"stream"`
-		Sequence uint64 `json:"seq"`
+		Stream    string `json:"stream"`
+		Sequence  uint64 `json:"seq"`
+		Duplicate bool   `json:"duplicate"`
 	}
 	if err := w.ask(ctx, m, &ack); err != nil {
 		return err
 	}
 	if ack.Stream != w.s.Stream || ack.Sequence == 0 {
 		return fmt.Errorf("%w: the subject %s is one of stream %q", errRefused, m.Subject, ack.Stream)
+	}
+	if ack.Duplicate {
+		return fmt.Errorf("%w: the stream has a message with the same %s already, and does not store this one", errRefused, natsjs.MsgIDHeader)
 	}
 	w.sequence = ack.Sequence
 	return nil

@@ -37,7 +37,8 @@ type Sink[T any] struct {
 
 	// Encode returns the message for an element and its number. If the message has a subject, it is written there, in one batch
 	// with a mark of the lane. That requires AllowAtomicPublish, and the subject must be one of the stream and not that of a
-	// lane. An error ends the drain, with nothing of the write done.
+	// lane. An error ends the drain, with nothing of the write done. A Nats-Msg-Id that another message of the stream has, of any
+	// lane, ends the drain too, because the stream does not store the element.
 	Encode func(number uint64, x T) (*nats.Msg, error)
 
 	// Timeout is how long to wait for an answer of the server. After that the lane is opened again. Zero means 10 seconds.

@@ -332,3 +332,24 @@ func TestHeaders(t *testing.T) {
 	equal(t, "numbers", numbers, []string{"x1", "x2"})
 	openLane(t, s, 2)
 }
+
+// TestMessageIDs has Encode give two elements the same Nats-Msg-Id. The server stores the first, and answers the second as if it had
+// stored it. The write fails, so that the flow keeps the element.
+func TestMessageIDs(t *testing.T) {
+	for _, atomic := range []bool{false, true} {
+		b := startBroker(t)
+		s := b.lanes(t, atomic)
+		s.Encode = func(_ uint64, x string) (*nats.Msg, error) {
+			return &nats.Msg{Data: []byte(x), Header: nats.Header{natsjs.MsgIDHeader: {x[:1]}}}, nil
+		}
+		w := openLane(t, s, 0)
+		if _, err := w.Write(t.Context(), 1, []string{"a1", "b2"}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := w.Write(t.Context(), 3, []string{"a3"}); err == nil || connect.Passes(err) || errors.Is(err, connect.ErrFenced) || !strings.Contains(err.Error(), natsjs.MsgIDHeader) {
+			t.Errorf("the error is %v", err)
+		}
+		equal(t, "elements", b.written(t), []string{"a1", "b2"})
+		openLane(t, s, 2)
+	}
+}

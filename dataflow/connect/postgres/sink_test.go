@@ -338,3 +338,37 @@ func TestEntriesAgain(t *testing.T) {
 		t.Error("a row that differs was not set right")
 	}
 }
+
+// TestColumnPanics checks that a panic of a column's function ends the drain, and not the process, with nothing written.
+func TestColumnPanics(t *testing.T) {
+	db, c := prepared(t, gotTable)
+	type shop struct{ dataflow.Process }
+	text := postgres.Column("text", func(element) string { panic("no text") })
+	for name, sink := range map[string]connect.Sink[element, connect.Atomic]{
+		"Append": postgres.Append(db, "got", number, text), "Upsert": postgres.Upsert(db, "got", number, text),
+	} {
+		flow := dataflow.New()
+		in, xs := dataflow.Input[element](dataflow.At[shop](flow), "in")
+		out := dataflow.Output(xs, "out")
+		app, err := dataflow.Start(t.Context(), flow)
+		if err != nil {
+			t.Fatal(err)
+		}
+		drains := connect.Drain(t.Context(), app, out, sink, connect.DrainOptions{Flow: name, Output: "out"})
+		if err := in.Send(t.Context(), numbered(1, 1)[0]); err != nil {
+			t.Fatal(err)
+		}
+		select {
+		case <-drains.Done():
+		case <-time.After(time.Minute):
+			t.Fatalf("%s: the drain does not end", name)
+		}
+		if err := drains.Err(); err == nil || !strings.Contains(err.Error(), "panicked: no text\n") {
+			t.Errorf("%s: the error is %v", name, err)
+		}
+		if err := app.Stop(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}
+	exactly(t, c, 0)
+}

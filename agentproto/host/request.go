@@ -38,7 +38,7 @@ type Request struct {
 	// ThreadAncestors are the threads from the root to the parent of GroupID. It is empty for a root thread.
 	ThreadAncestors []string
 	// Lifetime is how long the call may wait for its result, not counting detours. Zero means [Timeouts].Call, or LongCall for a
-	// tool annotated longRunning.
+	// tool annotated longRunning. More than 100 years count as 100 years.
 	Lifetime time.Duration
 
 	told bool // the result goes to the conversation, and nobody else reads it
@@ -178,9 +178,10 @@ func (rt *Runtime) prepare(ctx context.Context, req *Request, trace agentproto.T
 			call.Lifetime = rt.opts.Timeouts.LongCall
 		}
 	}
+	call.Lifetime = min(call.Lifetime, capability.MaxLifetime)
 	c := capability.Capability{
 		Server: tool.Server.ID, Key: call.Key, Allowed: capability.MayAll, Incarnation: call.Incarnation,
-		Expires: time.Now().Add(call.Lifetime + rt.opts.Timeouts.Callback), Lifetime: call.Lifetime, Trace: trace,
+		Expires: time.Now().Add(call.Lifetime + min(rt.opts.Timeouts.Callback, capability.MaxLifetime)), Lifetime: call.Lifetime, Trace: trace,
 	}
 	if inv.CallbackURL, err = c.URL(rt.sealer, rt.publicURL); err != nil {
 		return nil, nil, err

@@ -73,8 +73,8 @@ var (
 	errExpired = errors.New("host: capability has expired")
 )
 
-// maxLifetime is longer than the lifetime of any call.
-const maxLifetime = 100 * 365 * 24 * time.Hour
+// MaxLifetime is the longest lifetime of a call. Twice as much can still be added to a time.
+const MaxLifetime = 100 * 365 * 24 * time.Hour
 
 // Kinds is a set of callback types.
 type Kinds byte
@@ -143,7 +143,7 @@ func (c Capability) seal(s Sealer) (string, error) {
 	}
 	text = append(text, c.Server[:]...)
 	text = binary.BigEndian.AppendUint64(text, uint64(c.Expires.Unix()))
-	text = binary.AppendUvarint(text, uint64((min(c.Lifetime, maxLifetime)+time.Second-1)/time.Second))
+	text = binary.AppendUvarint(text, uint64((min(c.Lifetime, MaxLifetime)+time.Second-1)/time.Second))
 	text = binary.BigEndian.AppendUint64(text, c.Incarnation)
 	text = binary.AppendUvarint(text, uint64(len(c.Key.GroupID)))
 	text = append(text, c.Key.GroupID...)
@@ -200,7 +200,7 @@ func Open(s Sealer, segments string, now time.Time) (Capability, error) {
 	c.Expires = time.Unix(int64(binary.BigEndian.Uint64(text[16:24])), 0)
 	text = text[24:]
 	seconds, size := binary.Uvarint(text)
-	if size <= 0 || seconds > uint64(maxLifetime/time.Second) || len(text) < size+8 {
+	if size <= 0 || seconds > uint64(MaxLifetime/time.Second) || len(text) < size+8 {
 		return Capability{}, ErrForged
 	}
 	c.Lifetime, text = time.Duration(seconds)*time.Second, text[size:]

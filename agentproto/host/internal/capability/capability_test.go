@@ -64,7 +64,7 @@ func TestCapabilityOpens(t *testing.T) {
 // TestCapabilityLifetime catches a call whose lifetime changes when it is restored after a choice.
 func TestCapabilityLifetime(t *testing.T) {
 	s := mustSealer(t)
-	for _, d := range []struct{ is, want time.Duration }{{0, 0}, {time.Millisecond, time.Second}, {90 * time.Second, 90 * time.Second}, {math.MaxInt64, maxLifetime}} {
+	for _, d := range []struct{ is, want time.Duration }{{0, 0}, {time.Millisecond, time.Second}, {90 * time.Second, 90 * time.Second}, {math.MaxInt64, MaxLifetime}} {
 		c := someCapability
 		c.Lifetime = d.is
 		if got, err := Open(s, mustSeal(t, s, c), c.Expires.Add(-time.Second)); err != nil || got.Lifetime != d.want {

@@ -64,6 +64,8 @@ var object = json.RawMessage(`{"$schema":"http://json-schema.org/draft-07/schema
 // peer runs an MCP server on standard input and output. It notes in a file what it does.
 func peer(file string) error {
 	switch os.Getenv("MODE") {
+	case "hostile":
+		return hostile(os.Getenv("SCRIPT"))
 	case "dies":
 		return errors.New("no such thing")
 	case "noise":

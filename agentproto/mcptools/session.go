@@ -75,6 +75,7 @@ func (l *link) open(ctx context.Context, version string, begin func(*Server, str
 			}
 		},
 	})
+	client.AddReceivingMiddleware(m.receive)
 	err := mcptasks.Declare(client)
 	var cs *mcp.ClientSession
 	if err == nil {

@@ -8,12 +8,13 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/millrace/millrace/agentproto"
 	"github.com/millrace/millrace/agentproto/mcptools"
 )
 
 // hostile runs an MCP server that writes messages which no library writes. What it does is in lines of the form "method text": for
-// a request of that method, it writes the text, in which $ID is the id of the request. A line without a method belongs to the one
-// above it.
+// a request of that method, it writes the text, in which $ID is the id of the request and $CALL that of the last tools/call. The
+// method of an answer is "answer". A line without a method belongs to the one above it.
 func hostile(script string) error {
 	answers := map[string][]string{
 		"server/discover": {`{"jsonrpc":"2.0","id":$ID,"error":{"code":-32601,"message":"no such method"}}`},
@@ -29,6 +30,7 @@ func hostile(script string) error {
 		}
 		answers[last] = append(answers[last], answer)
 	}
+	call := ""
 	in := bufio.NewScanner(os.Stdin)
 	for in.Scan() {
 		var m struct {
@@ -38,8 +40,14 @@ func hostile(script string) error {
 		if err := json.Unmarshal(in.Bytes(), &m); err != nil {
 			return err
 		}
+		switch m.Method {
+		case "tools/call":
+			call = string(m.ID)
+		case "":
+			m.Method = "answer"
+		}
 		for _, answer := range answers[m.Method] {
-			fmt.Println(strings.ReplaceAll(answer, "$ID", string(m.ID)))
+			fmt.Println(strings.NewReplacer("$ID", string(m.ID), "$CALL", call).Replace(answer))
 		}
 	}
 	return in.Err()
@@ -63,5 +71,24 @@ func TestHostile(t *testing.T) {
 	for _, id := range []string{"c1", "c2"} {
 		d.call("thread", id, "do", "{}")
 		d.want("call "+id, "done")
+	}
+}
+
+// TestHostileForm answers a form whose schema refers to itself.
+func TestHostileForm(t *testing.T) {
+	const script = `tools/call {"jsonrpc":"2.0","id":77,"method":"elicitation/create","params":{"message":"Sure?","requestedSchema":` +
+		`{"type":"object","properties":{"yes":{"type":"boolean"}},"allOf":[{"$ref":"#"}]}}}` +
+		"\nanswer " + `{"jsonrpc":"2.0","id":$CALL,"result":{"content":[{"type":"text","text":"done"}]}}`
+	d := newDesk(t, func(o *mcptools.Options) {
+		o.Servers[0].Env = map[string]string{peerEnv: o.Servers[0].Env[peerEnv], "MODE": "hostile", "SCRIPT": script}
+	})
+	d.call("thread", "c1", "do", "{}")
+	m := d.next()
+	if c, ok := m.(*agentproto.UserChoice); ok { // the form is shown
+		d.post(c.ResponseURL, `{"id":"c1","selected":0}`)
+		m = d.next()
+	}
+	if r, ok := m.(*agentproto.ToolResult); !ok || r.String() != "done" {
+		t.Errorf("the call: %v", m)
 	}
 }

@@ -2,6 +2,7 @@ package mcptools
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"runtime/debug"
 
@@ -22,7 +23,9 @@ func (m *member) receive(next mcp.MethodHandler) mcp.MethodHandler {
 		missing := false
 		switch r := req.(type) {
 		case *mcp.ElicitRequest:
-			missing = r.Params == nil
+			if missing = r.Params == nil; !missing && hasReference(r.Params.RequestedSchema) {
+				return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "the schema of a form must not have references"}
+			}
 		case *mcp.ElicitationCompleteNotificationRequest:
 			missing = r.Params == nil
 		case *mcp.ResourceUpdatedNotificationRequest:
@@ -33,4 +36,32 @@ func (m *member) receive(next mcp.MethodHandler) mcp.MethodHandler {
 		}
 		return next(ctx, method, req)
 	}
+}
+
+// hasReference reports whether the schema of a form refers to another schema. The forms of MCP are flat. The SDK checks an answer
+// against the schema, and its check of a schema that refers to itself does not end.
+func hasReference(schema any) bool {
+	data, err := json.Marshal(schema)
+	var v any
+	return err == nil && json.Unmarshal(data, &v) == nil && refers(v)
+}
+
+// refers reports whether a part of a schema is a reference. A field may have the name of a reference; then it has a schema and
+// not a text.
+func refers(v any) bool {
+	switch v := v.(type) {
+	case map[string]any:
+		for name, part := range v {
+			if _, isText := part.(string); isText && (name == "$ref" || name == "$dynamicRef") || refers(part) {
+				return true
+			}
+		}
+	case []any:
+		for _, part := range v {
+			if refers(part) {
+				return true
+			}
+		}
+	}
+	return false
 }

@@ -217,7 +217,20 @@ func (f *Field) isBounded() bool {
 			return false
 		}
 	}
-	return f.Min == nil || f.Max == nil || *f.Min <= *f.Max
+	least, most := math.Inf(-1), math.Inf(1)
+	if f.Min != nil {
+		least = *f.Min
+	}
+	if f.Max != nil {
+		most = *f.Max
+	}
+	switch f.Kind {
+	case Integer:
+		least, most = math.Ceil(least), math.Floor(most)
+	case Choices:
+		most = min(most, float64(len(f.Options)))
+	}
+	return least <= most
 }
 
 // secretWords are words in the names and titles of fields that ask for secrets.

@@ -34,6 +34,9 @@ func (f *Field) Entered(line string) (jsontext.Value, error) {
 			}
 			texts[i] = f.Options[n-1].Value
 		}
+		if f.Kind == Choice && texts[0] == "" { // for Posted, nothing was chosen then
+			return jsontext.Value(`""`), nil
+		}
 	case Boolean:
 		switch strings.ToLower(line) {
 		case "y", "yes", "true":

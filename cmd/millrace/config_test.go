@@ -267,7 +267,7 @@ func TestReload(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	s.request(ctx, "POST", "/sessions", `{"id": "s"}`, http.StatusCreated)
-	s.request(ctx, "POST", "/threads/s/messages", `{"text": "hello"}`, http.StatusAccepted)
+	s.request(ctx, "POST", "/threads/s/messages", `{"text": "hello", "key": "hello"}`, http.StatusAccepted)
 	s.request(ctx, "GET", "/threads/s/messages?from=2&wait=60s", "", http.StatusOK)
 	s.request(ctx, "POST", "/calls", `{"group_id": "t", "id": "c", "operation": "sleep", "arguments": {"ms": 1500}}`, http.StatusAccepted)
 
@@ -278,7 +278,7 @@ func TestReload(t *testing.T) {
 	if _, text := s.request(ctx, "GET", "/calls/t/c?wait=60s", "", http.StatusOK); !bytes.Contains(text, []byte(`"ok":true`)) {
 		t.Errorf("the call has %s", text)
 	}
-	s.request(ctx, "POST", "/threads/s/messages", `{"text": "again"}`, http.StatusAccepted)
+	s.request(ctx, "POST", "/threads/s/messages", `{"text": "again", "key": "again"}`, http.StatusAccepted)
 	if _, text := s.request(ctx, "GET", "/threads/s/messages?from=4&wait=60s", "", http.StatusOK); !bytes.Contains(text, []byte("two")) && !bytes.Contains(text, []byte("again")) {
 		t.Errorf("the conversation goes on with %s", text)
 	}

@@ -90,7 +90,7 @@ func handOver(t *testing.T, hosts [2]*netHost, port, killed int) {
 		s.request(ctx, "GET", "/calls/none/none", "", http.StatusNotFound)
 	}
 	a.request(ctx, "POST", "/sessions", `{"id":"s"}`, http.StatusCreated)
-	a.request(ctx, "POST", "/threads/s/messages", `{"text":"sleep"}`, http.StatusAccepted)
+	a.request(ctx, "POST", "/threads/s/messages", `{"text":"sleep","key":"sleep"}`, http.StatusAccepted)
 	a.historyOf(ctx, "s", "One moment.")
 	move := fmt.Sprintf(`{"to":"http://%s:%d"}`, hosts[1].public, port)
 	if killed >= 0 {
@@ -109,7 +109,7 @@ func handOver(t *testing.T, hosts [2]*netHost, port, killed int) {
 	b.historyOf(ctx, "s", "all done")
 	before := len(tools[1].started())
 	syscall.Kill(tools[1].running(ctx, before), syscall.SIGKILL)
-	b.request(ctx, "POST", "/threads/s/messages", `{"text":"more"}`, http.StatusAccepted)
+	b.request(ctx, "POST", "/threads/s/messages", `{"text":"more","key":"more"}`, http.StatusAccepted)
 	results := map[string]string{}
 	for _, m := range b.historyOf(ctx, "s", "all over") {
 		if m.Kind == "result" {

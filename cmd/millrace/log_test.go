@@ -129,7 +129,7 @@ func (s *served) traffic(ctx context.Context, word string, model bool) {
 	result("sleep")
 	if model {
 		s.request(ctx, "POST", "/sessions", `{"id":"s","user_id":"ada"}`, http.StatusCreated)
-		s.request(ctx, "POST", "/threads/s/messages", `{"text":"go"}`, http.StatusAccepted)
+		s.request(ctx, "POST", "/threads/s/messages", `{"text":"go","key":"go"}`, http.StatusAccepted)
 		for ctx.Err() == nil {
 			if _, text := s.request(ctx, "GET", "/threads/s/messages?wait=20s", "", http.StatusOK); strings.Contains(string(text), "so be it") {
 				break

@@ -123,7 +123,7 @@ func TestMigrateKilled(t *testing.T) {
 		id := fmt.Sprintf("s%d", n)
 		keyA, keyB := agentproto.CallKey{GroupID: id, ID: "a"}, agentproto.CallKey{GroupID: id, ID: "b"}
 		source.request(ctx, "POST", "/sessions", fmt.Sprintf(`{"id":%q}`, id), http.StatusCreated)
-		source.request(ctx, "POST", "/threads/"+id+"/messages", `{"text":"go"}`, http.StatusAccepted)
+		source.request(ctx, "POST", "/threads/"+id+"/messages", `{"text":"go","key":"go"}`, http.StatusAccepted)
 		source.request(ctx, "GET", "/threads/"+id+"/messages?from=2&wait=10s", "", http.StatusOK)
 		for tool.isWaiting(keyA) || tool.isWaiting(keyB) {
 			source.request(ctx, "GET", "/threads/"+id+"/messages?from=9&wait=50ms", "", http.StatusOK)

@@ -112,7 +112,7 @@ func TestFallbackOverAKill(t *testing.T) {
 	}
 
 	s.request(ctx, "POST", "/sessions", `{"id": "t", "model": "small"}`, http.StatusCreated)
-	s.request(ctx, "POST", "/threads/t/messages", `{"text": "you?"}`, http.StatusAccepted)
+	s.request(ctx, "POST", "/threads/t/messages", `{"text": "you?", "key": "you"}`, http.StatusAccepted)
 	small.next(ctx, t).reply("Me.")
 	if all := s.wait(ctx, "t", "assistant", 0); all[2].Model != "small" || len(all[2].Notes) > 0 {
 		t.Errorf("the history is %+v", all)
@@ -129,11 +129,11 @@ func TestSummaryOverKills(t *testing.T) {
 	s.request(ctx, "POST", "/sessions", `{"id": "s", "model": "small"}`, http.StatusCreated)
 	long := strings.Repeat("long ", 1200)
 	for n := range 2 {
-		s.request(ctx, "POST", "/threads/s/messages", fmt.Sprintf(`{"text": "%d %s"}`, n, long), http.StatusAccepted)
+		s.request(ctx, "POST", "/threads/s/messages", fmt.Sprintf(`{"text": "%d %s", "key": "%d"}`, n, long, n), http.StatusAccepted)
 		small.next(ctx, t).reply(fmt.Sprint("answer ", n))
 		s.wait(ctx, "s", "assistant", 2*n+2)
 	}
-	s.request(ctx, "POST", "/threads/s/messages", fmt.Sprintf(`{"text": "2 %s"}`, long), http.StatusAccepted)
+	s.request(ctx, "POST", "/threads/s/messages", fmt.Sprintf(`{"text": "2 %s", "key": "2"}`, long), http.StatusAccepted)
 	const wants = "Summarize it for the model"
 	for range 2 {
 		a := small.next(ctx, t)
@@ -164,7 +164,7 @@ func TestSummaryOverKills(t *testing.T) {
 	if sum := all[6]; sum.Text != "They have talked twice." || sum.From != 5 || sum.Model != "small" || sum.Usage == nil || all[1].Text != "0 "+long {
 		t.Errorf("the summary is %+v", sum)
 	}
-	s.request(ctx, "POST", "/threads/s/messages", `{"text": "and now?"}`, http.StatusAccepted)
+	s.request(ctx, "POST", "/threads/s/messages", `{"text": "and now?", "key": "now"}`, http.StatusAccepted)
 	if a := small.next(ctx, t); strings.Contains(a.body, wants) || !strings.Contains(a.body, "They have talked twice.") {
 		t.Errorf("asked is %s", a.body)
 	} else {

@@ -80,8 +80,8 @@ func TestServeSharedHistory(t *testing.T) {
 	defer cancel()
 	both[0].request(ctx, "POST", "/sessions", `{"id":"s"}`, http.StatusCreated)
 	const says = 100
-	for range says {
-		both[0].request(ctx, "POST", "/threads/s/messages", `{"text":"go on"}`, http.StatusAccepted)
+	for n := range says {
+		both[0].request(ctx, "POST", "/threads/s/messages", fmt.Sprintf(`{"text":"go on","key":"%d"}`, n), http.StatusAccepted)
 	}
 	for i, s := range both {
 		if all := s.history(ctx, "s"); len(all) <= says || all[len(all)-1].N+1 != len(all) {

@@ -88,7 +88,7 @@ func (s *served) kill() {
 
 // request repeats a request until the answer has one of the statuses. Callers ask only for calls that they
 // have made, so 404 for a call is an error unless it is one of the statuses. A call whose repetition is answered 409 was
-// accepted when it was tried before, although that was answered 503 or not at all.
+// accepted when it was tried before, although that was answered 503 or not at all. Give a message a key, so that it counts once.
 func (s *served) request(ctx context.Context, method, path, body string, statuses ...int) (int, []byte) {
 	again := time.NewTicker(50 * time.Millisecond)
 	defer again.Stop()

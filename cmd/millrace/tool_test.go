@@ -87,7 +87,7 @@ func TestToolKilled(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	s.request(ctx, "POST", "/sessions", `{"id":"t"}`, http.StatusCreated)
-	s.request(ctx, "POST", "/threads/t/messages", `{"text":"Count."}`, http.StatusAccepted)
+	s.request(ctx, "POST", "/threads/t/messages", `{"text":"Count.","key":"count"}`, http.StatusAccepted)
 	s.historyOf(ctx, "t", `"tick 4"`)
 	tool.Process.Kill()
 	tool.Wait()
@@ -181,7 +181,7 @@ func TestServeModel(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	s.request(ctx, "POST", "/sessions", `{"id":"t"}`, http.StatusCreated)
-	s.request(ctx, "POST", "/threads/t/messages", `{"text":"19 and 23?"}`, http.StatusAccepted)
+	s.request(ctx, "POST", "/threads/t/messages", `{"text":"19 and 23?","key":"sum"}`, http.StatusAccepted)
 	s.historyOf(ctx, "t", "It is 42.")
 	for range 2 {
 		got := <-asked

@@ -26,11 +26,13 @@ func Exec[T any](db Database, run func(ctx context.Context, tx pgx.Tx, first uin
 func Append[T any](db Database, table string, columns ...Field[T]) connect.Sink[T, connect.Atomic] {
 	t := newTable("Append", table, columns)
 	return &exec[T]{db: db, run: func(ctx context.Context, tx pgx.Tx, _ uint64, xs []T) error {
-		rows := make([][]any, len(xs)) // all at once: CopyFrom asks for them on another goroutine, where a panic would end the process
+		// All at once, because CopyFrom asks for rows on another goroutine, where a panic would end the process.
+		rows, values := make([][]any, len(xs)), make([]any, 0, len(xs)*len(t.fields))
 		for i, x := range xs {
 			for _, f := range t.fields {
-				rows[i] = append(rows[i], f.one(x))
+				values = append(values, f.one(x))
 			}
+			rows[i] = values[i*len(t.fields):]
 		}
 		_, err := tx.CopyFrom(ctx, t.name, t.names(), pgx.CopyFromRows(rows))
 		return err

@@ -1,0 +1,45 @@
+//go:build linux && amd64
+
+package main
+
+import (
+	"errors"
+	"os"
+	"slices"
+	"syscall"
+	"testing"
+)
+
+// TestMain is also the program that is traced.
+func TestMain(m *testing.M) {
+	if slices.Contains(os.Args, "-traced") {
+		main()
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// TestTrace counts the instructions of a loop that calls four functions for 7 of 8 elements, and two for the others.
+func TestTrace(t *testing.T) {
+	f := forms()[0]
+	if f.job != "Chain/data=predictable/batch=256" || f.name != "hand" {
+		t.Fatalf("the first form is %s, %s", f.job, f.name)
+	}
+	p, err := trace(f, 64)
+	if errors.Is(err, syscall.EPERM) {
+		t.Skip("this system does not let a program trace another one")
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p.elements != 64 {
+		t.Errorf("%d elements", p.elements)
+	}
+	if per := p.total / p.elements; per < 20 || per > 60 {
+		t.Errorf("%d instructions an element, in %v", per, p.at)
+	}
+	mix := "github.com/millrace/millrace/bench/internal/jobs.newChain.func3"
+	if n := p.at[mix]; n != 2*56 {
+		t.Errorf("%d instructions in the function that is called for 56 of 64 elements, of two instructions: %v", n, p.at)
+	}
+}

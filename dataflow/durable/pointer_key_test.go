@@ -74,6 +74,16 @@ func TestPointerKey(t *testing.T) {
 			_, in := dataflow.Input[person](at, "in")
 			keyedsingleton.Output(keyedstream.First(dataflow.KeyBy(in, last)), "out")
 		}, "keyedstream: First: durable.person cannot be a key"},
+		"FirstWithin": {func(at server) {
+			_, in := dataflow.Input[person](at, "in")
+			keyedstream.FirstWithin(dataflow.KeyBy(in, last), dataflow.Retain{Keys: 10}, "nothing is sent")
+		}, "durable.person cannot be a key"},
+		"client of a sequence": {func(at server) {
+			_, in := keyedstream.Input[int, int](at, "in")
+			name := "ann"
+			client := func(k int) (person, uint64) { return person{"ann", &name}, uint64(k) }
+			keyedstream.First(in, dataflow.Sequenced(client))
+		}, "durable.person cannot be a key"},
 		"Join": {func(at server) {
 			_, a := keyedstream.Input[person, int](at, "a")
 			_, b := keyedstream.Input[person, int](at, "b")

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/millrace/millrace/dataflow"
+	"github.com/millrace/millrace/dataflow/connect/internal/panics"
 )
 
 // DrainOptions say how an output is written.
@@ -322,7 +323,7 @@ func (l *lane[T, E]) write(b dataflow.Batch[T]) error {
 
 // writeSafely returns a panic of the writer as an error. The program has given it the function that encodes elements.
 func (l *lane[T, E]) writeSafely(first uint64, xs []T) (err error) {
-	defer caught("writing them", &err)
+	defer panics.Catch("writing them", &err)
 	_, err = l.w.Write(l.writing, first, xs)
 	return err
 }

@@ -3,11 +3,10 @@ package connect
 import (
 	"context"
 	"errors"
-	"fmt"
-	"runtime/debug"
 	"time"
 
 	"github.com/millrace/millrace/dataflow"
+	"github.com/millrace/millrace/dataflow/connect/internal/panics"
 )
 
 // A Split is a part of a source that is read in order.
@@ -115,16 +114,8 @@ func (b *Batch[K, V]) AddBad(s Split, at dataflow.Position, raw []byte, cause er
 // Decode calls a decode function of the program. If the function panics, Decode returns that as an error, with the stack, so that
 // the record is a [Poison]: it would end the process each time it is read again.
 func Decode[R, A, B any](decode func(R) (A, B, error), r R) (a A, b B, err error) {
-	defer caught("decoding it", &err)
+	defer panics.Catch("decoding it", &err)
 	return decode(r)
-}
-
-// caught is deferred. It turns a panic of a function of the program into an error, with the stack: the panic would end the process
-// each time the function is given the same record or element.
-func caught(doing string, err *error) {
-	if p := recover(); p != nil {
-		*err = fmt.Errorf("%s panicked: %v\n%s", doing, p, debug.Stack())
-	}
 }
 
 // MaxRaw is how many bytes of a record that could not be decoded are kept.

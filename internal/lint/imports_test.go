@@ -28,7 +28,7 @@ var imports = map[string][]string{
 	"dataflow/durable":     slices.Concat(core, []string{"dataflow/durable/journal", "internal/cbor", "internal/engine/codec", "internal/engine/identity", "internal/engine/logdriven", "internal/engine/lookup", "internal/fsync", "internal/history"}),
 	"dataflow/inspect":     {"dataflow", "dataflow/durable", "internal/cbor", "internal/edge", "internal/keytext", "internal/picture"},
 	"dataflow/window":      slices.Concat(core, []string{"internal/engine/windows"}),
-	"dataflow/connect":     {"bounds", "dataflow", "dataflow/durable/journal", "dataflow/window", "keyedstream"},
+	"dataflow/connect":     {"bounds", "dataflow", "dataflow/connect/internal/panics", "dataflow/durable/journal", "dataflow/window", "keyedstream"},
 
 	"dataflow/connect/connecttest": {"dataflow", "dataflow/connect", "dataflow/durable", "dataflow/durable/journal", "keyedstream"},
 
@@ -36,7 +36,7 @@ var imports = map[string][]string{
 	"dataflow/connect/jetstream": {"dataflow", "dataflow/connect"},
 	"dataflow/connect/kafka":     {"dataflow", "dataflow/connect"},
 	"dataflow/connect/postgres":  {"dataflow", "dataflow/connect"},
-	"dataflow/connect/webhook":   {"dataflow/connect", "internal/edge", "internal/netguard"},
+	"dataflow/connect/webhook":   {"dataflow/connect", "dataflow/connect/internal/panics", "internal/edge", "internal/netguard"},
 
 	"dataflow/inspect/internal/figures": {"dataflow", "dataflow/durable", "dataflow/inspect"},
 	"dataflow/inspect/prominspect":      {"dataflow/inspect", "dataflow/inspect/internal/figures"},

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"runtime/debug"
 	"strconv"
 	"strings"
 	"sync"
@@ -16,6 +15,7 @@ import (
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 
 	"github.com/millrace/millrace/dataflow/connect"
+	"github.com/millrace/millrace/dataflow/connect/internal/panics"
 	"github.com/millrace/millrace/internal/edge"
 	"github.com/millrace/millrace/internal/netguard"
 )
@@ -53,7 +53,7 @@ func (w *writer[T]) Write(ctx context.Context, first uint64, xs []T) (e connect.
 	for range min(w.s.Parallel, len(xs)) {
 		group.Go(func() {
 			for i := range next {
-				if err := w.deliverSafely(ctx, first+uint64(i), xs[i]); err != nil {
+				if err := w.deliver(ctx, first+uint64(i), xs[i]); err != nil {
 					cancel(fmt.Errorf("webhook: lane %s: element %d: %w", w.lane, first+uint64(i), err))
 					return
 				}
@@ -73,19 +73,9 @@ send:
 	return e, context.Cause(ctx)
 }
 
-// deliverSafely returns a panic of a function of the program as an error. Otherwise it would end the process whenever the element
-// is written, because this goroutine is not that of the caller of Write.
-func (w *writer[T]) deliverSafely(ctx context.Context, number uint64, x T) (err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("delivering it panicked: %v\n%s", p, debug.Stack())
-		}
-	}()
-	return w.deliver(ctx, number, x)
-}
-
 // deliver posts an element until it is accepted or refused.
-func (w *writer[T]) deliver(ctx context.Context, number uint64, x T) error {
+func (w *writer[T]) deliver(ctx context.Context, number uint64, x T) (err error) {
+	defer panics.Catch("delivering it", &err)
 	body, err := w.s.Encode(number, x)
 	if err != nil {
 		return fmt.Errorf("encoding it: %w", err)

@@ -74,7 +74,7 @@ func stepError(p *engine.Panic) error {
 // A port that is given such a key returns the error and does nothing else. An operator
 // whose function made such a key ends the flow with a [StepError] that wraps the error. The
 // readers of a durable flow also refuse a key that is different after encoding and decoding,
-// such as a pointer, since no entry is ever found under it.
+// because its type encodes only a part of it, since no entry is ever found under it.
 //
 // A negative zero is not such a value. It equals zero, so it is the same key, and wherever
 // it is in a key zero takes its place.

@@ -23,13 +23,3 @@ func TestNothingFits(t *testing.T) {
 		}
 	}
 }
-
-// TestEmptyOption chooses an option whose value is empty.
-func TestEmptyOption(t *testing.T) {
-	for _, required := range []bool{true, false} {
-		f := &Field{Name: "f", Kind: Choice, Required: required, Options: []Option{{Value: "a"}, {Value: "", Title: "None of them"}}}
-		if v, err := f.Entered("2"); err != nil || string(v) != `""` {
-			t.Errorf("required %v: %q, %v", required, v, err)
-		}
-	}
-}

@@ -218,3 +218,13 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
+
+// TestEmptyOption chooses an option whose value is empty.
+func TestEmptyOption(t *testing.T) {
+	for _, required := range []bool{true, false} {
+		f := &form.Field{Name: "f", Kind: form.Choice, Required: required, Options: []form.Option{{Value: "a"}, {Value: "", Title: "None of them"}}}
+		if v, err := f.Entered("2"); err != nil || string(v) != `""` {
+			t.Errorf("required %v: %q, %v", required, v, err)
+		}
+	}
+}

@@ -26,7 +26,6 @@ type View[K comparable, V any] struct {
 func NewView[K comparable, V, W any](m engine.Memory, h engine.Head, wrap func(cow.View[K, V]) W) (*View[K, V], *engine.ValueNode[W]) {
 	v, out := &View[K, V]{m: cow.NewMap[K, V]()}, engine.NewUnsavedValueNode[W](h)
 	m.Add(func() { *v.m = *cow.NewMap[K, V]() }, func(op *engine.Op) engine.State {
-		engine.CheckKey[K](op)
 		set := func() { out.Value, out.IsSet = wrap(v.m.View()), true }
 		return &viewState[K, V]{View: v, changed: set, key: Plain[K](op), value: Plain[V](op)}
 	})

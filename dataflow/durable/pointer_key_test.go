@@ -113,6 +113,12 @@ func TestPointerKey(t *testing.T) {
 		"address": {func(at server) {
 			keyedsingleton.Input[netip.Addr, int](at, "in")
 		}, ""},
+		"marker without a value": {func(at server) {
+			keyedsingleton.Input[struct {
+				_    [0]*int
+				Name string
+			}, int](at, "in")
+		}, ""},
 		"time": {func(at server) {
 			keyedsingleton.Input[[1]struct{ T time.Time }, int](at, "in")
 		}, ""},

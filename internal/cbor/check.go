@@ -87,13 +87,12 @@ func (Codec) CheckKey(t reflect.Type) error {
 	}
 	switch t.Kind() {
 	case reflect.Array:
-		return Codec{}.CheckKey(t.Elem())
+		if t.Len() > 0 {
+			return Codec{}.CheckKey(t.Elem())
+		}
 	case reflect.Struct:
 		for i := range t.NumField() {
 			f := t.Field(i)
-			if f.Name == "_" { // == ignores it
-				continue
-			}
 			if err := (Codec{}).CheckKey(f.Type); err != nil {
 				return fmt.Errorf("field %s of %v: %w", f.Name, t, err)
 			}

@@ -46,7 +46,7 @@ func newTwoHosts(w *world, reply string) *twoHosts {
 	script := conversation.Script{{Text: reply}, {Text: "again"}}
 	h.thread = h.converse(script, h.here.base)
 	h.second = w.another("second.test", &user{}, script, h.there.base)
-	transport := &http.Transport{DialContext: w.net.only("runtime.test:80", "second.test:80")}
+	transport := &http.Transport{DialContext: w.net.only("runtime.test:80", "second.test:80"), IdleConnTimeout: time.Minute - time.Second}
 	w.t.Cleanup(transport.CloseIdleConnections)
 	client := &http.Client{Transport: transport}
 	h.ask = func(method, url, kind, body string) (int, http.Header, string) {
@@ -159,7 +159,7 @@ func TestTunnelBack(t *testing.T) {
 		th := w.converse(script, here[0].base, here[1].base)
 		w.another("second.test", &user{}, script, there[0].base, there[1].base)
 		w.say(th, "hi")
-		transport := &http.Transport{DialContext: w.net.only("runtime.test:80", "second.test:80")}
+		transport := &http.Transport{DialContext: w.net.only("runtime.test:80", "second.test:80"), IdleConnTimeout: time.Minute - time.Second}
 		t.Cleanup(transport.CloseIdleConnections)
 		client := &http.Client{Transport: transport}
 		hand := func(from, to *toolServer, text string) {

@@ -104,7 +104,9 @@ func inWorld(t *testing.T, test func(t *testing.T, w *world)) {
 		w := &world{t: t, net: newNetwork(), user: &user{}, logs: &lockedBuffer{}, deliver: asIs}
 		// This runs last: a server lingers for a moment on connections that it closes.
 		t.Cleanup(func() { <-time.After(time.Second) })
-		transport := &http.Transport{DialContext: w.net.dial}
+		// A server of the world closes an idle connection after a minute. The client closes it first: a
+		// request at just that time fails.
+		transport := &http.Transport{DialContext: w.net.dial, IdleConnTimeout: time.Minute - time.Second}
 		w.client = &http.Client{Transport: transport}
 		t.Cleanup(transport.CloseIdleConnections)
 		t.Cleanup(w.posts.Wait)

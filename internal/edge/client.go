@@ -31,6 +31,10 @@ type Outbound struct {
 	Most int
 }
 
+// idle is how long a connection is kept for a later request. It is shorter than the minute after which
+// servers usually close one, as [New] does: a request that is sent while its connection is closed fails.
+const idle = 45 * time.Second
+
 // Transport returns a transport that uses no proxy, not even one from the environment: the address
 // that it checks and connects to is that of the URL.
 func (o Outbound) Transport() *http.Transport {
@@ -52,7 +56,7 @@ func (o Outbound) Transport() *http.Transport {
 		ForceAttemptHTTP2:      true,
 		MaxIdleConnsPerHost:    o.Idle,
 		MaxConnsPerHost:        o.Most,
-		IdleConnTimeout:        90 * time.Second,
+		IdleConnTimeout:        idle,
 		MaxResponseHeaderBytes: 64 << 10,
 	}
 }

@@ -185,6 +185,9 @@ func TestTransport(t *testing.T) {
 		if transport.MaxIdleConnsPerHost != 3 || transport.MaxConnsPerHost != 5 || transport.TLSHandshakeTimeout != time.Minute {
 			t.Errorf("%d idle connections, %d at most, %v for a handshake", transport.MaxIdleConnsPerHost, transport.MaxConnsPerHost, transport.TLSHandshakeTimeout)
 		}
+		if kept := transport.IdleConnTimeout; kept == 0 || kept >= time.Minute {
+			t.Errorf("an idle connection is kept for %v, but servers close it after a minute", kept)
+		}
 		begin := time.Now()
 		_, err := do(t, edge.NewClient(transport), "http://tool.example/", 0)
 		if took := time.Since(begin); !errors.Is(err, context.DeadlineExceeded) || edge.Reached(err) || took != time.Minute {

@@ -120,6 +120,18 @@ func CheckedOutput[T any](op *Op, f func([]T)) func([]T) {
 	}
 }
 
+// CheckedElement is CheckedOutput for an element.
+func CheckedElement[T any](op *Op, f func(T)) func(T) {
+	l := aliasChecker[T](op.Loc)
+	if l == nil {
+		return f
+	}
+	return func(x T) {
+		l.Published(op, x)
+		f(x)
+	}
+}
+
 // CheckedEntry is CheckedOutput for an entry.
 func CheckedEntry[K comparable, V any](op *Op, f func(K, V, uint64)) func(K, V, uint64) {
 	l := aliasChecker[V](op.Loc)

@@ -50,8 +50,14 @@ func ClearEntries[K comparable, V any](c *Columns[K, V]) {
 	if len(c.K) == 0 {
 		return
 	}
-	clear(c.K)
-	clear(c.V)
+	if len(c.K) == 1 { // as for a record that is sent alone; clear is a call of the runtime
+		var k K
+		var v V
+		c.K[0], c.V[0] = k, v
+	} else {
+		clear(c.K)
+		clear(c.V)
+	}
 	c.K, c.V, c.H = c.K[:0], c.V[:0], c.H[:0] // only lengths are written, so there are no write barriers
 }
 

@@ -70,6 +70,9 @@ func forms() []form {
 		add(job, "table", "keyed.*HashAll$", size)
 		add(job, "millrace", batch, size)
 	}
+	add("Program/callers=1", "hand", `jobs\.\(\*handRuntime\)\.put$`, 1)
+	add("Program/callers=1", "whole", `jobs\.\(\*wholeRuntime\)\.Call$`, 1)
+	add("Program/callers=1", "millrace", `jobs\.\(\*programRuntime\)\.put$`, 1)
 	for _, form := range []string{"plain", "counted"} {
 		add("LookedAt/work=count/batch=1", form, send, 1)
 	}

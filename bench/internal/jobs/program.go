@@ -57,18 +57,20 @@ func makeCalls(rt protocolCore, callers int) ratio.Run {
 	all, results := newCalls(callers * each)
 	return ratio.Run{
 		Do: func() int {
-			var wg sync.WaitGroup
-			for c := range callers {
-				wg.Go(func() {
-					for i := c * each; i < (c+1)*each; i++ {
-						rt.put(&all[i])
-						rt.deliver(all[i].Key, agentproto.Event{Kind: agentproto.ResultArrived, Result: &results[i]})
-						if got := rt.await(all[i].Key).Result; got != &results[i] {
-							check("result", got, &results[i])
-						}
+			call := func(caller int) {
+				for i := caller * each; i < (caller+1)*each; i++ {
+					rt.put(&all[i])
+					rt.deliver(all[i].Key, agentproto.Event{Kind: agentproto.ResultArrived, Result: &results[i]})
+					if got := rt.await(all[i].Key).Result; got != &results[i] {
+						check("result", got, &results[i])
 					}
-				})
+				}
 			}
+			var wg sync.WaitGroup
+			for caller := 1; caller < callers; caller++ {
+				wg.Go(func() { call(caller) })
+			}
+			call(0)
 			wg.Wait()
 			return len(all)
 		},

@@ -1,6 +1,7 @@
 package operators_test
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"strings"
@@ -33,9 +34,7 @@ func (d *drawnKeyed) op(name string) *engine.Op {
 	return engine.NewOp(d.s, fmt.Sprint(name, " ", d.ops), "")
 }
 
-func (d *drawnKeyed) say(id int, what ...any) {
-	d.log = append(d.log, fmt.Sprintln(append([]any{id}, what...)...))
-}
+func (d *drawnKeyed) say(id int, what ...any) { d.log = append(d.log, fmt.Sprintln(id, what)) }
 
 // node returns one of the nodes so far, usually the newest.
 func (d *drawnKeyed) node() *knode {
@@ -299,6 +298,9 @@ var keyedOps = map[string]func(d *drawnKeyed, n *knode) *knode{
 	"Zip": func(d *drawnKeyed, n *knode) *knode {
 		es := operators.Zip(n, d.op("Zip"), func(k, v int) operators.Pair[int, int] { return operators.Pair[int, int]{Key: k, Value: v} })
 		return operators.Split(es, d.op("Split"), func(e *operators.Pair[int, int]) (int, int) { return e.Value % 5, e.Key })
+	},
+	"calls": func(d *drawnKeyed, n *knode) *knode {
+		return port.MapAsync(operators.First(n, d.op("First")), d.op("MapAsync"), func(_ context.Context, k, v int) int { return k - v }, 1)
 	},
 	"NewEntryOutput": func(d *drawnKeyed, n *knode) *knode {
 		op := d.op("NewKOutlet")

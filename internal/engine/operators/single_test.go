@@ -97,7 +97,6 @@ var batchesOnly = map[string]string{
 	"KObserve":       "is there in simulations only",
 	"KLoose":         "is there in simulations only",
 	"watched":        "is there in simulations only",
-	"calls":          "starts a call, which costs a hundred times as much",
 	"mapLives":       "starts a call, which costs a hundred times as much",
 	"DropOn":         "is given what timers fire, which comes in batches",
 	"withMarksKeyed": "sends to another location, which costs a hundred times as much",

@@ -33,6 +33,8 @@ type async[K comparable, V, U any] struct {
 	life  func(K) (uint64, bool) // returns the life of a call's key, and whether it is present
 	step  engine.Columns[K, V]   // requested in this step; held by the token
 
+	worker func() // is calls: a method value is made once, and not for each goroutine
+
 	// of a graph whose history is kept outside; see async_log.go
 	pending *keyed.Table[K, V]   // calls without an answer; nil elsewhere
 	fresh   engine.Columns[K, V] // of the pending calls, those that the last step requested
@@ -71,6 +73,7 @@ func calls[K comparable, V, U any](n *engine.KeyedNode[K, V], op *engine.Op, f f
 	}
 	h.Deps, h.Loops, h.Mark = nil, nil, nil // an answer is a record, so what follows is not feedback of a slice into itself
 	a := &async[K, V, U]{loc: h.Loc, op: op, f: f, limit: limit}
+	a.worker = a.calls
 	a.in = &KeyedInput[K, U]{InputBase: engine.InputBase{Loc: h.Loc, Op: op}, node: engine.NewKeyedNode[K, U](h), hash: engine.Hasher[K](), hashed: true, place: engine.AffinityOf[K](op)}
 	in := &answers[K, V, U]{a.in, a}
 	h.Loc.AddInput(op, in)
@@ -84,14 +87,25 @@ func calls[K comparable, V, U any](n *engine.KeyedNode[K, V], op *engine.Op, f f
 	engine.CheckType[U](op)
 	var hs []uint64
 	n.To(func(b *engine.Batch[K, V]) {
-		if len(a.step.K) == 0 {
-			a.loc.Later = append(a.loc.Later, a)
-		}
+		a.requesting()
 		a.step.K = append(a.step.K, b.K...)
 		a.step.V = append(a.step.V, b.V...)
 		a.step.H = append(a.step.H, b.Hashes(a.in.hash, &hs)...)
-	})
+	}).One = func(k K, v V, h uint64) {
+		a.requesting()
+		if h == 0 {
+			h = a.in.hash.Hash(k)
+		}
+		engine.AppendEntry(&a.step, true, k, v, h)
+	}
 	return a, a.in.node
+}
+
+// requesting lists a among what the step of the location delivers, before the step's first request.
+func (a *async[K, V, U]) requesting() {
+	if len(a.step.K) == 0 {
+		a.loc.Later = append(a.loc.Later, a)
+	}
 }
 
 func (a *async[K, V, U]) Operator() *engine.Op { return a.op }
@@ -109,13 +123,12 @@ func (a *async[K, V, U]) Discard() { engine.ClearEntries(&a.step) }
 func (a *async[K, V, U]) Deliver() {
 	a.loc.Calls.Add(int64(len(a.step.K)))
 	a.mu.Lock()
-	a.enqueue(a.step)
+	a.enqueue(&a.step)
 	if !a.stalled && a.waiting() > a.loc.Graph.Settings.Queue {
 		a.stalled = true
 		a.loc.Stall()
 	}
 	a.mu.Unlock()
-	a.Discard()
 }
 
 // pop takes the next call from the queue, with mu held.
@@ -128,9 +141,15 @@ func (a *async[K, V, U]) pop() (k K, v V, h uint64) {
 	return k, v, h
 }
 
-// enqueue adds calls to the queue, with mu held.
-func (a *async[K, V, U]) enqueue(c engine.Columns[K, V]) {
+// enqueue moves calls to the queue, with mu held.
+func (a *async[K, V, U]) enqueue(c *engine.Columns[K, V]) {
 	q := &a.queue
+	if a.off == len(q.K) { // nothing waits: pop has cleared all that is in the queue, which the step can use now
+		q.K, q.V, q.H, a.off = q.K[:0], q.V[:0], q.H[:0], 0
+		*q, *c = *c, *q
+		a.spawn()
+		return
+	}
 	if a.off > len(q.K)/2 {
 		n := copy(q.K, q.K[a.off:])
 		copy(q.V, q.V[a.off:])
@@ -140,6 +159,7 @@ func (a *async[K, V, U]) enqueue(c engine.Columns[K, V]) {
 		*q, a.off = engine.Columns[K, V]{K: q.K[:n], V: q.V[:n], H: q.H[:n]}, 0
 	}
 	*q = engine.Columns[K, V]{K: append(q.K, c.K...), V: append(q.V, c.V...), H: append(q.H, c.H...)}
+	engine.ClearEntries(c)
 	a.spawn()
 }
 
@@ -150,7 +170,7 @@ func (a *async[K, V, U]) spawn() {
 	if !a.coming && a.running < a.limit && a.off < len(a.queue.K) {
 		a.coming = true
 		a.running++
-		go a.calls()
+		go a.worker()
 	}
 }
 
@@ -199,37 +219,11 @@ func (a *async[K, V, U]) unlocked(k K, v V, h uint64, resume bool) bool {
 	return a.made(k, v, h)
 }
 
-// made makes a call and submits its answer. It reports false if the flow has ended, so that the answer is of no use.
-func (a *async[K, V, U]) made(k K, v V, h uint64) bool {
-	u, ok := a.counted(k, v)
-	switch {
-	case !ok:
-		return a.keepsFailures() && a.loc.Graph.Ctx.Err() == nil
-	case a.pending == nil:
-		a.in.answer(k, u, h)
-	case a.loc.Graph.Ctx.Err() != nil: // the result may be worthless: f is called again
-		return false
-	default:
-		err := a.answered(k, u)
-		if err != nil && a.keepsFailures() && a.failed(k, err) == nil {
-			err = nil
-		}
-		if err != nil {
-			a.loc.Graph.Fail(err)
-			return false
-		}
-	}
-	return true
-}
-
 // counted makes a call, and counts it in calling until it returns or fails.
 func (a *async[K, V, U]) counted(k K, v V) (U, bool) {
 	defer a.calling.Add(-1) // even if the call ends the goroutine
 	return a.call(k, v)
 }
-
-// keepsFailures reports whether a failed call is recorded in the history, as its answer would be, instead of ending the flow.
-func (a *async[K, V, U]) keepsFailures() bool { return a.pending != nil && a.loc.Graph.Settings.Failed }
 
 // call calls f. The flow ends if f panics and failures are not kept, or if f ends its goroutine with runtime.Goexit, as FailNow
 // of a test does. In both cases there is no answer.

@@ -66,6 +66,32 @@ func (in *answers[K, V, U]) acceptFailed(r *codec.Record, c codec.Codec) (bool, 
 	return v != nil, nil
 }
 
+// made makes a call and submits its answer. It reports false if the flow has ended, so that the answer is of no use.
+func (a *async[K, V, U]) made(k K, v V, h uint64) bool {
+	u, ok := a.counted(k, v)
+	switch {
+	case !ok:
+		return a.keepsFailures() && a.loc.Graph.Ctx.Err() == nil
+	case a.pending == nil:
+		a.in.answer(k, u, h)
+	case a.loc.Graph.Ctx.Err() != nil: // the result may be worthless: f is called again
+		return false
+	default:
+		err := a.answered(k, u)
+		if err != nil && a.keepsFailures() && a.failed(k, err) == nil {
+			err = nil
+		}
+		if err != nil {
+			a.loc.Graph.Fail(err)
+			return false
+		}
+	}
+	return true
+}
+
+// keepsFailures reports whether a failed call is recorded in the history, as its answer would be, instead of ending the flow.
+func (a *async[K, V, U]) keepsFailures() bool { return a.pending != nil && a.loc.Graph.Settings.Failed }
+
 // failed records in the history that a call failed.
 func (a *async[K, V, U]) failed(k K, why error) error {
 	key, err := a.loc.Graph.Settings.Codec.Append(nil, k)
@@ -118,7 +144,7 @@ func (a *async[K, V, U]) Resume(held func(key []byte) bool) {
 func (a *async[K, V, U]) enqueueCommitted(c engine.Columns[K, V]) {
 	if len(c.K) > 0 {
 		a.mu.Lock()
-		a.enqueue(c)
+		a.enqueue(&c)
 		a.mu.Unlock()
 	}
 }

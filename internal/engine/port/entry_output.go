@@ -155,8 +155,11 @@ func (out *EntryOutput[K, V]) Show() (more bool) {
 func (out *EntryOutput[K, V]) Forget() {
 	out.listed = false
 	engine.ClearEntries(&out.step)
-	clear(out.packed)
-	out.packed, out.shared = out.packed[:0], nil
+	if len(out.packed) > 0 {
+		clear(out.packed)
+		out.packed = out.packed[:0]
+	}
+	out.shared = nil
 	engine.ClearEntries(&out.gone)
 	if out.goneAt != nil && out.goneAt.Len() > 0 {
 		out.goneAt.Clear()

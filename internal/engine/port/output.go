@@ -6,10 +6,8 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
-	"unsafe"
 
 	"github.com/millrace/millrace/internal/engine"
-	"github.com/millrace/millrace/internal/engine/codec"
 	"github.com/millrace/millrace/internal/engine/state"
 	"github.com/millrace/millrace/internal/engine/token"
 )
@@ -65,13 +63,21 @@ func NewOutput[T any](n *engine.Node[T], op *engine.Op) *Output[T] {
 		out.saved = state.NewQueue(&out.first, &out.buf, elements)
 		return unreadState[T]{out.saved, out, "unread(" + elements.Kind + ")"}
 	})
-	n.To(engine.CheckedOutput(op, func(batch []T) {
-		if len(out.step) == 0 {
-			out.loc.Ports = append(out.loc.Ports, out)
-		}
+	n.Consume(&engine.Consumer[T]{Push: engine.CheckedOutput(op, func(batch []T) {
+		out.changing()
 		out.step = append(out.step, batch...)
-	}))
+	}), One: engine.CheckedElement(op, func(x T) {
+		out.changing()
+		out.step = append(out.step, x)
+	})})
 	return out
+}
+
+// changing lists the output as changed by the step, before the step's first element.
+func (out *Output[T]) changing() {
+	if len(out.step) == 0 {
+		out.loc.Ports = append(out.loc.Ports, out)
+	}
 }
 
 // Operator implements [engine.Output].
@@ -96,7 +102,9 @@ func (out *Output[T]) Wake() {} // Show did it
 
 // Forget implements [engine.Port].
 func (out *Output[T]) Forget() {
-	clear(out.step)
+	if len(out.step) > 0 { // it is empty if Give has swapped it
+		clear(out.step)
+	}
 	out.step, out.fresh = out.step[:0], mark{}
 }
 
@@ -117,7 +125,10 @@ func (out *Output[T]) Give() {
 			out.loc.Graph.Settings.Turns.Touch(out.op.Capacity(), engine.Adds)
 		}
 	}
-	if out.off > len(out.buf)/2 { // make room at the front rather than grow without limit
+	if out.off == len(out.buf) { // all was read, and cleared
+		out.gone += uint64(out.off)
+		out.buf, out.off = out.buf[:0], 0
+	} else if out.off > len(out.buf)/2 { // make room at the front rather than grow without limit
 		n := copy(out.buf, out.buf[out.off:])
 		clear(out.buf[n:])
 		out.gone += uint64(out.off)
@@ -252,7 +263,12 @@ func (out *Output[T]) one(acked bool) (x T, m *mark) {
 
 // pop drops the next n elements from the buffer. It is called with mu held and unlocks it.
 func (out *Output[T]) pop(n int) {
-	clear(out.buf[out.off : out.off+n])
+	if read := out.buf[out.off : out.off+n]; n == 1 { // as for Next; clear is a call of the runtime
+		var none T
+		read[0] = none
+	} else {
+		clear(read)
+	}
 	out.off += n
 	if out.off < len(out.buf) {
 		out.readers.Signal() // for another reader
@@ -368,29 +384,9 @@ func (out *Output[T]) reportRead() {
 	}
 }
 
-// An unreadState saves the unread elements of an output.
-type unreadState[T any] struct {
-	*state.Queue[T]
-	out  *Output[T]
-	kind string
-}
-
-func (s unreadState[T]) Kind() string { return s.kind }
-
-func (s unreadState[T]) Describe(w *codec.Describer) {
-	for i, x := range s.out.buf {
-		w.Entry("unread %d: %+v", s.out.first+uint64(i), x)
-	}
-}
-
 // Figures implements [engine.Output].
 func (out *Output[T]) Figures() engine.OutputStatus {
 	out.mu.Lock()
 	defer out.mu.Unlock()
 	return engine.OutputStatus{Op: out.op, Kind: engine.Elements, Unread: len(out.buf) - out.off, Given: out.first + out.gone + uint64(len(out.buf)), Bound: out.bound}
-}
-
-func (s unreadState[T]) Size() (int, uint64) {
-	var x T
-	return len(s.out.buf), uint64(cap(s.out.buf)) * uint64(unsafe.Sizeof(x))
 }

@@ -5,9 +5,11 @@ import (
 	"encoding/binary"
 	"fmt"
 	"slices"
+	"unsafe"
 
 	"github.com/millrace/millrace/internal/engine"
 	"github.com/millrace/millrace/internal/engine/codec"
+	"github.com/millrace/millrace/internal/engine/state"
 	"github.com/millrace/millrace/internal/keyed"
 )
 
@@ -328,53 +330,22 @@ func (out *EntryOutput[K, V]) Whole(of func(op *engine.Op, key []byte) bool, c c
 	return !was && out.changed(), nil
 }
 
-// waitRemote is wait for an entry that comes from elsewhere. It asks for the entry only once w is waiting, since a found entry is
-// handed only to waiters.
-func (out *EntryOutput[K, V]) waitRemote(ctx context.Context, r engine.Remote, key []byte, k K, h uint64, w *keyWaiter[V]) (v V, err error) {
-	out.mu.Unlock()
-	coming, done := r.Want(ctx, out.loc.Number, out.op.Index, key)
-	defer done()
-	out.mu.Lock()
-	v, err = out.wait(coming, k, h, w)
-	if err != nil && ctx.Err() == nil && coming.Err() != nil {
-		err = context.Cause(coming) // the entry cannot come
-	}
-	return v, err
+// An unreadState saves the unread elements of an output.
+type unreadState[T any] struct {
+	*state.Queue[T]
+	out  *Output[T]
+	kind string
 }
 
-// encodeKey encodes the key of an entry that a caller waits for.
-func (out *EntryOutput[K, V]) encodeKey(k K) ([]byte, error) {
-	key, err := out.loc.Graph.Settings.Codec.Append(nil, k)
-	if err != nil {
-		return nil, fmt.Errorf("dataflow: encoding a key %T for %s: %w", k, out.op, err)
+func (s unreadState[T]) Kind() string { return s.kind }
+
+func (s unreadState[T]) Describe(w *codec.Describer) {
+	for i, x := range s.out.buf {
+		w.Entry("unread %d: %+v", s.out.first+uint64(i), x)
 	}
-	if err := engine.Survives(out.loc.Graph.Settings.Codec, k, key); err != nil {
-		return nil, out.op.BadKey(k, err)
-	}
-	return key, nil
 }
 
-// takeRemote asks the history to take an entry.
-func (out *EntryOutput[K, V]) takeRemote(ctx context.Context, r engine.Remote, k K) error {
-	if out.check != nil {
-		k, _ = out.check(k) // await has checked it
-	}
-	key, err := out.loc.Graph.Settings.Codec.Append(nil, k)
-	if err != nil {
-		return err
-	}
-	return r.Take(ctx, out.loc.Number, out.op.Index, key)
-}
-
-// Find implements [engine.Output].
-func (out *EntryOutput[K, V]) Find(ctx context.Context, key []byte, c codec.Codec) ([]byte, error) {
-	var k K
-	if err := c.Decode(key, &k); err != nil {
-		return nil, err
-	}
-	v, err := out.await(ctx, k, false, nil)
-	if err != nil {
-		return nil, err
-	}
-	return c.Append(nil, v)
+func (s unreadState[T]) Size() (int, uint64) {
+	var x T
+	return len(s.out.buf), uint64(cap(s.out.buf)) * uint64(unsafe.Sizeof(x))
 }

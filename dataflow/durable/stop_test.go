@@ -1,0 +1,78 @@
+package durable
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/millrace/millrace/dataflow"
+	"github.com/millrace/millrace/dataflow/durable/journal"
+)
+
+type stopPorts struct {
+	in  *dataflow.InputPort[int]
+	out *dataflow.OutputPort[int]
+}
+
+// TestStopDuringFunction stops a flow one of whose functions does not return. Stop waits for its context and not for the
+// function. When the function returns, the flow ends, and the next process has what was acknowledged.
+func TestStopDuringFunction(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		goes := make(chan struct{})
+		build := func(f *dataflow.Flow) stopPorts {
+			in, xs := dataflow.Input[int](dataflow.At[server](f), "in")
+			return stopPorts{in, dataflow.Output(dataflow.Inspect(xs, func(int) { <-goes }), "out")}
+		}
+		log := journal.NewMemory(journal.MemoryOptions{})
+		app := start(t, log, build, Options{})
+		if err := app.Ports.in.Send(t.Context(), 1); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		began := time.Now()
+		for n := range 3 { // the context of the last one has ended before the call
+			ctx, cancel := context.WithTimeout(t.Context(), time.Duration(2-n)*time.Minute)
+			err := app.Stop(ctx)
+			cancel()
+			if !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, errStillOpen) {
+				t.Errorf("stop %d: %v", n, err)
+			}
+		}
+		if took := time.Since(began); took != 3*time.Minute+3*abortsWithin {
+			t.Errorf("the stops took %v", took)
+		}
+		if _, err := app.Ports.out.Next(t.Context()); err == nil {
+			t.Error("there is an output although the step has not ended")
+		}
+		select {
+		case <-app.Done():
+			t.Error("the flow has ended although a function runs")
+		default:
+		}
+		close(goes)
+		<-app.Done()
+
+		app = start(t, log.Reopen(), build, Options{})
+		if x, err := app.Ports.out.Next(t.Context()); x != 1 || err != nil {
+			t.Errorf("the next process gives %v, %v", x, err)
+		}
+		stop(t, app)
+	})
+}
+
+// TestStopAgain stops a flow that has ended, with a context that has ended as well: the outcome stays.
+func TestStopAgain(t *testing.T) {
+	build := func(f *dataflow.Flow) stopPorts {
+		in, xs := dataflow.Input[int](dataflow.At[server](f), "in")
+		return stopPorts{in, dataflow.Output(xs, "out")}
+	}
+	app := start(t, journal.NewMemory(journal.MemoryOptions{}), build, Options{})
+	stop(t, app)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := app.Stop(ctx); err != nil {
+		t.Errorf("the flow was stopped, and is stopped again: %v", err)
+	}
+}

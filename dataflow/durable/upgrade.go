@@ -35,7 +35,8 @@ func DropRecords(name string) Change {
 }
 
 // DropField says that a field of a struct that the operator of this name keeps or takes is gone, and that its
-// content is to be forgotten.
+// content is to be forgotten. A field "B" of a struct type without a name, which is the type of field "A", is
+// "A.B".
 func DropField(name, field string) Change {
 	return Change{func(l *identity.Lines) { l.DropFields[[2]string{name, field}] = true }}
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"testing"
 
@@ -109,6 +110,61 @@ func otherKinds() func(*dataflow.Flow, votesStream, *upgradePorts) {
 	return keptAs(func(s *sum, v int) int { s.N, s.Sum = s.N+1, s.Sum+float64(v); return s.N }, func(s sum) int { return int(s.Sum) })
 }
 
+// nestedSum, nestedMore and nestedLess have a sum in a struct that has no name.
+func nestedSum() func(*dataflow.Flow, votesStream, *upgradePorts) {
+	type sum struct {
+		N  int
+		In []struct {
+			Sum  int
+			Last int
+		}
+		Last string
+	}
+	return keptAs(func(s *sum, v int) int {
+		s.In = append(slices.Clone(s.In), struct{ Sum, Last int }{v, v})
+		return len(s.In)
+	}, func(s sum) (n int) {
+		for _, x := range s.In {
+			n += x.Sum
+		}
+		return n
+	})
+}
+
+func nestedMore() func(*dataflow.Flow, votesStream, *upgradePorts) {
+	type in = struct {
+		Sum  int
+		Last int
+		Note string
+	}
+	type sum struct {
+		N    int
+		In   []in
+		Last string
+	}
+	return keptAs(func(s *sum, v int) int { s.In = append(slices.Clone(s.In), in{Sum: v}); return len(s.In) }, func(s sum) (n int) {
+		for _, x := range s.In {
+			n += x.Sum
+		}
+		return n
+	})
+}
+
+func nestedLess() func(*dataflow.Flow, votesStream, *upgradePorts) {
+	type in = struct{ Sum int }
+	type sum struct {
+		N    int
+		In   []in
+		Last string
+	}
+	return keptAs(func(s *sum, v int) int { s.In = append(slices.Clone(s.In), in{v}); return len(s.In) }, func(s sum) (n int) {
+		for _, x := range s.In {
+			n += x.Sum
+		}
+		return n
+	})
+}
+
 // TestUpgrades starts a second program on the history of a first one, which was stopped or
 // killed in the middle of its steps. Some second programs need a Change.
 func TestUpgrades(t *testing.T) {
@@ -144,6 +200,8 @@ func TestUpgrades(t *testing.T) {
 		}, refused: "durable.Was(", lines: []Change{Was("keyedstream.FoldEarlyStop[table(string,early durable.sum)]@{keyedstream.Scan[table(string,durable.with)]@{input votes}}", fold)}, kept: true},
 		{name: "an input gone", first: twoInputs, second: plainSums, refused: "output copies is gone", lines: []Change{Drop("output copies")}, kept: true},
 		{name: "a field more", first: namedSums, second: moreFields(), kept: true},
+		{name: "more fields of a struct without a name", first: nestedSum(), second: nestedMore(), kept: true},
+		{name: "less fields of a struct without a name", first: nestedSum(), second: nestedLess(), refused: `durable.DropField("sum", "In.Last")`, lines: []Change{DropField("sum", "In.Last")}, kept: true},
 		{name: "other fields", first: namedSums, second: otherFields(), refused: `durable.DropField("sum", "Sum")`, lines: []Change{DropField("sum", "Sum")}},
 		{name: "another kind of field", first: namedSums, second: otherKinds(), refused: `durable.Convert("sum", `},
 		{name: "a twin more", first: twins(1), second: twins(2), refused: "dataflow.Named"},

@@ -310,6 +310,9 @@ func placedBy(o *Operator) string {
 // fields compares the fields of a struct with the earlier ones.
 func (c *comparison) fields(name, typ string, before, now map[string]string) {
 	for f, was := range ordered(before) {
+		if within(f, before, now) {
+			continue
+		}
 		is, ok := now[f]
 		_, dropped := c.lines.DropFields[[2]string{name, f}]
 		_, droppedHere := c.lines.DropFields[[2]string{c.at + "/" + name, f}]
@@ -327,6 +330,17 @@ func (c *comparison) fields(name, typ string, before, now map[string]string) {
 			c.changed(Allowed, "", "%s: field %s of %s is new", name, f, typ)
 		}
 	}
+}
+
+// within reports whether f is in a struct without a name that is the type of a field, or a part of that type, and this field is
+// gone or has another type. Then the field is reported, and not what was in it.
+func within(f string, before, now map[string]string) bool {
+	for i := range f {
+		if outer := f[:i]; f[i] == '.' && before[outer] != now[outer] {
+			return true
+		}
+	}
+	return false
 }
 
 // conversions returns the conversions of an operator.

@@ -111,15 +111,94 @@ func (o *Operator) parse(word, value string) error {
 	return nil
 }
 
-// fieldsOf parses an element of [Operator].Types into the name of the struct and the types of its fields.
+// fieldsOf parses an element of [Operator].Types into the name of the struct and the types of its fields. A struct type without a
+// name has no identity but its fields, so these are listed under the field that has it: "At struct { X int }" is At of type struct
+// and At.X of type int.
 func fieldsOf(text string) (name string, fields map[string]string) {
-	name, rest, _ := strings.Cut(text, " {")
+	open := -1
+	outside(text, func(i int) {
+		if text[i] == '{' {
+			open = i
+		}
+	})
 	fields = make(map[string]string)
-	for f := range strings.SplitSeq(strings.TrimSuffix(rest, "}"), "; ") {
-		field, typ, _ := strings.Cut(f, " ")
-		fields[field] = typ
+	if open < 0 {
+		return text, fields
 	}
-	return name, fields
+	addFields(fields, "", strings.TrimSuffix(text[open+1:], "}"))
+	return strings.TrimSuffix(text[:open], " "), fields
+}
+
+// addFields adds the fields of a struct, with prefix before their names.
+func addFields(fields map[string]string, prefix, text string) {
+	from := 0
+	add := func(to int) {
+		if field, typ, _ := strings.Cut(strings.TrimSpace(text[from:to]), " "); field != "" {
+			fields[prefix+field] = addUnnamed(fields, prefix+field, typ)
+		}
+		from = to + 1
+	}
+	outside(text, func(i int) {
+		if text[i] == ';' {
+			add(i)
+		}
+	})
+	add(len(text))
+}
+
+// addUnnamed adds the fields of the structs without a name that occur in the type of a field, and returns the type without them.
+// Those of a second struct, as in a map from one to another, have its number in their names.
+func addUnnamed(fields map[string]string, field, typ string) string {
+	const opens = "struct {"
+	var without strings.Builder
+	for n := 1; ; n++ {
+		before, rest, found := strings.Cut(typ, opens)
+		without.WriteString(before)
+		if !found {
+			return without.String()
+		}
+		without.WriteString("struct")
+		end := len(rest)
+		outside(rest, func(i int) {
+			if rest[i] == '}' {
+				end = min(end, i)
+			}
+		})
+		prefix := field + "."
+		if n > 1 {
+			prefix = fmt.Sprintf("%s.%d.", field, n)
+		}
+		addFields(fields, prefix, rest[:end])
+		typ = rest[min(end+1, len(rest)):]
+	}
+}
+
+// outside calls do for each byte of a text that is outside of brackets and of quotes, such as those of the tag of a field. It
+// calls do for the brackets that open there, and for those that close what the text has not opened.
+func outside(text string, do func(i int)) {
+	depth, quoted := 0, false
+	for i := 0; i < len(text); i++ {
+		switch c := text[i]; {
+		case quoted && c == '\\':
+			i++
+		case c == '"':
+			quoted = !quoted
+		case quoted:
+		case strings.IndexByte("{[(", c) >= 0:
+			if depth == 0 {
+				do(i)
+			}
+			depth++
+		case strings.IndexByte("}])", c) >= 0:
+			if depth > 0 {
+				depth--
+			} else {
+				do(i)
+			}
+		case depth == 0:
+			do(i)
+		}
+	}
 }
 
 // byName returns the fields of structs in [Operator].Types by name, leaving out structs that are unchanged among others. Structs

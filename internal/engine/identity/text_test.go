@@ -5,6 +5,40 @@ import (
 	"testing"
 )
 
+type pair[A, B any] struct {
+	First  A
+	Second B
+}
+
+// TestFieldsOf parses descriptions of structs, some of which have structs without a name in them.
+func TestFieldsOf(t *testing.T) {
+	type inner = struct {
+		A int `note:"a; }{\\\""`
+		B struct{ C, D string }
+		E struct{}
+	}
+	for _, c := range []struct {
+		of   any
+		want map[string]string
+	}{
+		{pair[int, []string]{}, map[string]string{"First": "int", "Second": "[]string"}},
+		{pair[string, inner]{}, map[string]string{"First": "string", "Second": "struct", "Second.A": `int "note:\"a; }{\\\\\\\"\""`,
+			"Second.B": "struct", "Second.B.C": "string", "Second.B.D": "string", "Second.E": "struct"}},
+		{pair[map[struct{ A int }][]*struct{ A, B int }, int]{}, map[string]string{"First": "map[struct][]*struct", "First.A": "int", "First.2.A": "int", "First.2.B": "int", "Second": "int"}},
+	} {
+		typ := reflect.TypeOf(c.of)
+		texts := make(map[reflect.Type]string)
+		structs([]reflect.Type{typ}, texts)
+		name, fields := fieldsOf(texts[typ])
+		if name != typ.String() || !reflect.DeepEqual(fields, c.want) {
+			t.Errorf("%s is parsed as %s with %q, want %q", texts[typ], name, fields, c.want)
+		}
+	}
+	for _, damaged := range []string{"", "{", "}", "a {b struct {", `a {b struct { c "`, `a {b struct { c "\`, "a {; ; b}", "struct {struct {struct {"} {
+		fieldsOf(damaged) // must not panic
+	}
+}
+
 // FuzzParse checks that a parsed text, written and parsed again, is the same, and that the parser
 // fails on no text except with an error.
 func FuzzParse(f *testing.F) {

@@ -38,6 +38,17 @@ func TestSaved(t *testing.T) {
 	if said = fails(t, func(t testing.TB) { sim.Test(t, wrong) }); !strings.Contains(said, "it has failed before, see "+path) || strings.Contains(said, "saved: ") {
 		t.Error(said)
 	}
+	// A schedule may have any number of choices; here most of them are the default.
+	long := strings.Replace(string(before), "\n\n", strings.Repeat(".0", 50_000)+"\n\n", 1)
+	if err := os.WriteFile(path, []byte(long), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	if said = fails(t, func(t testing.TB) { sim.Test(t, wrong) }); !strings.Contains(said, "it has failed before, see "+path) {
+		t.Errorf("a long schedule: %s", said)
+	}
+	if err := os.WriteFile(path, before, 0o666); err != nil {
+		t.Fatal(err)
+	}
 	fixed := lostUpdate()
 	fixed.Eventually = nil
 	if said = fails(t, func(t testing.TB) { sim.Test(t, fixed) }); strings.Contains(said, "FAIL") || !strings.Contains(said, "the schedule of "+path+" does not fail\n") {

@@ -147,7 +147,13 @@ func (q *requests) RoundTrip(r *http.Request) (*http.Response, error) {
 		if err == nil && res.StatusCode == http.StatusOK {
 			res.Body = &listened{res.Body, r.Context(), q.link}
 		} else if r.Context().Err() == nil {
-			q.link.watchEnded()
+			why := errStreamEnded
+			if err == nil {
+				if c := q.challenged(r, res, bearer); c != nil {
+					why = c
+				}
+			}
+			q.link.watchEnded(why)
 		}
 	}
 	switch {
@@ -161,13 +167,21 @@ func (q *requests) RoundTrip(r *http.Request) (*http.Response, error) {
 		return res, nil
 	}
 	res.Body.Close()
-	if c := challengeOf(res, bearer); c != nil && q.header.Get("Authorization") == "" && private(r.URL) {
+	if c := q.challenged(r, res, bearer); c != nil {
 		if r.Header.Get("Mcp-Method") == "server/discover" {
 			q.link.refused.Store(c)
 		}
 		return nil, fmt.Errorf("%w: %w", errNotSent, c)
 	}
 	return nil, fmt.Errorf("%w: %w", errNotSent, refused)
+}
+
+// challenged returns the challenge in the answer to a request, or nil if there is none that a user's token may answer.
+func (q *requests) challenged(r *http.Request, res *http.Response, bearer string) *challenge {
+	if q.header.Get("Authorization") != "" || !private(r.URL) {
+		return nil
+	}
+	return challengeOf(res, bearer)
 }
 
 // A listened stream of changes notifies the link when the server has ended it.
@@ -181,18 +195,18 @@ type listened struct {
 func (l *listened) Read(b []byte) (int, error) {
 	n, err := l.ReadCloser.Read(b)
 	if err != nil && l.ctx.Err() == nil {
-		l.link.watchEnded()
+		l.link.watchEnded(errStreamEnded)
 	}
 	return n, err
 }
 
-// watchEnded notifies the live session that a stream of changes of the link has ended.
-func (l *link) watchEnded() {
+// watchEnded notifies the live session that a stream of changes of the link has ended, and why.
+func (l *link) watchEnded(why error) {
 	l.m.mu.Lock()
 	s := l.live
 	l.m.mu.Unlock()
 	if s != nil {
-		s.endUpdates()
+		s.endUpdates(why)
 	}
 }
 

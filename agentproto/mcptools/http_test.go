@@ -36,7 +36,13 @@ func newRemote(t *testing.T) *remote {
 		r.calls.Add(1)
 		return said("hit"), nil
 	})
-	front := mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return s }, &mcp.StreamableHTTPOptions{Stateless: true})
+	r.serve(t, s, true)
+	return r
+}
+
+// serve starts the server.
+func (r *remote) serve(t *testing.T, s *mcp.Server, stateless bool) {
+	front := mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return s }, &mcp.StreamableHTTPOptions{Stateless: stateless})
 	r.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		h := req.Header.Clone()
 		r.headers.Store(&h)
@@ -46,7 +52,6 @@ func newRemote(t *testing.T) *remote {
 		front.ServeHTTP(w, req)
 	}))
 	t.Cleanup(r.end)
-	return r
 }
 
 // end stops the server and closes the streams of its clients.

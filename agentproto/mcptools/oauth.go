@@ -140,9 +140,22 @@ func (a *access) hold(l *link, err error) error {
 	return err
 }
 
+// An accessError says why a challenge cannot be answered.
+type accessError struct{ error }
+
+// Unwrap returns the reason.
+func (e accessError) Unwrap() error { return e.error }
+
 // answer asks the user for the authorization that a challenge requires, unless the token can be renewed. When it returns nil, the
-// request can be made again.
+// request can be made again. Its errors are of the type accessError.
 func (a *access) answer(c *challenge) error {
+	if err := a.authorize(c); err != nil {
+		return accessError{err}
+	}
+	return nil
+}
+
+func (a *access) authorize(c *challenge) error {
 	id, err := a.m.discover(a.ctx, c)
 	if err != nil {
 		return err

@@ -4,14 +4,11 @@ import (
 	"crypto/tls"
 	"encoding/json"
 	"fmt"
-	"io/fs"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
 	"net/url"
-	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -49,7 +46,12 @@ func newProtected(t *testing.T, repeat mcptools.Repeat) *protected {
 }
 
 func newProtectedWith(t *testing.T, options idp.Options, change func(*mcptools.Options)) *protected {
-	p := &protected{remote: newRemote(t), bearers: map[string]bool{}}
+	return protect(t, newRemote(t), "tools/call", options, change)
+}
+
+// protect makes a server a protected one. It is scarce with the requests of one method.
+func protect(t *testing.T, r *remote, method string, options idp.Options, change func(*mcptools.Options)) *protected {
+	p := &protected{remote: r, bearers: map[string]bool{}}
 	provider, err := idp.Start(options)
 	if err != nil {
 		t.Fatal(err)
@@ -84,7 +86,7 @@ func newProtectedWith(t *testing.T, options idp.Options, change func(*mcptools.O
 			if res.StatusCode == http.StatusOK && !p.stubborn.Load() {
 				p.mu.Lock()
 				p.bearers[bearer] = true
-				weak := p.scarce && (p.weak == "" || p.weak == bearer || p.forbidden) && r.Header.Get("Mcp-Method") == "tools/call"
+				weak := p.scarce && (p.weak == "" || p.weak == bearer || p.forbidden) && methodOf(t, r) == method
 				if weak {
 					p.weak = bearer
 				}
@@ -361,40 +363,5 @@ func TestMB26_Inside(t *testing.T) {
 	}
 	if n := asked.Load(); n != 0 {
 		t.Errorf("this machine was asked %d times", n)
-	}
-}
-
-// TestRegistration registers a client at a provider, once for all users. The test fails if each user gets a client, if the client
-// cannot renew tokens, or if a file contains a secret.
-func TestRegistration(t *testing.T) {
-	folder := t.TempDir()
-	p := newProtectedWith(t, idp.Options{Registration: true}, func(o *mcptools.Options) {
-		o.Servers[0].OAuth.ClientID, o.Servers[0].OAuth.Issuer, o.State = "", "", folder
-	})
-	for _, user := range []string{"ada", "bob"} {
-		p.call(user, "of-"+user, "sign_in", "{}")
-		if page, err := p.detour(); err != nil {
-			t.Fatalf("%s: %v: %s", user, err, page)
-		}
-		if got := p.result().String(); !strings.HasPrefix(got, "p can be used now") {
-			t.Errorf("%s: %q", user, got)
-		}
-	}
-	p.idp.ExpireTokens("ada")
-	p.call("ada", "again", "hit", "{}")
-	p.want("with a token that was renewed", "hit")
-	if clients, renewed := p.idp.Registered(), p.idp.Refreshes(); clients != 1 || renewed != 1 {
-		t.Errorf("it registered itself %d times, and renewed %d tokens", clients, renewed)
-	}
-	for _, secret := range p.idp.Secrets() {
-		_ = filepath.WalkDir(folder, func(path string, e fs.DirEntry, err error) error {
-			if err != nil || e.IsDir() {
-				return err
-			}
-			if data, err := os.ReadFile(path); err == nil && strings.Contains(string(data), secret) {
-				t.Errorf("%s has a secret in it", path)
-			}
-			return nil
-		})
 	}
 }

@@ -51,7 +51,7 @@ func (m *member) resourceTools(l *listing, taken map[string]string) (all []tools
 }
 
 // query makes read-only requests, and repeats them if the connection breaks.
-func (m *member) query(ctx context.Context, f func(ctx context.Context, cs *mcp.ClientSession) error) error {
+func (m *member) query(ctx context.Context, f func(ctx context.Context, s *session) error) error {
 	a, err := m.enter(ctx)
 	if err != nil {
 		return err
@@ -61,7 +61,7 @@ func (m *member) query(ctx context.Context, f func(ctx context.Context, cs *mcp.
 		s, err := a.link.session(ctx, false)
 		if err == nil {
 			waiting, stop := context.WithTimeoutCause(ctx, m.server.timeout(), errTimeout)
-			err = f(waiting, s.cs)
+			err = f(waiting, s)
 			stop()
 		}
 		c, challenged := challengeIn(err)
@@ -102,7 +102,7 @@ func (e refusedError) Error() string {
 // listResources is the function of the tool list_resources.
 func (m *member) listResources(ctx context.Context, _ []byte) (*agentproto.ToolResult, error) {
 	var lines []string
-	err := m.query(ctx, func(ctx context.Context, cs *mcp.ClientSession) error {
+	err := m.query(ctx, func(ctx context.Context, s *session) error {
 		lines = nil
 		add := func(what, uri, name, media, description string) bool {
 			text := what + short(uri) + " " + short(name) + inBrackets(media)
@@ -112,12 +112,12 @@ func (m *member) listResources(ctx context.Context, _ []byte) (*agentproto.ToolR
 			lines = append(lines, text)
 			return len(lines) < maxResources
 		}
-		for r, err := range cs.Resources(ctx, nil) {
+		for r, err := range s.cs.Resources(ctx, nil) {
 			if err != nil || !add("", r.URI, r.Name, r.MIMEType, r.Description) {
 				return err
 			}
 		}
-		for r, err := range cs.ResourceTemplates(ctx, nil) {
+		for r, err := range s.cs.ResourceTemplates(ctx, nil) {
 			if wire, ok := errors.AsType[*jsonrpc.Error](err); ok && wire.Code == jsonrpc.CodeMethodNotFound {
 				return nil // it has no templates
 			}
@@ -163,8 +163,8 @@ func uriOf(args []byte) (string, error) {
 
 // contents returns the contents of a resource.
 func (m *member) contents(ctx context.Context, uri string) (all []mcp.Content, err error) {
-	err = m.query(ctx, func(ctx context.Context, cs *mcp.ClientSession) error {
-		res, err := cs.ReadResource(ctx, &mcp.ReadResourceParams{URI: uri})
+	err = m.query(ctx, func(ctx context.Context, s *session) error {
+		res, err := s.cs.ReadResource(ctx, &mcp.ReadResourceParams{URI: uri})
 		if err != nil {
 			return err
 		}

@@ -133,7 +133,7 @@ func (l *link) watch(s *session) {
 		_ = os.Remove(filepath.Join(l.folder, processFile)) // before the next one is started
 	}
 	close(s.ended)
-	s.endUpdates()
+	s.endUpdates(errStreamEnded)
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if l.live == s {

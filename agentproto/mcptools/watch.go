@@ -32,13 +32,24 @@ type watching struct {
 	Digest string `json:"digest"` // of the last shown text
 }
 
-// openWatch reads a resource and opens a subscription to it.
+// openWatch reads a resource and opens a subscription to it. It also tries to subscribe to the resource at the server, since the
+// user can be asked to authorize that only until the call has its result.
 func (m *member) openWatch(ctx context.Context, args []byte) (*agentproto.ToolResult, *json.RawMessage, error) {
 	uri, err := uriOf(args)
 	if err != nil {
 		return nil, nil, err
 	}
 	text, err := m.watched(ctx, uri)
+	if err != nil {
+		return nil, nil, err
+	}
+	err = m.query(ctx, func(ctx context.Context, s *session) error {
+		updates, err := s.subscribe(ctx, uri)
+		if err == nil {
+			s.unsubscribe(uri, updates)
+		}
+		return err
+	})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -94,12 +105,6 @@ func (m *member) watch(ctx context.Context, sub *toolserver.Subscription[json.Ra
 	}
 	for pause := pauses[0]; ; {
 		s, err := a.link.session(ctx, true)
-		if c, ok := challengeIn(err); ok {
-			if err := a.answer(c); err != nil {
-				return err
-			}
-			continue
-		}
 		if err == nil {
 			var updates *updates
 			if updates, err = s.subscribe(ctx, state.URI); err == nil {
@@ -114,8 +119,14 @@ func (m *member) watch(ctx context.Context, sub *toolserver.Subscription[json.Ra
 		switch {
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
-		case errors.As(err, new(sendError)):
+		case errors.As(err, new(sendError)), errors.As(err, new(accessError)):
 			return err
+		}
+		if c, ok := challengeIn(err); ok {
+			if err := a.answer(c); err != nil {
+				return err
+			}
+			continue
 		}
 		m.log.Info("the connection to a watched resource is made again", "server", m.server.Name, "uri", short(state.URI), "error", err)
 		if err := sleep(ctx, pause, nil); err != nil {
@@ -142,7 +153,7 @@ var errStreamEnded = errors.New("the stream of changes has ended")
 // there will be no more updates, or the resource cannot be read.
 func (w *watch) follow(ctx context.Context, u *updates) error {
 	for {
-		if err := sleep(ctx, time.Until(w.last.Add(watchPause)), u.over); err != nil {
+		if err := u.sleep(ctx, time.Until(w.last.Add(watchPause))); err != nil {
 			return err
 		}
 		select {
@@ -199,6 +210,16 @@ func sleep(ctx context.Context, d time.Duration, over <-chan struct{}) error {
 type updates struct {
 	changed chan struct{} // holds an element after a change
 	over    chan struct{} // closed when there will be no more changes
+	why     error         // set before over is closed; nil if nothing is known
+}
+
+// sleep is like the function sleep, and also returns an error when there will be no more changes.
+func (u *updates) sleep(ctx context.Context, d time.Duration) error {
+	err := sleep(ctx, d, u.over)
+	if errors.Is(err, errStreamEnded) && u.why != nil {
+		err = u.why
+	}
+	return err
 }
 
 // subscribe starts to receive updates of a resource.
@@ -218,7 +239,11 @@ func (s *session) subscribe(ctx context.Context, uri string) (*updates, error) {
 		s.stop(uri) // the SDK believes that it is still subscribed
 	}
 	if first {
-		if err := s.cs.Subscribe(ctx, &mcp.SubscribeParams{URI: uri}); err != nil {
+		err := s.cs.Subscribe(ctx, &mcp.SubscribeParams{URI: uri})
+		if err == nil {
+			err = u.sleep(ctx, 0) // the SDK does not report that a stream was refused
+		}
+		if err != nil {
 			s.forget(uri, u)
 			return nil, err
 		}
@@ -276,12 +301,13 @@ func (s *session) updated(_ context.Context, r *mcp.ResourceUpdatedNotificationR
 	}
 }
 
-// endUpdates ends all updates when the connection, or a stream of changes, has ended.
-func (s *session) endUpdates() {
+// endUpdates ends all updates when the connection, or a stream of changes, has ended. Why is returned to those who wait for them.
+func (s *session) endUpdates(why error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for uri, all := range s.watches {
 		for _, u := range all {
+			u.why = why
 			close(u.over)
 		}
 		delete(s.watches, uri)

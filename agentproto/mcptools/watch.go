@@ -107,7 +107,7 @@ func (m *member) watch(ctx context.Context, sub *toolserver.Subscription[json.Ra
 		s, err := a.link.session(ctx, true)
 		if err == nil {
 			var updates *updates
-			if updates, err = s.subscribe(ctx, state.URI); err == nil {
+			if updates, err = m.subscribe(ctx, s, state.URI); err == nil {
 				before := w.last
 				err = w.follow(ctx, updates)
 				s.unsubscribe(state.URI, updates)
@@ -222,6 +222,13 @@ func (u *updates) sleep(ctx context.Context, d time.Duration) error {
 	return err
 }
 
+// subscribe starts to receive updates of a resource, within the time of a call.
+func (m *member) subscribe(ctx context.Context, s *session, uri string) (*updates, error) {
+	ctx, stop := context.WithTimeoutCause(ctx, m.server.timeout(), errTimeout)
+	defer stop()
+	return s.subscribe(ctx, uri)
+}
+
 // subscribe starts to receive updates of a resource.
 func (s *session) subscribe(ctx context.Context, uri string) (*updates, error) {
 	s.subscribing.Lock()
@@ -239,7 +246,7 @@ func (s *session) subscribe(ctx context.Context, uri string) (*updates, error) {
 		s.stop(uri) // the SDK believes that it is still subscribed
 	}
 	if first {
-		err := s.cs.Subscribe(ctx, &mcp.SubscribeParams{URI: uri})
+		err := s.listen(ctx, uri)
 		if err == nil {
 			err = u.sleep(ctx, 0) // the SDK does not report that a stream was refused
 		}
@@ -249,6 +256,21 @@ func (s *session) subscribe(ctx context.Context, uri string) (*updates, error) {
 		}
 	}
 	return u, nil
+}
+
+// listen makes the server send the changes of a resource. The SDK waits for the answer to the request for a stream even when ctx
+// ends, unless it is told to unsubscribe.
+func (s *session) listen(ctx context.Context, uri string) error {
+	stopped := make(chan struct{})
+	unstopped := context.AfterFunc(ctx, func() {
+		defer close(stopped)
+		s.stop(uri)
+	})
+	err := s.cs.Subscribe(ctx, &mcp.SubscribeParams{URI: uri})
+	if !unstopped() {
+		<-stopped // a later subscription must not be stopped
+	}
+	return err
 }
 
 // forget removes updates, and reports whether they were the last ones of the resource.

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -111,4 +112,26 @@ func TestWatchRefused(t *testing.T) {
 	if got := d.result(); !strings.HasPrefix(got.String(), "Error: p refused the call: ") || got.Subscription {
 		t.Errorf("the result is %+v", got)
 	}
+}
+
+// TestWatchHeldUp has a server not answer the request for a stream of changes. The call still ends when it is cancelled.
+func TestWatchHeldUp(t *testing.T) {
+	t.Parallel()
+	r := newWatched(t, false, anyURI)
+	front := r.Config.Handler
+	var held, left atomic.Int32
+	r.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		if methodOf(t, req) != "subscriptions/listen" {
+			front.ServeHTTP(w, req)
+			return
+		}
+		held.Add(1)
+		<-req.Context().Done()
+		left.Add(1)
+	})
+	d := newDesk(t, r.options)
+	d.call("t", "watch", "watch_resource", `{"uri":"file:///note"}`)
+	d.until("the server is asked", func() bool { return held.Load() > 0 })
+	d.post(mcptools.Base("p")+"/cancel_tool_call", `{"thread_id":"t","tool_call_id":"watch"}`)
+	d.until("the request is given up", func() bool { return left.Load() > 0 })
 }

@@ -150,7 +150,10 @@ func (s *Set) newMember(server *Server, o Options) (m *member, err error) {
 	if m.tools, err = toolserver.Open(opts); err != nil {
 		return nil, fmt.Errorf("mcptools: server %q: %w", server.Name, err)
 	}
-	if err := m.recallProviders(m.ctx); err != nil {
+	if err = m.endPrograms(); err == nil { // no other process has the folder open now
+		err = m.recallProviders(m.ctx)
+	}
+	if err != nil {
 		return nil, errors.Join(fmt.Errorf("mcptools: server %q: %w", server.Name, err), m.tools.Close(m.ctx))
 	}
 	if l := m.recall(); l != nil {
@@ -161,7 +164,7 @@ func (s *Set) newMember(server *Server, o Options) (m *member, err error) {
 	return m, nil
 }
 
-// prepare finds the program of a server, and ends programs that an earlier process left running.
+// prepare finds the program of a server.
 func (m *member) prepare() error {
 	path, err := exec.LookPath(m.server.Command[0])
 	if err == nil {
@@ -174,24 +177,30 @@ func (m *member) prepare() error {
 	if what := unpinned(m.server.Command); what != "" {
 		m.log.Warn("the program of an MCP server is fetched without a version: it may be another one tomorrow", "server", m.server.Name, "package", what)
 	}
-	if m.folder != "" {
-		endLeft(m.folder)
-		users, err := os.ReadDir(filepath.Join(m.folder, usersFolder))
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if m.folder != "" && m.dir == "" {
+		m.dir = filepath.Join(m.folder, workFolder)
+		if err := os.MkdirAll(m.dir, 0o700); err != nil {
 			return fmt.Errorf("mcptools: server %q: %w", m.server.Name, err)
-		}
-		for _, user := range users { // even if PerUser is no longer set
-			endLeft(filepath.Join(m.folder, usersFolder, user.Name()))
-		}
-		if m.dir == "" {
-			m.dir = filepath.Join(m.folder, workFolder)
-			if err := os.MkdirAll(m.dir, 0o700); err != nil {
-				return fmt.Errorf("mcptools: server %q: %w", m.server.Name, err)
-			}
 		}
 	}
 	m.log.Info("MCP server", "server", m.server.Name, "program", path)
 	return nil
+}
+
+// endPrograms ends programs that an earlier process left running.
+func (m *member) endPrograms() error {
+	if m.folder == "" || len(m.server.Command) == 0 {
+		return nil
+	}
+	endLeft(m.folder)
+	users, err := os.ReadDir(filepath.Join(m.folder, usersFolder))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	for _, user := range users { // even if PerUser is no longer set
+		endLeft(filepath.Join(m.folder, usersFolder, user.Name()))
+	}
+	return err
 }
 
 // callbacks passes what the tools post to the handler of a set.

@@ -183,6 +183,13 @@ func (f callbackFlow) Resolved(key agentproto.CallKey) (*agentproto.Resolution, 
 	return f.rt.program.Resolved(key)
 }
 
+// Lasts reports whether the program, here or in another process, has a call that lasts long.
+func (f callbackFlow) Lasts(ctx context.Context, key agentproto.CallKey) bool {
+	ctx, cancel := context.WithTimeout(ctx, askLasting)
+	defer cancel()
+	return f.rt.program.AwaitLasting(ctx, key)
+}
+
 // View passes a view to its thread, if the runtime holds conversations.
 func (f callbackFlow) View(ctx context.Context, from agentproto.CallKey, v *agentproto.ViewUpdate) error {
 	return f.rt.keepView(ctx, from, v)

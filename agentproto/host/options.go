@@ -193,7 +193,8 @@ type Timeouts struct {
 	// taken. Zero means 24 hours.
 	Choice time.Duration
 	// Callback is how long a callback URL stays valid after the lifetime of its call has ended: for detours, during which the
-	// lifetime does not run, and for a tool's retries. Zero means 6 days.
+	// lifetime does not run, and for a tool's retries. Zero means 6 days. A URL is valid for longer than that while its call is
+	// pending or has an open subscription.
 	Callback time.Duration
 
 	// Answer is the timeout for one attempt to deliver the user's choice. Zero means 10 s.

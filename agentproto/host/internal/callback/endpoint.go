@@ -36,6 +36,8 @@ type Flow interface {
 	Deliver(ctx context.Context, key agentproto.CallKey, e agentproto.Event) error
 	// Resolved returns the resolution of a call, if this process knows it.
 	Resolved(key agentproto.CallKey) (*agentproto.Resolution, bool)
+	// Lasts reports whether a call exists that was made long ago and is not over.
+	Lasts(ctx context.Context, key agentproto.CallKey) bool
 	// View stores a view with its thread.
 	View(ctx context.Context, from agentproto.CallKey, v *agentproto.ViewUpdate) error
 }
@@ -94,6 +96,9 @@ func New(c Config) *Endpoint {
 // logged if the URL is genuine.
 func (e *Endpoint) Serve(w http.ResponseWriter, r *http.Request, segments string, status int) {
 	c, err := capability.Open(e.Sealer, segments, time.Now())
+	if errors.Is(err, capability.ErrExpired) && e.goesOn(r.Context(), c.Key) {
+		err = nil
+	}
 	s := e.Peers.ByID[c.Server]
 	p := posted{e: e, w: w, r: r, server: s, capability: c, wasRead: func() {}}
 	genuine := err == nil && s != nil
@@ -120,6 +125,12 @@ func (e *Endpoint) Serve(w http.ResponseWriter, r *http.Request, segments string
 	} else {
 		Refuse(w, status, reason)
 	}
+}
+
+// goesOn reports whether a call needs its callback URL although the time for which it was made is over: it has an open
+// subscription or started its lifetime again after a choice, or its thread is at another host, which knows.
+func (e *Endpoint) goesOn(ctx context.Context, key agentproto.CallKey) bool {
+	return e.Subscriptions.IsOpen(key) || e.Elsewhere.IsFrozen(key.GroupID) || e.Elsewhere.HostOf(key.GroupID) != "" || e.Flow.Lasts(ctx, key)
 }
 
 // Refuse answers a callback that is not accepted.

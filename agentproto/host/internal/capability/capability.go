@@ -69,8 +69,9 @@ func (e *sealer) Open(kid string, sealed, context []byte) ([]byte, error) {
 }
 
 var (
-	ErrForged  = errors.New("host: not a capability of this runtime")
-	errExpired = errors.New("host: capability has expired")
+	ErrForged = errors.New("host: not a capability of this runtime")
+	// ErrExpired is returned together with the capability: see [Open].
+	ErrExpired = errors.New("host: capability has expired")
 )
 
 // MaxLifetime is the longest lifetime of a call. Twice as much can still be added to a time.
@@ -212,7 +213,7 @@ func Open(s Sealer, segments string, now time.Time) (Capability, error) {
 	text = text[size:]
 	c.Key = agentproto.CallKey{GroupID: string(text[:n]), ID: string(text[n:])}
 	if !now.Before(c.Expires) {
-		return c, errExpired
+		return c, ErrExpired
 	}
 	return c, nil
 }

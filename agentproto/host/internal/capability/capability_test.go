@@ -92,7 +92,7 @@ func TestCapabilityExpires(t *testing.T) {
 	s := mustSealer(t)
 	token := mustSeal(t, s, someCapability)
 	for _, late := range []time.Duration{0, time.Hour} {
-		if _, err := Open(s, token, someCapability.Expires.Add(late)); !errors.Is(err, errExpired) {
+		if _, err := Open(s, token, someCapability.Expires.Add(late)); !errors.Is(err, ErrExpired) {
 			t.Errorf("opened %v after it expired: %v", late, err)
 		}
 	}

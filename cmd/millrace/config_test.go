@@ -151,6 +151,12 @@ func TestBadConfigs(t *testing.T) {
 		`{` + good + `, "api": {"listen": "0.0.0.0:7341", "token_file": "t", "oidc": {"issuer": "https://id.example"}}}`: "needs --api-url",
 		`{` + good + `, "api": {"oidc": {"audience": "m"}}}`:                                                             "needs --oidc-issuer",
 		`{` + good + `, "api": {"listen": "0.0.0.0:7341"}}`:                                                              "has no token_file", // SE06
+		`{` + good + `, "partitions": -3}`:                                                                               "c.json: --partitions must be 1 to 4096",
+		`{` + good + `, "partitions": 5000}`:                                                                             "c.json: --partitions must be 1 to 4096",
+		`{` + good + `, "nats": {"servers": ["nats://x"], "replicas": -1}}`:                                              "c.json: --replicas must be 1 to 5",
+		`{` + good + `, "nats": {"servers": ["nats://x"], "cert": "x"}}`:                                                 "c.json: --nats-cert and --nats-key need each other",
+		`{` + good + `, "nats": {"servers": ["nats://x"], "credentials": "x", "nkey": "y"}}`:                             "--credentials and --nats-nkey are two ways",
+		`{` + good + `, "nats": {"servers": ["nats://x"], "nkey": "/no/such"}}`:                                          "--nats-nkey: nats: open /no/such",
 		`{` + good + `, "mcp": {"a": {}}}`:                                                                               "/mcp/a has to have a command or a url",
 		`{` + good + `, "mcp": {"a": {"command": ["x"], "url": "https://x"}}}`:                                           "/mcp/a has to have a command or a url", // SE05
 		`{` + good + `, "mcp": {"A": {"command": ["x"]}}}`:                                                               "/mcp/A: a name has",

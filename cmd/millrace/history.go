@@ -1,7 +1,9 @@
 package main
 
 import (
+	"errors"
 	"flag"
+	"fmt"
 	"path/filepath"
 
 	"github.com/nats-io/nats.go"
@@ -52,17 +54,32 @@ func (h *historyFlags) divided() int {
 	return 1
 }
 
+// The largest numbers that the log accepts.
+const mostPartitions, mostReplicas = 4096, 5
+
+// wrong returns an error if the flags are invalid.
+func (h *historyFlags) wrong() error {
+	switch {
+	case *h.partitions < 0 || *h.partitions > mostPartitions:
+		return fmt.Errorf("--partitions must be 1 to %d, or 0 for the default", mostPartitions)
+	case *h.replicas < 0 || *h.replicas > mostReplicas:
+		return fmt.Errorf("--replicas must be 1 to %d", mostReplicas)
+	case *h.state == "" && len(h.servers) == 0:
+		return errors.New("no --state folder and no --nats server")
+	case (*h.cert == "") != (*h.key == ""):
+		return errors.New("--nats-cert and --nats-key need each other")
+	}
+	return nil
+}
+
 // opener returns the opener of the log.
 func (h *historyFlags) opener(fs *flag.FlagSet) (journal.Opener, error) {
+	if err := h.wrong(); err != nil {
+		return nil, misused(fs, "%v", err)
+	}
 	switch {
-	case *h.partitions < 0:
-		return nil, misused(fs, "--partitions must be positive")
-	case *h.state == "" && len(h.servers) == 0:
-		return nil, misused(fs, "no --state folder and no --nats server")
-	case (*h.cert == "") != (*h.key == ""):
-		return nil, misused(fs, "--nats-cert and --nats-key need each other")
 	case *h.credentials != "" && *h.nkey != "":
-		return nil, misused(fs, "--credentials and --nats-nkey are two ways to say who this is: give one")
+		return nil, errors.New("--credentials and --nats-nkey are two ways to say who this is: give one")
 	case len(h.servers) == 0:
 		return natslog.Embedded(filepath.Join(*h.state, "history")), nil
 	}
@@ -80,7 +97,7 @@ func (h *historyFlags) opener(fs *flag.FlagSet) (journal.Opener, error) {
 	if *h.nkey != "" {
 		seed, err := nats.NkeyOptionFromSeed(*h.nkey)
 		if err != nil {
-			return nil, misused(fs, "--nats-nkey: %v", err)
+			return nil, fmt.Errorf("--nats-nkey: %w", err)
 		}
 		as = append(as, seed)
 	}

@@ -226,6 +226,8 @@ func (f *serveFlags) wrong() error {
 	switch {
 	case *f.kept.state == "":
 		return errors.New("no --state folder")
+	case f.kept.wrong() != nil:
+		return f.kept.wrong()
 	case f.tools.check() != nil:
 		return f.tools.check()
 	case f.NArg() > 0:

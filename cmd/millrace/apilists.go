@@ -102,7 +102,12 @@ func (a api) calls(w http.ResponseWriter, r *http.Request) {
 // page answers with a page of what a runtime remembers: an object with the entries under the given name. If there are more
 // entries, "next" is the parameter after of the next request.
 func page[S, T any](w http.ResponseWriter, r *http.Request, name string, more []string, all agentinspect.Each[S], wanted func(S) (T, bool)) {
-	after, limit, err := pageParameters(r.URL.Query(), more)
+	q, err := url.ParseQuery(r.URL.RawQuery)
+	if err != nil { // r.URL.Query leaves out what it cannot read
+		answer(w, http.StatusBadRequest, problem{"the parameters cannot be read: " + err.Error()})
+		return
+	}
+	after, limit, err := pageParameters(q, more)
 	if err != nil {
 		answer(w, http.StatusBadRequest, problem{err.Error()})
 		return

@@ -71,7 +71,7 @@ func TestLists(t *testing.T) {
 	}
 	for _, bad := range []string{
 		"limit=0", "limit=501", "limit=-1", "limit=x", "limit=1e2", "limit=99999999999999999999", "limit=1&limit=2", "after=x", "after=1", "after=-1.0", "after=0.-1",
-		"after=0.4294967296", "after=99999999999999999999.0", "after=0.0.0", "after=0.%00", "after=1.1&after=1.2", "aftr=0.0", "state=new",
+		"after=0.4294967296", "after=99999999999999999999.0", "after=0.0.0", "after=0.%00", "after=1.1&after=1.2", "aftr=0.0", "state=new", "limit=%zz", "thread=a;b",
 	} {
 		s.request(ctx, "GET", "/calls?"+bad, "", http.StatusBadRequest)
 	}

@@ -240,16 +240,16 @@ func (g *gateway) nonce() uint64 { return g.nonces.Add(1) }
 // stored, and it does not wait for space in a full log: if a snapshot does not fit, the next owner replays the
 // steps instead. Elements of outputs that readers have acknowledged do not come again, unless a partition is so
 // far behind that it does not take the acknowledgement within a second. If ctx ends first, Stop ends at once,
-// without snapshots, and returns the cause. It does not wait for a function of the program that does not return:
-// then the log stays open until [App.Done] is closed, and the error says so. It is safe to call Stop more than
-// once.
+// without snapshots, and returns the cause. It waits no longer than ten seconds for a function of the program that
+// does not return: then the log stays open until [App.Done] is closed, and the error says so. It is safe to call
+// Stop more than once.
 func (a *App[P]) Stop(ctx context.Context) error {
 	c := a.made()
 	if ctx == nil {
 		engine.NilContext("durable.App.Stop")
 	}
 	select {
-	case <-c.over: // the outcome is known, whether or not ctx has ended since
+	case <-c.over: // the outcome is known, even if ctx has ended
 		return c.err
 	default:
 	}
@@ -276,8 +276,9 @@ func (a *App[P]) Stop(ctx context.Context) error {
 	return c.err
 }
 
-// abortsWithin is how long Stop waits after its context has ended. It is more than an action of the log usually takes.
-const abortsWithin = 3 * time.Second
+// abortsWithin is how long Stop waits after its context has ended. An action of the log takes less even on a busy
+// machine, and the log should be free when Stop returns.
+const abortsWithin = 10 * time.Second
 
 // errStillOpen says that the owner of a partition goes on after Stop has returned.
 var errStillOpen = fmt.Errorf("durable: App.Stop: a step has not ended %v later, since a function of the program does not return or the log does not answer: the log stays open until it ends", abortsWithin)

@@ -112,7 +112,7 @@ func (o *Operator) parse(word, value string) error {
 }
 
 // fieldsOf parses an element of [Operator].Types into the name of the struct and the types of its fields. A struct type without a
-// name has no identity but its fields, so these are listed under the field that has it: "At struct { X int }" is At of type struct
+// name is nothing but its fields, so these are listed with the field whose type it is: "At struct { X int }" is At of type struct
 // and At.X of type int.
 func fieldsOf(text string) (name string, fields map[string]string) {
 	open := -1

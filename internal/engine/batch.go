@@ -45,12 +45,12 @@ func DeleteEntry[K comparable, V any](c *Columns[K, V], i int) {
 	}
 }
 
-// ClearEntries removes all records and keeps the memory.
+// ClearEntries removes all records and keeps the memory. Columns whose values are kept elsewhere have none.
 func ClearEntries[K comparable, V any](c *Columns[K, V]) {
 	if len(c.K) == 0 {
 		return
 	}
-	if len(c.K) == 1 { // as for a record that is sent alone; clear is a call of the runtime
+	if len(c.K) == 1 && len(c.V) == 1 { // as for a record that is sent alone; clear is a call of the runtime
 		var k K
 		var v V
 		c.K[0], c.V[0] = k, v

@@ -24,7 +24,8 @@ type App[P any] struct {
 	core *core
 }
 
-// A core is the part of an App that does not depend on the type of its ports.
+// A core is the part of an App that does not depend on the type of its ports. The methods of an App call those of
+// its core, and the compiler makes only the former for each type of ports.
 type core struct {
 	opts              Options
 	build             func(*dataflow.Flow)
@@ -80,8 +81,21 @@ func Start[P any](ctx context.Context, build func(*dataflow.Flow) P, opts Option
 	if ctx == nil {
 		engine.NilContext("durable.Start")
 	}
+	c, err := newCore(opts, func(f *dataflow.Flow) { build(f) }, nameOf(build))
+	if err != nil {
+		return nil, err
+	}
+	app := &App[P]{Ports: build(c.flow), core: c}
+	if err := c.start(ctx); err != nil {
+		return nil, err
+	}
+	return app, nil
+}
+
+// newCore returns a core with a flow for ports.
+func newCore(opts Options, build func(*dataflow.Flow), name string) (*core, error) {
 	c := &core{
-		opts: opts.withDefaults(), build: func(f *dataflow.Flow) { build(f) }, name: nameOf(build),
+		opts: opts.withDefaults(), build: build, name: name,
 		started: make(chan struct{}), done: make(chan struct{}), over: make(chan struct{}), readers: make(chan struct{}, 1),
 	}
 	if c.opts.Flow.OnBlocked == nil {
@@ -91,15 +105,9 @@ func Start[P any](ctx context.Context, build func(*dataflow.Flow) P, opts Option
 	if err := c.opts.check(); err != nil {
 		return nil, err
 	}
-	app := &App[P]{core: c}
 	c.gateway = &gateway{core: c}
-	flow, facade := newRemote(c.opts.Flow, c.opts.Codec, c.gateway)
-	app.Ports = build(flow)
-	c.flow, c.facade = flow, facade
-	if err := c.start(ctx); err != nil {
-		return nil, err
-	}
-	return app, nil
+	c.flow, c.facade = newRemote(c.opts.Flow, c.opts.Codec, c.gateway)
+	return c, nil
 }
 
 // Run is Start for a program that does everything in other goroutines: it calls started with the ports, and
@@ -243,8 +251,9 @@ func (g *gateway) nonce() uint64 { return g.nonces.Add(1) }
 // without snapshots, and returns the cause. It waits no longer than ten seconds for a function of the program that
 // does not return: then the log stays open until [App.Done] is closed, and the error says so. It is safe to call
 // Stop more than once.
-func (a *App[P]) Stop(ctx context.Context) error {
-	c := a.made()
+func (a *App[P]) Stop(ctx context.Context) error { return a.made().stop(ctx) }
+
+func (c *core) stop(ctx context.Context) error {
 	if ctx == nil {
 		engine.NilContext("durable.App.Stop")
 	}
@@ -292,10 +301,12 @@ func (a *App[P]) Done() <-chan struct{} { return a.made().over }
 // Err returns nil while the flow runs and after Stop. Otherwise it returns why the flow ended: a
 // [*dataflow.StepError] if a function panicked, a [*DivergedError], an error of the log, or the cause of the
 // context's end. A flow runs as long as one of its partitions does; see [PartitionError] and [App.Status].
-func (a *App[P]) Err() error {
+func (a *App[P]) Err() error { return a.made().whyEnded() }
+
+func (c *core) whyEnded() error {
 	select {
-	case <-a.made().over:
-		return a.core.err
+	case <-c.over:
+		return c.err
 	default:
 		return nil
 	}

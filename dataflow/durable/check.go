@@ -51,8 +51,9 @@ func Check(ctx context.Context, opts Options) ([]PartitionCheck, error) {
 }
 
 // Check is the function [Check] on the log of a running flow.
-func (a *App[P]) Check(ctx context.Context) ([]PartitionCheck, error) {
-	c := a.made()
+func (a *App[P]) Check(ctx context.Context) ([]PartitionCheck, error) { return a.made().check(ctx) }
+
+func (c *core) check(ctx context.Context) ([]PartitionCheck, error) {
 	if ctx == nil {
 		engine.NilContext("durable.App.Check")
 	}

@@ -60,7 +60,10 @@ func Copy(ctx context.Context, opts Options, to journal.Opener) (Copied, error) 
 // Backup is the function [Copy] for a running flow. The flow goes on meanwhile, but makes no snapshots while
 // its history is read, so a Stop may have to wait for that.
 func (a *App[P]) Backup(ctx context.Context, to journal.Opener) (Copied, error) {
-	c := a.made()
+	return a.made().backup(ctx, to)
+}
+
+func (c *core) backup(ctx context.Context, to journal.Opener) (Copied, error) {
 	if ctx == nil {
 		engine.NilContext("durable.App.Backup")
 	}

@@ -62,17 +62,18 @@ type Health struct {
 // Health returns the state of the flow. Any goroutine may call it at any time, even after the flow has ended.
 // It takes as long as [App.Status], at most 10 ms, and waits no longer than that for a disk, another process or
 // a server.
-func (a *App[P]) Health() Health {
-	c := a.made()
+func (a *App[P]) Health() Health { return a.made().health() }
+
+func (c *core) health() Health {
 	h := Health{MaxLag: c.opts.MaxLag}
 	if c.ending.Load() {
-		h.Partitions, h.Metrics, h.Ended, h.Err = a.Status(), a.Metrics(), true, a.Err()
+		h.Partitions, h.Metrics, h.Ended, h.Err = c.status(), c.figures(), true, c.whyEnded()
 		return h // its log is closed
 	}
 	timeout := time.NewTimer(engine.Patience)
 	defer timeout.Stop()
 	sized := c.measured.sizing.refresh(c.ctx, c.measured.Log)
-	h.Partitions, h.Metrics = a.Status(), a.Metrics()
+	h.Partitions, h.Metrics = c.status(), c.figures()
 	select {
 	case <-sized:
 	case <-timeout.C:
@@ -85,7 +86,7 @@ func (a *App[P]) Health() Health {
 	}
 	h.Log, h.Witness = c.measured.condition(), c.witnessing.condition()
 	if h.Ended = c.ending.Load(); h.Ended {
-		h.Log, h.Err = nil, a.Err()
+		h.Log, h.Err = nil, c.whyEnded()
 	}
 	return h
 }

@@ -14,8 +14,9 @@ import (
 // one that [OpenHistory] returns; this leaves the log open.
 //
 // Steps before the latest snapshots are available only with [Options].KeepFor.
-func (a *App[P]) History(ctx context.Context) (*History, error) {
-	c := a.made()
+func (a *App[P]) History(ctx context.Context) (*History, error) { return a.made().history(ctx) }
+
+func (c *core) history(ctx context.Context) (*History, error) {
 	if ctx == nil {
 		engine.NilContext("durable.App.History")
 	}

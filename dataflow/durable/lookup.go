@@ -20,7 +20,10 @@ type StateEntry struct {
 // [dataflow.App.Lookup] does. It does not find what other processes have. A partition that is being restored
 // has nothing yet.
 func (a *App[P]) Lookup(ctx context.Context, key any) ([]StateEntry, error) {
-	c := a.made()
+	return a.made().lookUp(ctx, key)
+}
+
+func (c *core) lookUp(ctx context.Context, key any) ([]StateEntry, error) {
 	if err := lookup.Check(c.facade, key); err != nil {
 		return nil, err
 	}
@@ -41,7 +44,10 @@ func (a *App[P]) Lookup(ctx context.Context, key any) ([]StateEntry, error) {
 // Entries returns a page of what an operator remembers by key in a partition, as [dataflow.App.Entries] does.
 // The page is empty if this process does not own the partition.
 func (a *App[P]) Entries(ctx context.Context, partition, operator, state int, from uint32, most int) (dataflow.StatePage, error) {
-	c := a.made()
+	return a.made().entries(ctx, partition, operator, state, from, most)
+}
+
+func (c *core) entries(ctx context.Context, partition, operator, state int, from uint32, most int) (dataflow.StatePage, error) {
 	at, op, err := lookup.Has(c.facade, operator, state)
 	if err != nil {
 		return dataflow.StatePage{}, err
@@ -89,7 +95,12 @@ func (c *core) between(ctx context.Context, partition int, look func(*engine.Loc
 func (a *App[P]) VisitStates(
 	ctx context.Context, key, state reflect.Type, from dataflow.StatePlace, most int, do func(key, state any),
 ) (next dataflow.StatePlace, more bool, err error) {
-	c := a.made()
+	return a.made().visitStates(ctx, key, state, from, most, do)
+}
+
+func (c *core) visitStates(
+	ctx context.Context, key, state reflect.Type, from dataflow.StatePlace, most int, do func(key, state any),
+) (next dataflow.StatePlace, more bool, err error) {
 	m, err := lookup.MachineOf(c.facade, key, state)
 	if err != nil {
 		return next, false, err
@@ -123,7 +134,10 @@ func (a *App[P]) VisitStates(
 // VisitStatesOf is [dataflow.StatesOf] for types that are known only at run time. It does not find keys that
 // another process owns.
 func (a *App[P]) VisitStatesOf(ctx context.Context, n int, key func(i int) any, keyType, state reflect.Type, do func(i int, state any)) error {
-	c := a.made()
+	return a.made().visitStatesOf(ctx, n, key, keyType, state, do)
+}
+
+func (c *core) visitStatesOf(ctx context.Context, n int, key func(i int) any, keyType, state reflect.Type, do func(i int, state any)) error {
 	all, err := lookup.MachinesOf(c.facade, keyType, state)
 	for _, m := range all {
 		first, count := c.layout.all(m.Location)

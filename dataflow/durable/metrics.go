@@ -44,8 +44,10 @@ func (m *metrics) cut(stopped time.Duration, size int) {
 }
 
 // Metrics returns what this process has done so far. The figures may be from slightly different moments.
-func (a *App[P]) Metrics() Metrics {
-	m, log := &a.made().metrics, a.core.measured
+func (a *App[P]) Metrics() Metrics { return a.made().figures() }
+
+func (c *core) figures() Metrics {
+	m, log := &c.metrics, c.measured
 	return Metrics{
 		Records: m.records.Load(), Steps: m.steps.Load(), Snapshots: m.snapshots.Load(),
 		Restores: m.restores.Load(), Replayed: m.replayed.Load(), Quarantined: m.quarantined.Load(), WrongClocks: m.wrongClocks.Load(),

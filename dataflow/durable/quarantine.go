@@ -49,8 +49,9 @@ var ErrNoLetter = errors.New("durable: there is no such record in the quarantine
 // Quarantine returns the letters of all partitions, in order: those of partitions that this process owns as
 // they are now, and the others as reported by their owners. It returns an error if an owner does not answer
 // before ctx ends.
-func (a *App[P]) Quarantine(ctx context.Context) ([]Letter, error) {
-	c := a.made()
+func (a *App[P]) Quarantine(ctx context.Context) ([]Letter, error) { return a.made().quarantine(ctx) }
+
+func (c *core) quarantine(ctx context.Context) ([]Letter, error) {
 	if ctx == nil {
 		engine.NilContext("durable.App.Quarantine")
 	}

@@ -78,8 +78,9 @@ type reports struct {
 // The owner of a partition copies the figures between two steps. Status waits at most 10 ms for all partitions
 // together. If a function takes longer, or a step waits for space in the log, it returns the figures copied
 // last, with Stale set. A partition that is being restored is not Owned.
-func (a *App[P]) Status() []PartitionStatus {
-	c := a.made()
+func (a *App[P]) Status() []PartitionStatus { return a.made().status() }
+
+func (c *core) status() []PartitionStatus {
 	asked := make([]<-chan struct{}, len(c.gateway.partitions))
 	for p, pg := range c.gateway.partitions {
 		asked[p] = pg.ask(nil)

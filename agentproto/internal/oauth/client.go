@@ -125,9 +125,10 @@ func (c *Client) once(runtime string, j authorize.Job) authorize.Outcome {
 // cancelled.
 func (c *Client) requestContext(p *Provider) (context.Context, context.CancelFunc) {
 	ctx, stop := context.WithTimeout(c.ctx, c.o.Timeout)
-	client := c.http
+	transport := c.o.Transport
 	if p != nil && p.Resource != "" {
-		client = edge.NewClient(&resourceAdder{p.Resource, c.o.Transport}).Standard(maxAnswer, c.o.Timeout)
+		transport = &resourceAdder{p.Resource, transport}
 	}
+	client := edge.NewClient(&answerReader{transport}).Standard(maxAnswer, c.o.Timeout)
 	return context.WithValue(ctx, oauth2.HTTPClient, client), stop
 }

@@ -105,6 +105,10 @@ func TestFetch(t *testing.T) {
 		"rejected":       {token: &vault.Token{Access: "a1", Refresh: "r1", Expiry: past}, status: 400, body: `{"error":"invalid_grant"}`, class: authorize.None, asked: 1, refresh: "r1"},
 		"not answered":   {token: &vault.Token{Access: "a1", Refresh: "r1", Expiry: past}, status: 503, class: authorize.Unrenewed, asked: 1, access: "a1", refresh: "r1", kept: "r1"},
 		"client refused": {token: &vault.Token{Access: "a1", Refresh: "r1", Expiry: past}, status: 401, body: `{"error":"invalid_client"}`, class: authorize.Unrenewed, asked: 1, access: "a1", refresh: "r1", kept: "r1"},
+		"strange code":   {token: &vault.Token{Access: "a1", Refresh: "r1", Expiry: past}, status: 200, body: `{"error":"bad_refresh_token"}`, class: authorize.None, asked: 1, access: "a1", refresh: "r1", kept: "r1"},
+		"strange denial": {token: &vault.Token{Access: "a1", Refresh: "r1", Expiry: past}, status: 403, body: `{"error":"token_expired"}`, class: authorize.None, asked: 1, access: "a1", refresh: "r1", kept: "r1"},
+		"strange outage": {token: &vault.Token{Access: "a1", Refresh: "r1", Expiry: past}, status: 500, body: `{"error":"oops"}`, class: authorize.Unrenewed, asked: 1, access: "a1", refresh: "r1", kept: "r1"},
+		"too often":      {token: &vault.Token{Access: "a1", Refresh: "r1", Expiry: past}, status: 429, body: `{"error":"rate_limited"}`, class: authorize.Unrenewed, asked: 1, access: "a1", refresh: "r1", kept: "r1"},
 		"not sendable":   {token: &vault.Token{Access: "a1", Refresh: "r1", Expiry: past}, status: 200, body: `{"access_token":"a\n2","token_type":"Bearer","refresh_token":"r2"}`, class: authorize.Failed, asked: 1, access: "a1", refresh: "r1", kept: "r1"},
 		"no bearer":      {token: &vault.Token{Access: "a1", Refresh: "r1", Expiry: past}, status: 200, body: `{"access_token":"a2","token_type":"mac"}`, class: authorize.Failed, asked: 1, access: "a1", refresh: "r1", kept: "r1"},
 	} {

@@ -55,10 +55,13 @@ func (c *Client) fetch(ctx context.Context, p *Provider, key vault.Key, j author
 	fresh, err := p.config.TokenSource(ctx, &oauth2.Token{RefreshToken: old.Refresh}).Token()
 	if err != nil {
 		c.logProvider("token not renewed", p, err)
-		if !isRejection(err) {
-			return nil, authorize.Unrenewed
+		switch {
+		case isRejection(err):
+			return nil, c.forget(ctx, key)
+		case isStrangeCode(err):
+			return nil, authorize.None // but the token stays, in case the next renewal succeeds
 		}
-		return nil, c.forget(ctx, key)
+		return nil, authorize.Unrenewed
 	}
 	kept, class := c.accept(p, key, fresh, old.Scopes)
 	if class != authorize.Good {
@@ -87,6 +90,17 @@ func isRejection(err error) bool {
 		return re.ErrorCode == "invalid_grant"
 	}
 	return re.Response != nil && (re.Response.StatusCode == http.StatusBadRequest || re.Response.StatusCode == http.StatusUnauthorized)
+}
+
+// isStrangeCode reports whether a provider answered with an error code that is not one of RFC 6749. Some providers
+// reject a refresh token that way, such as with bad_refresh_token and the status 200. If their users were not asked,
+// they could not authorize ever again, since each call would fail at the renewal.
+func isStrangeCode(err error) bool {
+	var re *oauth2.RetrieveError
+	if !errors.As(err, &re) || re.ErrorCode == "" || providerErrors[re.ErrorCode] {
+		return false
+	}
+	return re.Response != nil && re.Response.StatusCode < 500 && re.Response.StatusCode != http.StatusTooManyRequests
 }
 
 // Limits of the scopes of a token. They are in the state of the flow, whose steps compare them one by one.

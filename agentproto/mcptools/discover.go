@@ -29,6 +29,7 @@ type registration struct {
 	ClientID, ClientSecret               string
 	Style                                oauth2.AuthStyle
 	Made                                 bool      // by dynamic registration
+	Redirect                             string    // the redirect URI that was registered; empty if an earlier version did so
 	Expires                              time.Time // of the secret; zero for never
 	Scopes                               []string
 }
@@ -92,17 +93,18 @@ func (e discoveryError) Error() string {
 	return e.server + " asks for an authorization that cannot be begun: " + e.why
 }
 
-// discover finds the authorization server for the tokens that a challenge asks for, and returns the ID of its provider.
-func (m *member) discover(ctx context.Context, c *challenge) (id string, err error) {
+// discover finds the authorization server for the tokens that a challenge asks for, and returns the ID of its provider and the
+// client. A dynamic registration whose client is forgotten by the server is not used again.
+func (m *member) discover(ctx context.Context, c *challenge, forgotten string) (id, client string, err error) {
 	call := ctx
 	ctx, stop := context.WithTimeout(ctx, discoveryTime)
 	defer stop()
-	fail := func(why string, err error) (string, error) {
+	fail := func(why string, err error) (string, string, error) {
 		if call.Err() != nil {
-			return "", context.Cause(call)
+			return "", "", context.Cause(call)
 		}
 		m.log.Warn("no authorization", "server", m.server.Name, "reason", why, "error", edge.WithoutURL(err))
-		return "", discoveryError{m.server.Name, why}
+		return "", "", discoveryError{m.server.Name, why}
 	}
 	if m.pages == "" {
 		return fail("this program has no address that users come back to", nil)
@@ -136,7 +138,7 @@ func (m *member) discover(ctx context.Context, c *challenge) (id string, err err
 	}
 	known := slices.IndexFunc(m.known, func(k registration) bool { return k.Issuer == r.Issuer })
 	before := registration{}
-	if known >= 0 {
+	if known >= 0 && (forgotten == "" || m.known[known].ClientID != forgotten) {
 		before = m.known[known]
 	}
 	if err := m.register(ctx, &r, before, server); err != nil {
@@ -165,7 +167,7 @@ func (m *member) discover(ctx context.Context, c *challenge) (id string, err err
 	m.mu.Lock()
 	m.current = id
 	m.mu.Unlock()
-	return id, nil
+	return id, r.ClientID, nil
 }
 
 // resourceMetadata returns the server's metadata as a protected resource (RFC 9728). It is at the address that the challenge
@@ -238,11 +240,14 @@ func (m *member) register(ctx context.Context, r *registration, before registrat
 	case server.ClientIDMetadataDocumentSupported && strings.HasPrefix(m.pages, "https://"):
 		r.ClientID, r.Style = m.pages+documentPath, oauth2.AuthStyleInParams
 		return nil
-	case before.Made && (before.Expires.IsZero() || time.Now().Before(before.Expires)):
+	}
+	redirect := m.tools.RedirectURI(m.providerID(r.Issuer))
+	if before.usable(redirect) {
 		r.ClientID, r.ClientSecret, r.Style, r.Made, r.Expires = before.ClientID, before.ClientSecret, before.Style, true, before.Expires
+		r.Redirect = before.Redirect
 		return nil
 	}
-	meta := m.document(m.tools.RedirectURI(m.providerID(r.Issuer)))
+	meta := m.document(redirect)
 	meta.Scope = strings.Join(r.Scopes, " ")
 	for _, method := range []string{basic, post, none} { // with a secret, if possible
 		if slices.Contains(methods, method) {
@@ -254,7 +259,7 @@ func (m *member) register(ctx context.Context, r *registration, before registrat
 	if err != nil {
 		return unregistered(err)
 	}
-	r.ClientID, r.ClientSecret, r.Expires, r.Made = made.ClientID, made.ClientSecret, made.ClientSecretExpiresAt, true
+	r.ClientID, r.ClientSecret, r.Expires, r.Made, r.Redirect = made.ClientID, made.ClientSecret, made.ClientSecretExpiresAt, true, redirect
 	r.Style = oauth2.AuthStyleInHeader
 	if made.ClientSecret == "" || made.TokenEndpointAuthMethod == post || made.TokenEndpointAuthMethod == none {
 		r.Style = oauth2.AuthStyleInParams
@@ -263,6 +268,12 @@ func (m *member) register(ctx context.Context, r *registration, before registrat
 		r.ClientSecret = ""
 	}
 	return nil
+}
+
+// usable reports whether a dynamic registration can be used for users who are sent back to redirect. The operator may have changed
+// the public address since it was made; then the server would refuse each user.
+func (r registration) usable(redirect string) bool {
+	return r.Made && (r.Expires.IsZero() || time.Now().Before(r.Expires)) && (r.Redirect == "" || r.Redirect == redirect)
 }
 
 // unregistered returns an error that says why a registration failed, and can be logged: that of the SDK has the server's whole

@@ -48,7 +48,7 @@ func TestSlowDiscovery(t *testing.T) {
 		var calls sync.WaitGroup
 		for range 20 {
 			calls.Go(func() {
-				_, err := m.discover(t.Context(), &challenge{})
+				_, _, err := m.discover(t.Context(), &challenge{}, "")
 				if _, ok := errors.AsType[discoveryError](err); !ok || time.Since(begin) > time.Minute {
 					t.Errorf("after %v: %v", time.Since(begin), err)
 				}
@@ -58,7 +58,7 @@ func TestSlowDiscovery(t *testing.T) {
 		ctx, cancel := context.WithCancelCause(t.Context())
 		gone := errors.New("the call was cancelled")
 		cancel(gone)
-		if _, err := m.discover(ctx, &challenge{}); !errors.Is(err, gone) || time.Since(begin) > 0 {
+		if _, _, err := m.discover(ctx, &challenge{}, ""); !errors.Is(err, gone) || time.Since(begin) > 0 {
 			t.Errorf("cancelled: %v after %v", err, time.Since(begin))
 		}
 		w := httptest.NewRecorder()
@@ -98,7 +98,7 @@ func TestManyScopes(t *testing.T) {
 			log: slog.New(slog.DiscardHandler), outside: &outside{metadata: client, others: client}, discovering: make(chan struct{}, 1),
 			tools: toolserver.New(toolserver.Options{Name: "s", PublicURL: "https://tools.example/mcp/s", Logger: slog.New(slog.DiscardHandler)}),
 		}
-		_, err := m.discover(t.Context(), &challenge{params: map[string]string{"scope": at.challenge}})
+		_, _, err := m.discover(t.Context(), &challenge{params: map[string]string{"scope": at.challenge}}, "")
 		if err == nil || !strings.HasSuffix(err.Error(), "it names too many scopes") {
 			t.Errorf("got %v", err)
 		}
@@ -141,6 +141,27 @@ func TestFailedRegistration(t *testing.T) {
 		err := m.register(t.Context(), &r, registration{}, &oauthex.AuthServerMeta{RegistrationEndpoint: "https://idp.example/register"})
 		if err == nil || err.Error() != c.want {
 			t.Errorf("%d %s: %v", c.status, body, err)
+		}
+	}
+}
+
+// TestRegistrationOfAnotherAddress uses registrations of earlier processes. The test fails if one is used whose users would be sent
+// back to an address that this program no longer has, or if one that can be used is replaced.
+func TestRegistrationOfAnotherAddress(t *testing.T) {
+	tools := toolserver.New(toolserver.Options{Name: "s", PublicURL: "https://tools.example/mcp/s", Logger: slog.New(slog.DiscardHandler)})
+	defer tools.Close(t.Context())
+	client := &http.Client{Transport: registrar{201, `{"client_id":"new"}`}}
+	m := &member{server: &Server{Name: "s", URL: "https://s.example/mcp"}, pages: "https://tools.example/mcp/s", tools: tools, outside: &outside{others: client}}
+	for redirect, want := range map[string]string{
+		"": "old", // an earlier version did not store it
+		tools.RedirectURI(m.providerID("https://idp.example")): "old",
+		"https://earlier.example/oauth/callback/x":             "new",
+	} {
+		r := registration{Issuer: "https://idp.example"}
+		before := registration{ClientID: "old", Made: true, Redirect: redirect}
+		err := m.register(t.Context(), &r, before, &oauthex.AuthServerMeta{RegistrationEndpoint: "https://idp.example/register"})
+		if err != nil || r.ClientID != want || want == "new" && r.Redirect != tools.RedirectURI(m.providerID(r.Issuer)) {
+			t.Errorf("redirect URI %q: client %q, %v", redirect, r.ClientID, err)
 		}
 	}
 }

@@ -122,8 +122,8 @@ func (m *member) enter(ctx context.Context) (*access, error) {
 	switch {
 	case err == nil:
 		err = a.use(t)
-	case errors.Is(err, toolserver.ErrUnauthorized):
-		err = nil // perhaps no token is needed
+	case errors.Is(err, toolserver.ErrUnauthorized), errors.Is(err, toolserver.ErrUnknownClient):
+		err = nil // perhaps no token is needed; if one is, the challenge has this program registered anew
 	}
 	if err != nil {
 		a.leave()
@@ -156,7 +156,7 @@ func (a *access) answer(c *challenge) error {
 }
 
 func (a *access) authorize(c *challenge) error {
-	id, err := a.m.discover(a.ctx, c)
+	id, client, err := a.m.discover(a.ctx, c, "")
 	if err != nil {
 		return err
 	}
@@ -174,6 +174,16 @@ func (a *access) authorize(c *challenge) error {
 		need = strings.Fields(c.params["scope"])
 	}
 	t, err := toolserver.Authorize(a.ctx, id, need, refused)
+	if errors.Is(err, toolserver.ErrUnknownClient) {
+		// A server that has lost its clients would otherwise refuse this program for ever.
+		again, fresh, failed := a.m.discover(a.ctx, c, client)
+		if failed != nil {
+			return failed
+		}
+		if fresh != client {
+			t, err = toolserver.Authorize(a.ctx, again, need, refused)
+		}
+	}
 	if err != nil {
 		return err
 	}

@@ -45,3 +45,39 @@ func TestRegistration(t *testing.T) {
 		})
 	}
 }
+
+// TestForgottenRegistration has a provider forget the client that was registered there, while users have tokens that have expired.
+// The test fails if their calls fail, if each user has a client registered, or if the client of a user who has authorized anew is
+// replaced.
+func TestForgottenRegistration(t *testing.T) {
+	p := newProtectedWith(t, idp.Options{Registration: true}, func(o *mcptools.Options) {
+		o.Servers[0].OAuth.ClientID, o.Servers[0].OAuth.Issuer = "", ""
+	})
+	users := []string{"ada", "bob"}
+	signIn := func(user, id, tool, want string) {
+		t.Helper()
+		p.call(user, id+user, tool, "{}")
+		if page, err := p.detour(); err != nil {
+			t.Fatalf("%s: %v: %s", user, err, page)
+		}
+		if got := p.result().String(); !strings.HasPrefix(got, want) {
+			t.Errorf("%s: %q", user, got)
+		}
+	}
+	for _, user := range users {
+		signIn(user, "first", "sign_in", "p can be used now")
+	}
+	p.idp.ForgetRegistered()
+	p.idp.ExpireTokens("ada") // which authorizes for both
+	for _, user := range users {
+		signIn(user, "second", "hit", "hit")
+	}
+	p.idp.ExpireTokens("ada")
+	for _, user := range users {
+		p.call(user, "third"+user, "hit", "{}")
+		p.want("with a token that was renewed", "hit")
+	}
+	if n := p.idp.Registered(); n != 2 {
+		t.Errorf("it registered itself %d times", n)
+	}
+}

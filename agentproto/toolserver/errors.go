@@ -15,6 +15,11 @@ var ErrUnauthorized = errors.New("toolserver: the access token was refused")
 // ErrNoToken is returned by [Vault.Load] if there is no token for the key.
 var ErrNoToken = vault.ErrNoToken
 
+// ErrUnknownClient is returned by [Authorize], [StoredToken] and [Token] if the provider does not accept the server as its
+// client (invalid_client), so that it neither issues nor renews tokens. A client that was registered dynamically may be registered
+// anew, see [Server.SetProvider].
+var ErrUnknownClient = errors.New("the authorization failed: the provider does not know the tool server as a client")
+
 // ErrNoAnswer is returned by [Choose] and [SendTo] when the user did not answer in time.
 var ErrNoAnswer = errors.New("the choice was not answered in time")
 

@@ -99,7 +99,7 @@ func (c *call) access(n need, refused string, renewed bool) error {
 
 // classErrors are the errors, in fixed words, that a call gets.
 var classErrors = map[authorize.Class]error{
-	authorize.None: ErrUnauthorized, authorize.Failed: errAuthFailed, authorize.Unrenewed: errNotRenewed,
+	authorize.None: ErrUnauthorized, authorize.Failed: errAuthFailed, authorize.Unrenewed: errNotRenewed, authorize.Unknown: ErrUnknownClient,
 	authorize.Denied: errDenied, authorize.Other: errOtherUser, authorize.Late: errAuthTimeout,
 	authorize.Wrong: errNotConfirmed, authorize.Declined: errNotConfirmed, authorize.Lost: errAuthFailed,
 	authorize.Paused: errAuthPaused, authorize.Full: errAuthMany, authorize.Over: errEnded,

@@ -27,7 +27,10 @@ type UserToken struct {
 	Access  Secret
 	Refresh Secret    // empty if the provider gave none
 	Expiry  time.Time // of Access; zero if the provider did not say
-	Scopes  []string  // granted scopes, sorted
+	// ClientID is the client that the token was issued to, which alone can renew it. If it is empty, the token counts as
+	// one of the provider's current client.
+	ClientID string
+	Scopes   []string // granted scopes, sorted
 }
 
 // A Vault stores tokens; a [FileVault] stores them durably. Its methods must be safe for concurrent use. A
@@ -142,11 +145,11 @@ func (v *FileVault) Close() error {
 }
 
 func (t *UserToken) revealed() *vault.Token {
-	return &vault.Token{Access: t.Access.Reveal(), Refresh: t.Refresh.Reveal(), Expiry: t.Expiry, Scopes: t.Scopes}
+	return &vault.Token{Access: t.Access.Reveal(), Refresh: t.Refresh.Reveal(), Expiry: t.Expiry, Client: t.ClientID, Scopes: t.Scopes}
 }
 
 func userToken(t *vault.Token) *UserToken {
-	return &UserToken{Access: NewSecret(t.Access), Refresh: NewSecret(t.Refresh), Expiry: t.Expiry, Scopes: t.Scopes}
+	return &UserToken{Access: NewSecret(t.Access), Refresh: NewSecret(t.Refresh), Expiry: t.Expiry, ClientID: t.Client, Scopes: t.Scopes}
 }
 
 // A tokenVault adapts a [Vault] to package oauth.

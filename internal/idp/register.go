@@ -4,6 +4,7 @@ import (
 	"crypto/rand"
 	"encoding/json"
 	"net/http"
+	"slices"
 )
 
 // serveRegistration registers a client (RFC 7591): a public one if it says that
@@ -37,6 +38,17 @@ func (p *Provider) serveRegistration(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Cache-Control", "no-store")
 	writeJSON(w, http.StatusCreated, answer)
+}
+
+// ForgetRegistered makes the provider forget the clients that have registered themselves.
+func (p *Provider) ForgetRegistered() {
+	p.store.mu.Lock()
+	defer p.store.mu.Unlock()
+	for id := range p.store.clients {
+		if !slices.ContainsFunc(p.store.options.Clients, func(c Client) bool { return c.ID == id }) {
+			delete(p.store.clients, id)
+		}
+	}
 }
 
 // Registered returns the number of clients that have registered themselves.

@@ -64,6 +64,7 @@ const (
 	Asked       Class = "asked"       // the user is to be asked, or was
 	Failed      Class = "failed"      //
 	Unrenewed   Class = "unrenewed"   // the provider could not be asked for a renewal
+	Unknown     Class = "unknown"     // the provider does not know the tool server as its client
 	Denied      Class = "denied"      // by the user
 	Other       Class = "other"       // somebody else has authorized
 	Late        Class = "late"        // the user took too long

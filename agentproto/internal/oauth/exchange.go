@@ -57,6 +57,9 @@ func (c *Client) exchange(ctx context.Context, p *Provider, key vault.Key, j aut
 	issued, err := p.config.Exchange(ctx, e.Code, oauth2.VerifierOption(c.derived(j.ID, forVerifier)))
 	if err != nil {
 		c.logProvider("code not exchanged", p, err)
+		if isUnknownClient(err) {
+			return nil, authorize.Unknown
+		}
 		return nil, authorize.Failed
 	}
 	c.o.Guard.AddOnce(leak.Owner(key), e.Code) // the provider has accepted it as a code

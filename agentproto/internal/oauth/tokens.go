@@ -49,13 +49,15 @@ func (c *Client) fetch(ctx context.Context, p *Provider, key vault.Key, j author
 	switch {
 	case old.Usable("") && !refused:
 		return old, authorize.Good
-	case old.Refresh == "", refused && j.Reject:
+	case old.Refresh == "", refused && j.Reject, old.Client != "" && old.Client != p.ClientID: // only its client can renew a token
 		return nil, c.forget(ctx, key)
 	}
 	fresh, err := p.config.TokenSource(ctx, &oauth2.Token{RefreshToken: old.Refresh}).Token()
 	if err != nil {
 		c.logProvider("token not renewed", p, err)
 		switch {
+		case isUnknownClient(err):
+			return nil, authorize.Unknown
 		case isRejection(err):
 			return nil, c.forget(ctx, key)
 		case isStrangeCode(err):
@@ -92,6 +94,12 @@ func isRejection(err error) bool {
 	return re.Response != nil && (re.Response.StatusCode == http.StatusBadRequest || re.Response.StatusCode == http.StatusUnauthorized)
 }
 
+// isUnknownClient reports whether a provider does not accept the tool server as its client.
+func isUnknownClient(err error) bool {
+	var re *oauth2.RetrieveError
+	return errors.As(err, &re) && re.ErrorCode == "invalid_client"
+}
+
 // isStrangeCode reports whether a provider answered with an error code that is not one of RFC 6749. Some providers
 // reject a refresh token that way, such as with bad_refresh_token and the status 200. If their users were not asked,
 // they could not authorize ever again, since each call would fail at the renewal.
@@ -112,7 +120,7 @@ const (
 // accept checks a token that a provider issued for a user. Its scopes are those that the provider
 // names, or else the given ones.
 func (c *Client) accept(p *Provider, key vault.Key, t *oauth2.Token, scopes []string) (*vault.Token, authorize.Class) {
-	kept := &vault.Token{Access: t.AccessToken, Refresh: t.RefreshToken, Expiry: t.Expiry, Scopes: scopes}
+	kept := &vault.Token{Access: t.AccessToken, Refresh: t.RefreshToken, Expiry: t.Expiry, Client: p.ClientID, Scopes: scopes}
 	c.o.Guard.AddOnce(leak.Owner(key), t.AccessToken, t.RefreshToken) // even if the token is refused below
 	if !strings.EqualFold(t.Type(), "Bearer") {
 		c.o.Log.Error("token is not a bearer token", "provider", p.ID)

@@ -24,6 +24,7 @@ type Key struct{ Runtime, User, Provider string }
 type Token struct {
 	Access, Refresh string
 	Expiry          time.Time
+	Client          string   `json:",omitempty"` // that it was issued to; empty if an earlier version stored it
 	Scopes          []string `json:"-"`
 }
 

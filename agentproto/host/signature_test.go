@@ -140,6 +140,27 @@ func TestRepeatedWithoutSecret(t *testing.T) {
 	})
 }
 
+// TestOneIDForAllMessages has a tool server send all messages of a call with one id. The test fails if the result counts as a
+// repetition of the message before it, so that the call has no result although the tool server was answered 200.
+func TestOneIDForAllMessages(t *testing.T) {
+	for _, before := range []string{oauth("https://login.example/"), choice(`["a","b"]`, 0, "http://tool.test/answer"), view("g", "v", `{"n":1}`)} {
+		inWorld(t, func(t *testing.T, w *world) {
+			_, key, url := w.pending()
+			for _, body := range []string{before, before, result(key, "ok"), result(key, "again")} {
+				if status, _ := w.send("POST", url, strings.NewReader(body), "Content-Type", "application/json", "webhook-id", "same"); status != 200 {
+					t.Errorf("status %d for %s", status, body)
+				}
+			}
+			if got := w.text(key); got != "ok" {
+				t.Errorf("after %s: result %q", before, got)
+			}
+			if st := w.stats(); st.Results != 1 || st.Duplicates != 2 {
+				t.Errorf("after %s: stats %+v", before, st.Counts)
+			}
+		})
+	}
+}
+
 // TestSwappedURLs checks that a tool server that has obtained the callback URL of another
 // server's call can answer that call unless the servers have different secrets (threat
 // 4). It cannot answer its own calls there.

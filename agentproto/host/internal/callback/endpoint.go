@@ -297,7 +297,7 @@ func isEncoded(h http.Header) bool {
 
 // replay returns the key by which a repetition of the message is recognized.
 func (p *posted) replay() replay {
-	return replay{server: p.capability.Server, call: p.capability.Key, id: p.id}
+	return replay{server: p.capability.Server, call: p.capability.Key, message: p.message, id: p.id}
 }
 
 func (p *posted) forbid() {

@@ -32,11 +32,13 @@ func messageIDOf(h http.Header) string {
 	return id
 }
 
-// A replay identifies a message, to recognize a repetition.
+// A replay identifies a message, to recognize a repetition. The type is part of it because a repetition has the same body: a tool
+// server that uses one id for all messages of a call would otherwise lose the result of each call that asked the user something.
 type replay struct {
-	server capability.ServerID
-	call   agentproto.CallKey
-	id     string // the webhook-id
+	server  capability.ServerID
+	call    agentproto.CallKey
+	message string // the type
+	id      string // the webhook-id
 }
 
 // replays holds the recently accepted messages whose repetition would have an effect: views, and detours that are over. Messages

@@ -1,7 +1,9 @@
 package agentproto
 
 import (
+	"cmp"
 	"net/url"
+	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -57,8 +59,11 @@ func urlReason(s string, maxBytes int, check func(*url.URL) string) string {
 	if reason := check(u); reason != "" {
 		return reason
 	}
-	if u.Hostname() == "" || u.Opaque != "" {
+	switch port, err := strconv.ParseUint(cmp.Or(u.Port(), "80"), 10, 16); {
+	case u.Hostname() == "" || u.Opaque != "":
 		return "must have a host"
+	case err != nil || port == 0:
+		return "must have a port from 1 to 65535"
 	}
 	return ""
 }

@@ -118,7 +118,8 @@ func ByPriority(depth int) Option {
 }
 
 // Trace runs the one schedule with the given choices; see [Counterexample.Trace]. The report is never
-// complete.
+// complete. If the program has changed, the schedule may end before all choices are made, or have too few
+// possibilities for one; it makes the last one then, and Why of the report says so.
 func Trace(choices string) Option {
 	return Option{func(o *options) {
 		var err error
@@ -181,7 +182,9 @@ func check(ctx context.Context, p *plan, o options) (*Report, error) {
 	var missed float64
 	switch {
 	case o.script != nil:
-		found = x.explored(x.execute(o.script, nil))
+		run := x.execute(o.script, nil)
+		found = x.explored(run)
+		found.misfit = !o.script.fits(run)
 	case o.runs > 0 && o.depth > 0:
 		var b bound
 		found, b = x.prioritized(o.runs, o.depth, o.seed)

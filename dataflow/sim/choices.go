@@ -277,3 +277,12 @@ func (c *script) choose(at, n int) int {
 	}
 	return min(c.made[at], n-1)
 }
+
+// fits reports whether a schedule made the choices of the script. If the program has changed, there may be too few
+// choices in it, or too few possibilities.
+func (c *script) fits(run execution) bool {
+	return strings.TrimPrefix(run.trace, manyRepeats) == traceOf(c.made)
+}
+
+// misfit says that a schedule that a user has given was not run.
+const misfit = "the given choices do not fit: the program or the specification has changed since, or they belong to another test"

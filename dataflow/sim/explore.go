@@ -66,6 +66,7 @@ type exploration struct {
 	err        error      // of a checkpoint that cannot be read or written
 	unsteady   string     // how a schedule differed when it was run again
 	trace      string     // of the unsteady schedule
+	misfit     bool       // the only schedule, which was given, has made other choices
 	outs       outputs
 }
 
@@ -141,6 +142,9 @@ func (x subject) replay(t testing.TB, choices string) {
 		t.Fatalf("sim: %v", err)
 	}
 	run := x.execute(c, &printout{})
+	if !c.fits(run) {
+		t.Logf("sim: %s", misfit)
+	}
 	t.Logf("sim: the schedule %s\n%s", run.trace, run.story())
 	if run.failed {
 		t.Fail()

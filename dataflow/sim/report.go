@@ -150,6 +150,8 @@ func (x subject) report(found exploration, o options, missed float64) *Report {
 	}
 	switch {
 	case r.Complete:
+	case found.misfit:
+		r.Why = misfit
 	case found.failed != nil:
 		r.Why = "one failed"
 	case x.ctx.Err() != nil:

@@ -39,8 +39,11 @@ func Test[P any](t testing.TB, s Spec[P], opts ...Option) *Report {
 		t.Logf("sim: %v", report)
 	case errors.As(err, &failure) && failure.Counterexample != nil:
 		where := ""
-		if o.script == nil {
+		switch {
+		case o.script == nil:
 			where = "\n" + p.save(t, failure)
+		case report.Why == misfit:
+			where = "\nsim: " + misfit
 		}
 		t.Fatalf("%s%s", failure.story(t.Name()), where)
 	default:

@@ -66,7 +66,9 @@ type core struct {
 }
 
 // Start builds a flow, restores its state from the log, and runs it. It returns when the ports can be used. The
-// flow ends when ctx ends, as with [dataflow.Start].
+// flow ends when ctx ends, as with [dataflow.Start]. If ctx ends before the state is restored, Start returns the
+// cause. It waits no longer than ten seconds for a function of the program that does not return; the error then says
+// that the log is still open.
 //
 // The function build adds locations, operators and ports to the flow it is given, and returns the ports. Start
 // calls it once for the ports, and again each time a partition is restored, so it has to build the same flow
@@ -164,7 +166,17 @@ func (c *core) start(ctx context.Context) (err error) {
 		case <-c.done:
 		}
 	})
-	err = c.join(owning)
+	begun := make(chan error, 1)
+	go func() { begun <- c.begin(ctx, owning) }()
+	if err = outcome(ctx, begun); err == errStillOpen {
+		err = errors.Join(context.Cause(ctx), err)
+	}
+	return err
+}
+
+// begin begins to own partitions, and returns when those of this process are restored.
+func (c *core) begin(ctx, owning context.Context) error {
+	err := c.join(owning)
 	if c.peers != nil && err == nil {
 		for i := range c.facade.NumLocations() {
 			if len(logdriven.Values(c.facade, i)) > 0 {
@@ -265,32 +277,42 @@ func (c *core) stop(ctx context.Context) error {
 	if ctx.Err() != nil { // or a snapshot could finish before ctx is looked at below
 		c.abandoned.Store(true)
 	}
-	stopped := make(chan struct{})
+	stopped := make(chan error, 1)
 	go func() {
 		c.end(nil, ErrStopped)
-		close(stopped)
+		stopped <- c.err
 	}()
 	select {
-	case <-stopped:
+	case err := <-stopped:
+		return err
 	case <-ctx.Done():
 		c.abandoned.Store(true)
 		c.cancel(context.Cause(ctx))
-		select {
-		case <-stopped:
-		case <-time.After(abortsWithin):
-			return errors.Join(context.Cause(ctx), errStillOpen)
-		}
-		return errors.Join(context.Cause(ctx), c.err)
+		return errors.Join(context.Cause(ctx), outcome(ctx, stopped))
 	}
-	return c.err
 }
 
-// abortsWithin is how long Stop waits after its context has ended. An action of the log takes less even on a busy
-// machine, and the log should be free when Stop returns.
+// outcome returns the error that done gives, or errStillOpen if that takes too long after ctx has ended.
+func outcome(ctx context.Context, done <-chan error) error {
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+	}
+	select {
+	case err := <-done:
+		return err
+	case <-time.After(abortsWithin):
+		return errStillOpen
+	}
+}
+
+// abortsWithin is how long Start and Stop wait after their context has ended. An action of the log takes less even on
+// a busy machine, and the log should be free when they return.
 const abortsWithin = 10 * time.Second
 
-// errStillOpen says that the owner of a partition goes on after Stop has returned.
-var errStillOpen = fmt.Errorf("durable: App.Stop: a step has not ended %v later, since a function of the program does not return or the log does not answer: the log stays open until it ends", abortsWithin)
+// errStillOpen says that the owner of a partition goes on after Start or Stop has returned.
+var errStillOpen = fmt.Errorf("durable: a step has not ended %v later, since a function of the program does not return or the log does not answer: the log stays open until it ends", abortsWithin)
 
 // Graph describes the locations and operators of the flow.
 func (a *App[P]) Graph() dataflow.Graph { return a.made().flow.Graph() }

@@ -62,6 +62,48 @@ func TestStopDuringFunction(t *testing.T) {
 	})
 }
 
+// TestStartDuringFunction starts a flow whose log has a record with which a function does not return. It catches a Start that
+// does not return either, and a log that is free although the function may still take the step.
+func TestStartDuringFunction(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		goes := make(chan struct{})
+		build := func(f *dataflow.Flow) stopPorts {
+			in, xs := dataflow.Input[int](dataflow.At[server](f), "in")
+			return stopPorts{in, dataflow.Output(dataflow.Inspect(xs, func(int) { <-goes }), "out")}
+		}
+		log := journal.NewMemory(journal.MemoryOptions{})
+		app := start(t, log, build, Options{})
+		if err := app.Ports.in.Send(t.Context(), 1); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		close(goes)
+		synctest.Wait()
+		app.core.abandoned.Store(true) // without a snapshot, so that the step is replayed
+		stop(t, app)
+
+		goes = make(chan struct{})
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		began := time.Now()
+		_, err := Start(ctx, build, quiet(Options{Log: journal.Opened{Log: log.Reopen()}}))
+		if !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, errStillOpen) {
+			t.Errorf("start: %v", err)
+		}
+		if took := time.Since(began); took != time.Minute+abortsWithin {
+			t.Errorf("the start took %v", took)
+		}
+		close(goes)
+		synctest.Wait()
+
+		app = start(t, log.Reopen(), build, Options{})
+		if x, err := app.Ports.out.Next(t.Context()); x != 1 || err != nil {
+			t.Errorf("the next process gives %v, %v", x, err)
+		}
+		stop(t, app)
+	})
+}
+
 // TestStopAgain stops a flow that has ended, with a context that has ended as well: the outcome stays.
 func TestStopAgain(t *testing.T) {
 	build := func(f *dataflow.Flow) stopPorts {

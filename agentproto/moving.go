@@ -153,6 +153,8 @@ func relay(in input) (Relayed, bool) {
 	switch in.Event.Kind {
 	case deadlineOver, threadClosed, ordered:
 		return Relayed{}, false
+	case AnswerFailed: // the tool server may have moved with the session, and asks anew from there
+		return Relayed{}, false
 	}
 	return Relayed{Event: in.Event.Event, Outcome: in.Event.Outcome}, true
 }

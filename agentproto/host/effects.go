@@ -58,7 +58,7 @@ func (rt *Runtime) do(e agentproto.Effect) {
 
 	case agentproto.Departed:
 		rt.trail.Note(key, "departed", "its session has moved")
-		rt.dispatcher.Settle(key)
+		rt.dispatcher.Depart(key)
 
 	case agentproto.CancelCall:
 		rt.trail.Note(key, "cancelled at the tool servers", "")

@@ -37,6 +37,10 @@ type crashing struct {
 	source, destination *mortal
 	messages            atomic.Int32 // sent to the destination
 
+	answers func(w http.ResponseWriter, r *http.Request, body []byte) // to a choice
+	middle  func()                                                    // called while a tool server moves
+	retry   []time.Duration
+
 	mu      sync.Mutex
 	owner   string // base URL of the tool server that owns the session
 	invoked map[string]string
@@ -109,7 +113,12 @@ func (c *crashing) tool() (base string) {
 			c.mu.Lock()
 			defer c.mu.Unlock()
 			c.invoked[inv.ID] = inv.CallbackURL
+		case "/answer":
+			c.answers(rw, r, body)
 		case "/migrate":
+			if c.middle != nil {
+				c.middle()
+			}
 			m, err := agentproto.DecodeMigrate(body, agentproto.Limits{})
 			if err != nil {
 				c.t.Error(err)
@@ -179,6 +188,12 @@ func within(t *testing.T, what string, happened func() bool) {
 // begin starts both hosts and a conversation at the source. It contains a subscription, two
 // pending calls, an open child and a closed one.
 func (c *crashing) begin(script conversation.Model) {
+	c.retry = []time.Duration{20 * time.Millisecond, 40 * time.Millisecond}
+	c.beginWith(script, "a", "b")
+}
+
+// beginWith is begin for other pending calls.
+func (c *crashing) beginWith(script conversation.Model, pending ...string) {
 	t := c.t
 	host := func(n byte, tool string) *mortal {
 		at, err := freeport.Address()
@@ -196,7 +211,7 @@ func (c *crashing) begin(script conversation.Model) {
 		return &mortal{t: t, opts: Options{
 			Toolsets: []string{tool}, Surface: &user{}, Logger: slog.New(slog.DiscardHandler), Sealer: sealer, Model: script,
 			MigrationKey: sharedKey, Listener: listener, ListenAddr: at,
-			Timeouts: Timeouts{Retry: []time.Duration{20 * time.Millisecond, 40 * time.Millisecond}},
+			Timeouts: Timeouts{Retry: c.retry},
 			State:    &durable.Options{Log: natslog.Embedded(t.TempDir()), Logger: slog.New(slog.DiscardHandler)},
 		}}
 	}
@@ -228,7 +243,7 @@ func (c *crashing) begin(script conversation.Model) {
 	say("watch", "sub")
 	c.post("sub", subscriptionBody(key("sub")))
 	within(t, "it watches", func() bool { return strings.Contains(c.history(c.source), "assistant: watching") })
-	say("go", "a", "b")
+	say("go", pending...)
 	for _, id := range []string{"open", "closed"} {
 		child, err := th.OpenChild(t.Context(), id, "")
 		if err != nil {

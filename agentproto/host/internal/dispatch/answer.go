@@ -19,7 +19,8 @@ func (d *Dispatcher) SendAnswer(ctx context.Context, a *agentproto.Answer) {
 	case <-ctx.Done():
 		return
 	}
-	settled, end := d.begin(a.Key)
+	// The answer is delivered even if the call moves to another host meanwhile: that one does not know that it is under way.
+	settled, end := d.begin(d.answers, a.Key)
 	defer end()
 	select {
 	case <-settled:

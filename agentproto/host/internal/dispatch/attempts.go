@@ -73,10 +73,10 @@ func (a *attempts) watch(key agentproto.CallKey) bool {
 
 // begin is [attempts.begin] for a call of the program. It runs in the process that has the call's partition, so the program knows
 // here whether the call was resolved before begin. If it is resolved later, an effect settles it.
-func (d *Dispatcher) begin(key agentproto.CallKey) (settled <-chan struct{}, end func()) {
-	settled, end = d.attempts.begin(key)
+func (d *Dispatcher) begin(a *attempts, key agentproto.CallKey) (settled <-chan struct{}, end func()) {
+	settled, end = a.begin(key)
 	if _, resolved := d.program.Resolved(key); resolved {
-		d.attempts.settle(key)
+		a.settle(key)
 	}
 	return settled, end
 }

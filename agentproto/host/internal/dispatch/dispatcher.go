@@ -34,13 +34,14 @@ type Config struct {
 type Dispatcher struct {
 	Config
 	attempts *attempts
+	answers  *attempts           // deliveries of answers, which go on when the call moves
 	program  *agentproto.Program // set by Attach
 	deliver  func(ctx context.Context, key agentproto.CallKey, e agentproto.Event) error
 }
 
 // New returns a dispatcher for a program that has not started.
 func New(c Config) *Dispatcher {
-	return &Dispatcher{Config: c, attempts: newAttempts()}
+	return &Dispatcher{Config: c, attempts: newAttempts(), answers: newAttempts()}
 }
 
 // Attach sets the program that has the calls, and the function that passes events to it.
@@ -48,5 +49,11 @@ func (d *Dispatcher) Attach(p *agentproto.Program, deliver func(context.Context,
 	d.program, d.deliver = p, deliver
 }
 
-// Settle ends the work in progress for a call that is resolved or has moved to another host.
-func (d *Dispatcher) Settle(key agentproto.CallKey) { d.attempts.settle(key) }
+// Settle ends the work in progress for a call that is resolved.
+func (d *Dispatcher) Settle(key agentproto.CallKey) {
+	d.attempts.settle(key)
+	d.answers.settle(key)
+}
+
+// Depart ends what Settle ends, except for the delivery of an answer, because the call has moved to another host.
+func (d *Dispatcher) Depart(key agentproto.CallKey) { d.attempts.settle(key) }

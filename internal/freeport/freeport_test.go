@@ -42,3 +42,34 @@ func TestAddresses(t *testing.T) {
 		t.Errorf("%s, %v", at, err)
 	}
 }
+
+// TestProcesses asks for more addresses than a process has at once, beside another process. It fails if that one is given one
+// of them, whose server may just be down.
+func TestProcesses(t *testing.T) {
+	one, other := new(ports), new(ports)
+	defer one.end()
+	defer other.end()
+	seen := map[int]*ports{}
+	for i := range 3 * most * blockSize {
+		for _, p := range []*ports{one, other} {
+			port, err := p.port()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if seen[port] != nil && seen[port] != p {
+				t.Fatalf("port %d is given to both", port)
+			}
+			if i < most*(blockSize-1) && seen[port] != nil {
+				t.Fatalf("port %d is given again", port)
+			}
+			seen[port] = p
+		}
+	}
+}
+
+// end gives back all blocks.
+func (p *ports) end() {
+	for _, c := range p.blocks {
+		c.Close()
+	}
+}

@@ -52,9 +52,15 @@ func (w *writer[T]) Write(ctx context.Context, first uint64, xs []T) (e connect.
 	next := make(chan int)
 	for range min(w.s.Parallel, len(xs)) {
 		group.Go(func() {
+			number, err := first, error(nil)
+			defer func() { // also if deliver does not return
+				if err != nil {
+					cancel(fmt.Errorf("webhook: lane %s: element %d: %w", w.lane, number, err))
+				}
+			}()
 			for i := range next {
-				if err := w.deliver(ctx, first+uint64(i), xs[i]); err != nil {
-					cancel(fmt.Errorf("webhook: lane %s: element %d: %w", w.lane, first+uint64(i), err))
+				number, err = first+uint64(i), panics.ErrGoexit
+				if err = w.deliver(ctx, number, xs[i]); err != nil {
 					return
 				}
 			}

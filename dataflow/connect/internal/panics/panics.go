@@ -3,6 +3,7 @@
 package panics
 
 import (
+	"errors"
 	"fmt"
 	"runtime/debug"
 )
@@ -14,3 +15,8 @@ func Catch(doing string, err *error) {
 		*err = fmt.Errorf("%s panicked: %v\n%s", doing, p, debug.Stack())
 	}
 }
+
+// ErrGoexit says that a function of the program ended the goroutine that called it, as FailNow of a test does. Nothing can catch
+// that. So a goroutine that calls such functions reports this error in a deferred function unless they have returned: without
+// that, what it has left undone would count as done, or wait for ever.
+var ErrGoexit = errors.New("a function of the program called runtime.Goexit")

@@ -160,9 +160,13 @@ func (d *drain[T, E]) queue(ctx context.Context, partition int) *queue[dataflow.
 		d.queues[partition] = q
 		l := &lane[T, E]{drain: d, at: Lane{d.opts.Flow, d.opts.Output, partition}, laneMeter: d.meter(partition)}
 		d.group.Go(func() {
-			if err := l.run(ctx, q); err != nil {
-				d.fail(err)
-			}
+			err := fmt.Errorf("connect: lane %s: %w", l.at, panics.ErrGoexit)
+			defer func() { // also if run does not return
+				if err != nil {
+					d.fail(err)
+				}
+			}()
+			err = l.run(ctx, q)
 		})
 	}
 	return q

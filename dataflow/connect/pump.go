@@ -48,14 +48,11 @@ func (p *pump[K, V]) run(ctx context.Context) {
 			p.over(err, false)
 			return
 		}
-		if err != io.EOF {
-			p.opts.OnError(p.split, err)
-		}
 		if !Passes(err) {
-			p.over(err, true)
-			p.ending.Store(true)
+			p.giveUp(err)
 			return
 		}
+		p.opts.OnError(p.split, err)
 		p.failed(err)
 		if p.floor != before {
 			pause = firstPause
@@ -65,6 +62,15 @@ func (p *pump[K, V]) run(ctx context.Context) {
 			return
 		}
 	}
+}
+
+// giveUp ends the split because of an error that does not pass, or io.EOF.
+func (p *pump[K, V]) giveUp(err error) {
+	if err != io.EOF {
+		p.opts.OnError(p.split, err)
+	}
+	p.over(err, true)
+	p.ending.Store(true)
 }
 
 // wait waits for d. It returns false if ctx ends first.

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/millrace/millrace/dataflow"
+	"github.com/millrace/millrace/dataflow/connect/internal/panics"
 )
 
 // An attached is a source with a pump for each split that this process reads.
@@ -241,7 +242,14 @@ func (a *attached[K, V]) place(ctx context.Context, r *pumped, f *floor) (ask, w
 	a.group.Go(func() {
 		defer close(done)
 		defer stop(nil)
+		returned := false
+		defer func() {
+			if !returned { // a function that decodes has ended this goroutine
+				p.giveUp(fmt.Errorf("connect: %s: %w", p.split, panics.ErrGoexit))
+			}
+		}()
 		p.run(reading)
+		returned = true
 	})
 	return false, false
 }

@@ -75,10 +75,12 @@ func Lines(pattern string, opts Options) *Reader[string] {
 	}})
 }
 
-// JSON returns a reader of lines of JSON, which encoding/json decodes. Lines of white space are skipped.
+// JSON returns a reader of lines of JSON, which encoding/json decodes. Lines of white space are skipped. A byte order mark before a
+// value is not part of it.
 func JSON[V any](pattern string, opts Options) *Reader[V] {
 	return newReader(pattern, opts, form[V]{end: endOfLine, names: 1, decoder: func([]byte) func([]byte) (V, bool, error) {
 		return func(line []byte) (v V, ok bool, err error) {
+			line = bytes.TrimPrefix(line, []byte(byteOrderMark)) // of the file, or of a file that was appended to it
 			if len(bytes.TrimSpace(line)) == 0 {
 				return v, false, nil
 			}

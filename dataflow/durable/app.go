@@ -342,8 +342,8 @@ func (a *App[P]) made() *core {
 	return a.core
 }
 
-// end ends everything because of err. Calls at a port, waiting or later, fail with refusal. Only the first call
-// has an effect; all return when everything has ended.
+// end ends everything because of err. Reads of a port end with err, or with io.EOF if it is nil, and sends fail with
+// refusal. Only the first call has an effect; all return when everything has ended.
 func (c *core) end(err, refusal error) {
 	if !c.ending.CompareAndSwap(false, true) {
 		<-c.over // a channel, since time in a synctest bubble stands still while a goroutine waits for a sync.Once
@@ -367,10 +367,10 @@ func (c *core) end(err, refusal error) {
 		c.gateway.recordReads(ctx)
 		cancel()
 	}
+	logdriven.End(c.facade, err) // before cancel, which fails what has not ended, in a goroutine of its own
 	c.cancel(refusal)
 	close(c.done)
 	c.tasks.Wait()
-	logdriven.End(c.facade, err)
 	if e := c.log.Close(); e != nil && c.err == nil {
 		c.err = e
 	}

@@ -57,8 +57,8 @@ func (rt *Runtime) do(e agentproto.Effect) {
 		rt.display.Progress(key, e.State)
 
 	case agentproto.Departed:
+		// What is being delivered goes on: the destination does not know of it.
 		rt.trail.Note(key, "departed", "its session has moved")
-		rt.dispatcher.Depart(key)
 
 	case agentproto.CancelCall:
 		rt.trail.Note(key, "cancelled at the tool servers", "")

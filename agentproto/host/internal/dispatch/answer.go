@@ -19,8 +19,7 @@ func (d *Dispatcher) SendAnswer(ctx context.Context, a *agentproto.Answer) {
 	case <-ctx.Done():
 		return
 	}
-	// The answer is delivered even if the call moves to another host meanwhile: that one does not know that it is under way.
-	settled, end := d.begin(d.answers, a.Key)
+	settled, end := d.begin(a.Key)
 	defer end()
 	select {
 	case <-settled:

@@ -7,7 +7,8 @@ import (
 )
 
 // attempts holds this process's work in progress for calls outside of the flow: deliveries and watches. They end when their call
-// is resolved. What has to outlast the process is in the flow, which starts it again.
+// is resolved, and go on if it moves to another host, which does not know of them. What has to outlast the process is in the flow,
+// which starts it again.
 //
 // An entry exists for as long as work is in progress for its call.
 type attempts struct {
@@ -45,7 +46,7 @@ func (a *attempts) begin(key agentproto.CallKey) (settled <-chan struct{}, end f
 	}
 }
 
-// settle records that a call is resolved or has moved to another host.
+// settle records that a call is resolved.
 func (a *attempts) settle(key agentproto.CallKey) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -73,10 +74,10 @@ func (a *attempts) watch(key agentproto.CallKey) bool {
 
 // begin is [attempts.begin] for a call of the program. It runs in the process that has the call's partition, so the program knows
 // here whether the call was resolved before begin. If it is resolved later, an effect settles it.
-func (d *Dispatcher) begin(a *attempts, key agentproto.CallKey) (settled <-chan struct{}, end func()) {
-	settled, end = a.begin(key)
+func (d *Dispatcher) begin(key agentproto.CallKey) (settled <-chan struct{}, end func()) {
+	settled, end = d.attempts.begin(key)
 	if _, resolved := d.program.Resolved(key); resolved {
-		a.settle(key)
+		d.attempts.settle(key)
 	}
 	return settled, end
 }

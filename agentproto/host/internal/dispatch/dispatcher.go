@@ -34,14 +34,13 @@ type Config struct {
 type Dispatcher struct {
 	Config
 	attempts *attempts
-	answers  *attempts           // deliveries of answers, which go on when the call moves
 	program  *agentproto.Program // set by Attach
 	deliver  func(ctx context.Context, key agentproto.CallKey, e agentproto.Event) error
 }
 
 // New returns a dispatcher for a program that has not started.
 func New(c Config) *Dispatcher {
-	return &Dispatcher{Config: c, attempts: newAttempts(), answers: newAttempts()}
+	return &Dispatcher{Config: c, attempts: newAttempts()}
 }
 
 // Attach sets the program that has the calls, and the function that passes events to it.
@@ -50,10 +49,4 @@ func (d *Dispatcher) Attach(p *agentproto.Program, deliver func(context.Context,
 }
 
 // Settle ends the work in progress for a call that is resolved.
-func (d *Dispatcher) Settle(key agentproto.CallKey) {
-	d.attempts.settle(key)
-	d.answers.settle(key)
-}
-
-// Depart ends what Settle ends, except for the delivery of an answer, because the call has moved to another host.
-func (d *Dispatcher) Depart(key agentproto.CallKey) { d.attempts.settle(key) }
+func (d *Dispatcher) Settle(key agentproto.CallKey) { d.attempts.settle(key) }

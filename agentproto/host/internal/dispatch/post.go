@@ -33,7 +33,7 @@ func (d *Dispatcher) Post(ctx context.Context, call *agentproto.Call) agentproto
 	if s == nil {
 		return agentproto.DispatchOutcome{Reason: "the tool server of the call is no longer configured"}
 	}
-	settled, end := d.begin(d.attempts, call.Key)
+	settled, end := d.begin(call.Key)
 	defer end()
 	body, err := agentproto.Encode(call.Invocation)
 	if err != nil {

@@ -25,7 +25,7 @@ func (d *Dispatcher) Watch(ctx context.Context, w *agentproto.Watched) string {
 		return "" // its tool server is no longer configured
 	}
 	ours := d.attempts.watch(w.Key)
-	settled, end := d.begin(d.attempts, w.Key)
+	settled, end := d.begin(w.Key)
 	defer end()
 	if _, resolved := d.program.Resolved(w.Key); resolved {
 		settled = nil // this process has not seen the resolution

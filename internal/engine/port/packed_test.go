@@ -187,6 +187,40 @@ func TestOtherValuesAreNotShared(t *testing.T) {
 	}
 }
 
+// TestPackedIsForgotten checks that an output keeps no packed value of a step that is over: neither where the step ran, nor where its
+// output is shown. Once the entry is taken, nothing else may keep its value in memory.
+func TestPackedIsForgotten(t *testing.T) {
+	leads := led()
+	leader := logdriven.NewExecutor(leads.graph, 0)
+	if _, err := leader.Begin(0); err != nil {
+		t.Fatal(err)
+	}
+	here, elsewhere := shownBy(nowhere{}), shownBy(nowhere{})
+	for n, xs := range [][]int{{1, 2, 3}, {4}, {5, 6}} {
+		e := leads.step(t, leader, xs...)
+		if err := logdriven.Feed(here.graph, 0, 0, nil, e.Outputs, e.Gave...); err != nil {
+			t.Fatal(err)
+		}
+		if err := logdriven.Feed(elsewhere.graph, 0, 0, nil, e.Outputs); err != nil {
+			t.Fatal(err)
+		}
+		for name, p := range map[string]*post{"the location": leads, "the port here": here, "the port elsewhere": elsewhere} {
+			out := p.letters
+			if cap(out.packed) == 0 {
+				t.Fatalf("step %d: %s has packed nothing", n, name)
+			}
+			if len(out.packed) > 0 || out.shared != nil {
+				t.Errorf("step %d: %s has %d packed and %d shared values", n, name, len(out.packed), len(out.shared))
+			}
+			for _, s := range out.packed[:cap(out.packed)] {
+				if s != "" {
+					t.Errorf("step %d: %s keeps %q", n, name, s)
+				}
+			}
+		}
+	}
+}
+
 // TestNotPackedInMemory checks that values of a flow without a history are not packed.
 func TestNotPackedInMemory(t *testing.T) {
 	memory := engine.New(engine.Settings{})

@@ -1,6 +1,7 @@
 package host
 
 import (
+	"net/http"
 	"testing"
 	"time"
 
@@ -50,6 +51,37 @@ func TestOldCallbackURL(t *testing.T) {
 		}
 		if r, ok := w.rt.program.Resolved(key); !ok || r.Cause != agentproto.ByResult {
 			t.Errorf("the call is resolved by %+v", r)
+		}
+	})
+}
+
+// TestOldCallbackURLAfterMove uses a callback URL after the time for which it was made, when the session of its call is at another
+// host. That host knows whether the call is over, so the host that made the URL passes the message on. The test fails if a message
+// of a call that is not over is refused.
+func TestOldCallbackURLAfterMove(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		w.opts.MigrationKey = sharedKey
+		here, there := w.tool("here.test"), w.tool("there.test")
+		w.start(here.base)
+		second := w.another("second.test", &user{}, nil, there.base)
+		key := w.call("s", "a")
+		url := here.callbackOf(key)
+		if status := w.post(url, subscriptionBody(key)); status != http.StatusOK {
+			t.Fatalf("the subscription: status %d", status)
+		}
+		if err := w.rt.Migrate(t.Context(), "s", "http://second.test"); err != nil {
+			t.Fatal(err)
+		}
+		w.pass(20 * day)
+		if status := w.post(url, eventBody(key, "late", true, false)); status != http.StatusOK {
+			t.Errorf("an event of a subscription that is open at the other host: status %d", status)
+		}
+		w.pass(time.Second)
+		if n := second.Stats().Events; n != 1 {
+			t.Errorf("the other host has %d events, want 1", n)
+		}
+		if n := w.rt.Stats().Forwarded; n != 1 {
+			t.Errorf("%d messages were passed on, want 1", n)
 		}
 	})
 }

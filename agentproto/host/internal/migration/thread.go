@@ -155,6 +155,12 @@ func (mg *Migrator) importThread(ctx context.Context, migration string, t *threa
 	return mg.program.Stage(ctx, t.Calls)
 }
 
+// validFor returns how long the callback URL of an arriving call is valid: while the call lasts, and for a time after it. Both may be
+// as long as a duration can say, so each is limited, and the sum can be added to a time.
+func validFor(remaining, after time.Duration) time.Duration {
+	return min(remaining, capability.MaxLifetime) + min(after, capability.MaxLifetime)
+}
+
 // importCall adapts an arriving call to this host, and seals what only this runtime can seal.
 func (mg *Migrator) importCall(ctx context.Context, c *agentproto.CallSnapshot, toolset string) error {
 	s := mg.Catalog.WithToolset(ctx, toolset)
@@ -173,7 +179,7 @@ func (mg *Migrator) importCall(ctx context.Context, c *agentproto.CallSnapshot, 
 	if c.Call != nil && s != nil {
 		url, err := capability.Capability{
 			Server: s.ID, Key: c.Key, Allowed: capability.MayAll, Incarnation: c.Call.Incarnation,
-			Expires: time.Now().Add(c.Remaining + mg.Callback), Lifetime: cmp.Or(c.Call.Lifetime, c.Remaining),
+			Expires: time.Now().Add(validFor(c.Remaining, mg.Callback)), Lifetime: cmp.Or(c.Call.Lifetime, c.Remaining),
 		}.URL(mg.Sealer, mg.publicURL)
 		if err != nil {
 			return err

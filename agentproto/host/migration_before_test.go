@@ -18,7 +18,9 @@ func TestMigrateBeforeInvocation(t *testing.T) {
 		w.opts.MigrationKey = sharedKey
 		here, there := w.tool("here.test").movable(), w.tool("there.test").movable()
 		var free atomic.Bool
+		var offers atomic.Int32
 		here.ack = func(_ int, rw http.ResponseWriter, _ *agentproto.Invocation) {
+			offers.Add(1)
 			if !free.Load() {
 				rw.WriteHeader(http.StatusServiceUnavailable)
 			}
@@ -30,11 +32,11 @@ func TestMigrateBeforeInvocation(t *testing.T) {
 		if err := w.rt.Migrate(t.Context(), "s", "http://second.test"); err != nil {
 			t.Fatalf("Migrate: %v", err)
 		}
-		tries := len(here.calls)
+		before := offers.Load()
 		free.Store(true)
 		time.Sleep(time.Minute)
 		synctest.Wait()
-		if len(here.calls) == tries {
+		if offers.Load() == before {
 			t.Error("the call was not offered again")
 		}
 		w.post(here.callbackOf(key("a")), result(key("a"), "result a"))

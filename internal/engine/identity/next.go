@@ -278,17 +278,14 @@ func (c *comparison) same(row, op *Operator) {
 		c.changed(NeedsLine, fmt.Sprintf("durable.Convert(%q, func(old) new)", name), "%s kept %s of %s, and keeps %s of %s",
 			name, list(row.Keeps), list(row.Takes), list(op.Keeps), list(op.Takes))
 	}
-	is := byName(op.Types, row.Types)
-	for typ, before := range ordered(byName(row.Types, op.Types)) {
-		now, ok := is[typ]
-		if why := op.placed.moves(typ, before, now); ok && why != "" && c.divided {
+	for _, x := range changedStructs(row.Types, op.Types) {
+		if why := op.placed.moves(x.name, x.before, x.now); why != "" && c.divided {
 			c.moved(name, why)
 			continue
 		}
-		if !ok || slices.ContainsFunc(convert, func(x Conversion) bool { return x.To.String() == typ }) {
-			continue
+		if !slices.ContainsFunc(convert, func(to Conversion) bool { return to.To.String() == x.name }) {
+			c.fields(name, x.name, x.before, x.now)
 		}
-		c.fields(name, typ, before, now)
 	}
 	row.Affine, row.placed, row.Divided = op.Affine, op.placed, op.Divided
 	row.Identity, row.Takes, row.Keeps, row.Types, row.Index, row.Pos = name, op.Takes, op.Keeps, op.Types, op.Index, op.Pos
@@ -387,10 +384,9 @@ func (o *Operator) Converted(before *Operator) bool {
 	if !slices.Equal(o.Takes, before.Takes) || !slices.Equal(o.Keeps, before.Keeps) {
 		return true
 	}
-	is := byName(o.Types, before.Types)
-	for name, fields := range byName(before.Types, o.Types) {
-		for f, typ := range fields {
-			if now, ok := is[name][f]; ok && now != typ {
+	for _, x := range changedStructs(before.Types, o.Types) {
+		for f, typ := range x.before {
+			if now, ok := x.now[f]; ok && now != typ {
 				return true
 			}
 		}

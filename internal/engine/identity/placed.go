@@ -29,13 +29,17 @@ func newPlacing(of reflect.Type) *placing {
 		if t.Kind() != reflect.Struct {
 			continue
 		}
-		fields := make(map[string]bool)
+		fields := p.structs[t.String()]
+		if fields == nil {
+			fields = make(map[string]bool)
+			p.structs[t.String()] = fields
+		}
 		for i := range t.NumField() {
 			f := t.Field(i)
 			_, options, _ := strings.Cut(cmp.Or(f.Tag.Get("cbor"), f.Tag.Get("json")), ",")
-			fields[f.Name] = leftOut(strings.Split(options, ","), f.Type)
+			left, another := fields[f.Name] // of another struct of this name; nothing says which of them a history means
+			fields[f.Name] = leftOut(strings.Split(options, ","), f.Type) && (left || !another)
 		}
-		p.structs[t.String()] = fields
 	}
 	return p
 }

@@ -45,3 +45,29 @@ func TestMisfitOfKeys(t *testing.T) {
 		}
 	}
 }
+
+// TestPlacingOfOneName places keys that contain two structs with one name. A field of that name is left out of a key only if both
+// leave it out. It catches an answer that depends on which of the two comes first.
+func TestPlacingOfOneName(t *testing.T) {
+	type seat struct {
+		Side string `json:",omitempty"`
+		Row  int    `json:",omitempty"`
+	}
+	type first = seat
+	{
+		type seat struct {
+			Side string
+			Row  int `json:",omitempty"`
+		}
+		type both struct {
+			First  first
+			Second seat
+		}
+		for range 30 { // the structs come in any order
+			p := newPlacing(reflect.TypeFor[both]())
+			if left := p.structs["identity.seat"]; left["Side"] || !left["Row"] {
+				t.Fatalf("left out are %v", left)
+			}
+		}
+	}
+}

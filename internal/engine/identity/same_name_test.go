@@ -13,6 +13,9 @@ func TestTypesOfOneName(t *testing.T) {
 		b = "main.payment {Tax string}"
 		c = "main.payment {Amount int; Tip int}" // a with another field
 		d = "main.payment {Amount string}"       // a with a field of another type
+		e = "main.payment {Tax string; Tip int}" // b with another field
+		f = "main.payment {Tax int}"             // b with a field of another type
+		g = "main.payment {Sum int}"             // a with a field of another name
 	)
 	for _, x := range []struct {
 		before, now       []string
@@ -28,6 +31,14 @@ func TestTypesOfOneName(t *testing.T) {
 		{[]string{a, b}, []string{d, b}, true, true, true},
 		{[]string{b, a}, []string{d, b}, true, true, true},
 		{[]string{a}, []string{b}, true, false, true},
+		{[]string{a, b}, []string{c, e}, false, false, false},
+		{[]string{a, b}, []string{e, c}, false, false, false},
+		{[]string{a, b}, []string{d, e}, true, true, true},
+		{[]string{a, b}, []string{e, d}, true, true, true},
+		{[]string{a, b}, []string{c, f}, true, true, true},
+		{[]string{a, b}, []string{f, c}, true, true, true},
+		{[]string{a, b}, []string{g, e}, true, false, true},
+		{[]string{a, b}, []string{e, g}, true, false, true},
 	} {
 		shape := func(types []string) *Shape {
 			all, err := Parse("location here\n\tinput\n\t\tnumber 1\n\t\ttakes main.payment\n\t\ttype " + strings.Join(types, "\n\t\ttype ") + "\n")

@@ -38,12 +38,8 @@ func (o *Operator) Misfit(sender *Operator) string {
 	if !slices.Equal(sender.Takes, o.Takes) {
 		return fmt.Sprintf("%s takes %s, and this program sends %s", o.Identity, list(o.Takes), list(sender.Takes))
 	}
-	sends := byName(sender.Types, o.Types)
-	for name, takes := range ordered(byName(o.Types, sender.Types)) {
-		sent, ok := sends[name]
-		if !ok {
-			continue
-		}
+	for _, x := range changedStructs(o.Types, sender.Types) {
+		name, takes, sent := x.name, x.before, x.now
 		if why := sender.placed.moves(name, takes, sent); why != "" && sender.Divided {
 			return fmt.Sprintf("the keys of %s are placed by their encoding, and for this program %s", o.Identity, why)
 		}

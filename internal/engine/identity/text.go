@@ -201,14 +201,55 @@ func outside(text string, do func(i int)) {
 	}
 }
 
-// byName returns the fields of structs in [Operator].Types by name, leaving out structs that are unchanged among others. Structs
-// of two packages or two functions may have the same name, and an unchanged one says nothing about another.
-func byName(types, others []string) map[string]map[string]string {
-	all := make(map[string]map[string]string)
+// A changedStruct is a struct in [Operator].Types whose fields differ between two programs.
+type changedStruct struct {
+	name        string
+	before, now map[string]string // its fields
+}
+
+// changedStructs returns the structs of before that now has with other fields, ordered by name. Structs of two packages or two
+// functions may have the same name. An unchanged one says nothing about another. If several of one name have changed, nothing says
+// which is which, because the types are sorted by their fields. So those that are most alike are compared with each other.
+func changedStructs(before, now []string) (all []changedStruct) {
+	was, is := byName(before, now), byName(now, before)
+	for name, olds := range ordered(was) {
+		news := is[name]
+		for len(olds) > 0 && len(news) > 0 {
+			i, j := mostAlike(olds, news)
+			all = append(all, changedStruct{name, olds[i], news[j]})
+			olds, news = slices.Delete(olds, i, i+1), slices.Delete(news, j, j+1)
+		}
+	}
+	return all
+}
+
+// mostAlike returns the indices of the two structs, one of each list, with the fewest fields that only one of them has. A field of
+// another type is a field of each.
+func mostAlike(olds, news []map[string]string) (at, to int) {
+	fewest := -1
+	for i, old := range olds {
+		for j, current := range news {
+			differences := len(old) + len(current)
+			for f, typ := range old {
+				if now, ok := current[f]; ok && now == typ {
+					differences -= 2
+				}
+			}
+			if fewest < 0 || differences < fewest {
+				fewest, at, to = differences, i, j
+			}
+		}
+	}
+	return at, to
+}
+
+// byName returns the fields of structs in [Operator].Types by name, leaving out structs that are unchanged among others.
+func byName(types, others []string) map[string][]map[string]string {
+	all := make(map[string][]map[string]string)
 	for _, t := range types {
 		if !slices.Contains(others, t) {
 			name, fields := fieldsOf(t)
-			all[name] = fields
+			all[name] = append(all[name], fields)
 		}
 	}
 	return all

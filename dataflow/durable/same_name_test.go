@@ -1,6 +1,8 @@
 package durable
 
 import (
+	"errors"
+	"strings"
 	"testing"
 
 	"github.com/millrace/millrace/dataflow"
@@ -44,5 +46,61 @@ func TestTypesOfOneName(t *testing.T) {
 			stop(t, app)
 			log = log.Reopen()
 		}
+	}
+}
+
+// TestTypesOfOneNameChange changes two structs with the same name. One has another field, which is allowed, and a field of the other
+// has another name, so that its values would be lost. The test fails if only one of them is compared: which one that is depends on
+// the names of their fields.
+func TestTypesOfOneNameChange(t *testing.T) {
+	log := journal.NewMemory(journal.MemoryOptions{})
+	stop(t, start(t, log, paymentsBefore(), Options{}))
+	for name, build := range map[string]func(*dataflow.Flow) int{"Amount": amountRenamed(), "Tax": taxRenamed()} {
+		log = log.Reopen()
+		_, err := Start(t.Context(), build, quiet(Options{Log: journal.Opened{Log: log}}))
+		if !errors.Is(err, ErrChanged) || !strings.Contains(err.Error(), `"`+name+`"`) {
+			t.Errorf("without a line for field %s: %v", name, err)
+		}
+	}
+}
+
+func halves[A, B any]() func(*dataflow.Flow) int {
+	return func(f *dataflow.Flow) int {
+		_, all := keyedsingleton.Input[int, half[A, B]](dataflow.At[server](f), "payments")
+		keyedsingleton.Output(all, "paid")
+		return 0
+	}
+}
+
+func paymentsBefore() func(*dataflow.Flow) int {
+	type payment struct{ Amount int }
+	type first = payment
+	{
+		type payment struct{ Tax string }
+		return halves[first, payment]()
+	}
+}
+
+func amountRenamed() func(*dataflow.Flow) int {
+	type payment struct{ Sum int }
+	type first = payment
+	{
+		type payment struct {
+			Tax string
+			Tip int
+		}
+		return halves[first, payment]()
+	}
+}
+
+func taxRenamed() func(*dataflow.Flow) int {
+	type payment struct {
+		Amount int
+		Tip    int
+	}
+	type first = payment
+	{
+		type payment struct{ Duty string }
+		return halves[first, payment]()
 	}
 }

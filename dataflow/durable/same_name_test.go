@@ -64,9 +64,9 @@ func TestTypesOfOneNameChange(t *testing.T) {
 	}
 }
 
-func halves[A, B any]() func(*dataflow.Flow) int {
+func oneInput[T any]() func(*dataflow.Flow) int {
 	return func(f *dataflow.Flow) int {
-		_, all := keyedsingleton.Input[int, half[A, B]](dataflow.At[server](f), "payments")
+		_, all := keyedsingleton.Input[int, T](dataflow.At[server](f), "payments")
 		keyedsingleton.Output(all, "paid")
 		return 0
 	}
@@ -77,7 +77,11 @@ func paymentsBefore() func(*dataflow.Flow) int {
 	type first = payment
 	{
 		type payment struct{ Tax string }
-		return halves[first, payment]()
+		type both struct { // no type arguments: their names have numbers
+			First  first
+			Second payment
+		}
+		return oneInput[both]()
 	}
 }
 
@@ -89,7 +93,11 @@ func amountRenamed() func(*dataflow.Flow) int {
 			Tax string
 			Tip int
 		}
-		return halves[first, payment]()
+		type both struct { // no type arguments: their names have numbers
+			First  first
+			Second payment
+		}
+		return oneInput[both]()
 	}
 }
 
@@ -101,6 +109,10 @@ func taxRenamed() func(*dataflow.Flow) int {
 	type first = payment
 	{
 		type payment struct{ Duty string }
-		return halves[first, payment]()
+		type both struct { // no type arguments: their names have numbers
+			First  first
+			Second payment
+		}
+		return oneInput[both]()
 	}
 }

@@ -70,6 +70,13 @@ func TestAliases(t *testing.T) {
 			dataflow.Output(dataflow.Map(b.stream("xs", 1, 2), func(x int) numbers { last[x] = true; return last }), "out")
 			b.Start()
 		}, []string{"after dataflow.Output out (", "dataflow.Output"}},
+		{"elements that reach an output together, one of which is changed later", func(b bench) {
+			kept := noNumbers()
+			twice := func(_ int, emit func(numbers)) { emit(noNumbers()); emit(kept) }
+			dataflow.Output(dataflow.FlatMap(b.stream("xs", 1), twice), "out")
+			dataflow.Inspect(b.stream("ys", 1), func(y int) { kept[y] = true })
+			b.Start()
+		}, []string{"after dataflow.Output out (", "dataflow.Inspect ("}},
 		{"an element of an output", func(b bench) {
 			dataflow.Output(dataflow.Map(b.stream("xs", 1, 2), alone), "out")
 			b.Start()

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/millrace/millrace/agentproto/internal/authorize"
@@ -49,20 +50,25 @@ func TestStrangeAnswers(t *testing.T) {
 		{"text/plain; charset=utf-8", "access_token=a2&refresh_token=r2", never, "base write"},
 	} {
 		t.Run(c.kind+" "+c.body, func(t *testing.T) {
-			tokens := memory{ada: {Access: "a1", Refresh: "r1", Expiry: time.Now().Add(-time.Minute), Scopes: []string{"base", "write"}}}
-			client := newClient(t, new(provider), tokens, false)
-			client.o.Transport = typed{c.kind, c.body}
-			if o := client.Do(t.Context(), ada.Runtime, job(authorize.Fetch)); o.Class != authorize.Good {
-				t.Fatalf("outcome %+v", o)
-			}
-			got := tokens[ada]
-			if got.Access != "a2" || got.Refresh != "r2" || !slices.Equal(got.Scopes, strings.Fields(c.scopes)) {
-				t.Errorf("kept %q, %q and %q", got.Access, got.Refresh, got.Scopes)
-			}
-			switch lasts := time.Until(got.Expiry); {
-			case c.lasts == never && !got.Expiry.IsZero(), c.lasts != never && (lasts > c.lasts || lasts < c.lasts-30*time.Second):
-				t.Errorf("it expires at %s", got.Expiry)
-			}
+			synctest.Test(t, func(t *testing.T) {
+				tokens := memory{ada: {Access: "a1", Refresh: "r1", Expiry: time.Now().Add(-time.Minute), Scopes: []string{"base", "write"}}}
+				client := newClient(t, new(provider), tokens, false)
+				client.o.Transport = typed{c.kind, c.body}
+				if o := client.Do(t.Context(), ada.Runtime, job(authorize.Fetch)); o.Class != authorize.Good {
+					t.Fatalf("outcome %+v", o)
+				}
+				got := tokens[ada]
+				if got.Access != "a2" || got.Refresh != "r2" || !slices.Equal(got.Scopes, strings.Fields(c.scopes)) {
+					t.Errorf("kept %q, %q and %q", got.Access, got.Refresh, got.Scopes)
+				}
+				lasts := never
+				if !got.Expiry.IsZero() {
+					lasts = time.Until(got.Expiry)
+				}
+				if lasts != c.lasts {
+					t.Errorf("it lasts %v, want %v", lasts, c.lasts)
+				}
+			})
 		})
 	}
 }

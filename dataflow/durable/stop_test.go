@@ -16,17 +16,21 @@ type stopPorts struct {
 	out *dataflow.OutputPort[int]
 }
 
+// heldUp returns the build function of a flow one of whose functions does not return before goes is closed.
+func heldUp(goes <-chan struct{}) func(*dataflow.Flow) stopPorts {
+	return func(f *dataflow.Flow) stopPorts {
+		in, xs := dataflow.Input[int](dataflow.At[server](f), "in")
+		return stopPorts{in, dataflow.Output(dataflow.Inspect(xs, func(int) { <-goes }), "out")}
+	}
+}
+
 // TestStopDuringFunction stops a flow one of whose functions does not return. Stop waits for its context and not for the
 // function. When the function returns, the flow ends, and the next process has what was acknowledged.
 func TestStopDuringFunction(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		goes := make(chan struct{})
-		build := func(f *dataflow.Flow) stopPorts {
-			in, xs := dataflow.Input[int](dataflow.At[server](f), "in")
-			return stopPorts{in, dataflow.Output(dataflow.Inspect(xs, func(int) { <-goes }), "out")}
-		}
 		log := journal.NewMemory(journal.MemoryOptions{})
-		app := start(t, log, build, Options{})
+		app := start(t, log, heldUp(goes), Options{})
 		if err := app.Ports.in.Send(t.Context(), 1); err != nil {
 			t.Fatal(err)
 		}
@@ -54,7 +58,7 @@ func TestStopDuringFunction(t *testing.T) {
 		close(goes)
 		<-app.Done()
 
-		app = start(t, log.Reopen(), build, Options{})
+		app = start(t, log.Reopen(), heldUp(goes), Options{})
 		if x, err := app.Ports.out.Next(t.Context()); x != 1 || err != nil {
 			t.Errorf("the next process gives %v, %v", x, err)
 		}
@@ -67,16 +71,11 @@ func TestStopDuringFunction(t *testing.T) {
 func TestStartDuringFunction(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		goes := make(chan struct{})
-		build := func(f *dataflow.Flow) stopPorts {
-			in, xs := dataflow.Input[int](dataflow.At[server](f), "in")
-			return stopPorts{in, dataflow.Output(dataflow.Inspect(xs, func(int) { <-goes }), "out")}
-		}
 		log := journal.NewMemory(journal.MemoryOptions{})
-		app := start(t, log, build, Options{})
+		app := start(t, log, heldUp(goes), Options{})
 		if err := app.Ports.in.Send(t.Context(), 1); err != nil {
 			t.Fatal(err)
 		}
-		synctest.Wait()
 		close(goes)
 		synctest.Wait()
 		app.core.abandoned.Store(true) // without a snapshot, so that the step is replayed
@@ -86,7 +85,7 @@ func TestStartDuringFunction(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		began := time.Now()
-		_, err := Start(ctx, build, quiet(Options{Log: journal.Opened{Log: log.Reopen()}}))
+		_, err := Start(ctx, heldUp(goes), quiet(Options{Log: journal.Opened{Log: log.Reopen()}}))
 		if !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, errStillOpen) {
 			t.Errorf("start: %v", err)
 		}
@@ -96,7 +95,7 @@ func TestStartDuringFunction(t *testing.T) {
 		close(goes)
 		synctest.Wait()
 
-		app = start(t, log.Reopen(), build, Options{})
+		app = start(t, log.Reopen(), heldUp(goes), Options{})
 		if x, err := app.Ports.out.Next(t.Context()); x != 1 || err != nil {
 			t.Errorf("the next process gives %v, %v", x, err)
 		}

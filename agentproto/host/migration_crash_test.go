@@ -318,6 +318,39 @@ func (c *crashing) at(here, there *mortal) bool {
 	return c.whole(here) && c.gone(there) && owner == here.opts.Toolsets[0]
 }
 
+// move moves the session, crashes one of the hosts on the way, and asks again until the session has moved. Whenever it has not, it
+// is whole at the source.
+func (c *crashing) move(who string) {
+	t := c.t
+	if c.who = c.source; who == "destination" {
+		c.who = c.destination
+	}
+	c.armed.Store(true)
+	for range 10 {
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		asked := make(chan error, 1)
+		go func() { asked <- c.source.now().Migrate(ctx, "s", c.destination.now().PublicURL()) }()
+		var err error
+		for waiting := true; waiting; {
+			select {
+			case err = <-asked:
+				waiting = false
+			case <-c.who.now().stopped:
+				c.who.start()
+			}
+		}
+		cancel()
+		c.revive()
+		switch {
+		case err == nil, errors.Is(err, ErrNotMoved) && strings.Contains(err.Error(), "lives at"):
+			return
+		case errors.Is(err, ErrNotMoved) && !c.at(c.source, c.destination):
+			t.Fatalf("the session is not whole at the source, or the tool server's is elsewhere, after: %v", err)
+		}
+	}
+	t.Fatal("the session does not move")
+}
+
 // TestMigrationCrashes crashes either host at each point of a migration. When the migration
 // has an outcome, the session and the tool server's state are whole at one of the hosts.
 // Asked again, the session moves, and each call has exactly one result.
@@ -333,42 +366,7 @@ func TestMigrationCrashes(t *testing.T) {
 				t.Parallel()
 				c := &crashing{t: t, point: point}
 				c.begin(script)
-				if c.who = c.source; who == "destination" {
-					c.who = c.destination
-				}
-				c.armed.Store(true)
-				moved := false
-				for try := 0; try < 10 && !moved; try++ {
-					ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
-					asked := make(chan error, 1)
-					go func() { asked <- c.source.now().Migrate(ctx, "s", c.destination.now().PublicURL()) }()
-					var err error
-					for waiting := true; waiting; {
-						select {
-						case err = <-asked:
-							waiting = false
-						case <-c.who.now().stopped:
-							c.who.start()
-						}
-					}
-					cancel()
-					c.revive()
-					switch {
-					case err == nil:
-						moved = true
-					case errors.Is(err, ErrNotMoved):
-						if strings.Contains(err.Error(), "lives at") {
-							moved = true
-							break
-						}
-						if !c.at(c.source, c.destination) {
-							t.Fatalf("the session is not whole at the source, or the tool server's is elsewhere, after: %v", err)
-						}
-					}
-				}
-				if !moved {
-					t.Fatal("the session does not move")
-				}
+				c.move(who)
 				within(t, "the session is whole at the destination", func() bool {
 					c.revive() // the source cleans up last, and a host may crash then
 					return c.at(c.destination, c.source)

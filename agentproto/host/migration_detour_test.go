@@ -1,8 +1,6 @@
 package host
 
 import (
-	"context"
-	"errors"
 	"net/http"
 	"slices"
 	"strings"
@@ -31,9 +29,6 @@ func TestMigrationCrashesInDetours(t *testing.T) {
 				c := &crashing{t: t, point: point}
 				c.retry = slices.Repeat([]time.Duration{100 * time.Millisecond}, 1000)
 				c.beginWith(script, "a", "b", "c")
-				if c.who = c.source; who == "destination" {
-					c.who = c.destination
-				}
 				var taken atomic.Bool
 				var mu sync.Mutex
 				answers := map[string]int{}
@@ -59,28 +54,7 @@ func TestMigrationCrashesInDetours(t *testing.T) {
 						during.CompareAndSwap(0, int32(resp.StatusCode))
 					}
 				}
-				c.armed.Store(true)
-				moved := false
-				for try := 0; try < 10 && !moved; try++ {
-					ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
-					asked := make(chan error, 1)
-					go func() { asked <- c.source.now().Migrate(ctx, "s", c.destination.now().PublicURL()) }()
-					var err error
-					for waiting := true; waiting; {
-						select {
-						case err = <-asked:
-							waiting = false
-						case <-c.who.now().stopped:
-							c.who.start()
-						}
-					}
-					cancel()
-					c.revive()
-					moved = err == nil || errors.Is(err, ErrNotMoved) && strings.Contains(err.Error(), "lives at")
-				}
-				if !moved {
-					t.Fatal("the session does not move")
-				}
+				c.move(who)
 				taken.Store(true)
 				within(t, "the session is whole at the destination", func() bool {
 					c.revive()
